@@ -1,0 +1,1 @@
+"""The ERNIE-Gram model and its pre-training."""

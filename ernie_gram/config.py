@@ -1,0 +1,257 @@
+"""Every setting, its meaning and its default; nothing else in the project holds a default.
+
+`model`, `data`, `objective`, `optimizer` and `seed` decide what a run computes: with the corpus they make up its
+identity, which a checkpoint carries and a resume must match. `paths` and `trainer` cannot change a result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from reader.errors import InputError
+
+
+def require(condition: bool, key: str, message: str) -> None:
+    """Refuse a config whose `key` is impossible."""
+    if not condition:
+        raise InputError(f"{key}: {message}")
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The encoder and its heads; the keys are those of upstream's ernie_config.json (paper, section 4.1).
+
+    Attributes:
+        vocab_size: rows of the token embedding; null takes as many as the corpus's vocabulary has tokens.
+        hidden_size: H, width of the encoder.
+        emb_size: width of the embeddings; null means hidden_size, another number adds a mapping between the two.
+        out_emb_size: width of the output tables; 0 ties them to the embeddings instead.
+        num_hidden_layers: encoder layers.
+        num_attention_heads: A; must divide hidden_size.
+        max_position_embeddings: rows of the position table, the longest sequence the model can read.
+        sent_type_vocab_size: rows of the sentence table.
+        hidden_act: activation of the feed-forward layers and of the prediction transform.
+        hidden_dropout_prob: dropout after the embeddings and after every sub-layer.
+        attention_probs_dropout_prob: dropout of the attention weights.
+        initializer_range: standard deviation of the truncated normal that weights start from.
+        use_relative_position: add a learned bias for the distance between query and key to the attention scores.
+        use_sentence_embedding: add sentence embeddings. Off in pre-training on single segments, and in upstream's
+            released static English models.
+    """
+
+    vocab_size: int | None = None
+    hidden_size: int = 768
+    emb_size: int | None = None
+    out_emb_size: int = 128
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    max_position_embeddings: int = 512
+    sent_type_vocab_size: int = 2
+    hidden_act: Literal["gelu", "relu"] = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    initializer_range: float = 0.02
+    use_relative_position: bool = True
+    use_sentence_embedding: bool = False
+
+    def __post_init__(self) -> None:
+        for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"):
+            require(getattr(self, key) > 0, f"model.{key}", "must be positive")
+        require(
+            self.hidden_size % self.num_attention_heads == 0,
+            "model.num_attention_heads",
+            f"{self.num_attention_heads} heads do not divide model.hidden_size {self.hidden_size}",
+        )
+        require(self.vocab_size is None or self.vocab_size > 0, "model.vocab_size", "must be positive or null")
+        require(self.emb_size is None or self.emb_size > 0, "model.emb_size", "must be positive or null")
+        require(self.out_emb_size >= 0, "model.out_emb_size", "must be positive, or 0 to tie the output")
+        require(self.sent_type_vocab_size > 0, "model.sent_type_vocab_size", "must be positive")
+        require(self.initializer_range > 0, "model.initializer_range", "must be positive")
+        for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            require(0 <= getattr(self, key) < 1, f"model.{key}", "must lie in [0, 1)")
+
+    @property
+    def embedding_size(self) -> int:
+        """Width of the embeddings."""
+        return self.emb_size or self.hidden_size
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """How training sequences are drawn from the corpus.
+
+    Attributes:
+        max_seq_len: most tokens in a sequence before masking, [CLS] and [SEP] included.
+        batch_size: sequences in a step, over all processes together.
+    """
+
+    max_seq_len: int = 512
+    batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        require(self.max_seq_len >= 4, "data.max_seq_len", "must be at least 4")
+        require(self.batch_size > 0, "data.batch_size", "must be positive")
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    """What is masked and what is predicted (paper, section 3).
+
+    Attributes:
+        masking: "explicit": a masked n-gram is one [MASK], its identity is predicted (section 3.2);
+            "contiguous": each of its tokens is a [MASK], and each token is predicted (section 3.1, the baseline).
+        mask_fraction: share of the units of a sequence that is masked.
+    """
+
+    masking: Literal["explicit", "contiguous"] = "explicit"
+    mask_fraction: float = 0.15
+
+    def __post_init__(self) -> None:
+        require(0 < self.mask_fraction < 1, "objective.mask_fraction", "must lie between 0 and 1")
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """AdamW with linear warm-up and linear decay (paper, appendix A).
+
+    Attributes:
+        learning_rate: peak, reached at the end of the warm-up.
+        warmup_steps: steps over which the learning rate rises from 0.
+        decay_steps: step at which it is back at 0; null takes trainer.max_steps. Set it if a run is to be
+            prolonged later: it is part of the run's identity.
+        beta1: decay of Adam's first moment.
+        beta2: decay of Adam's second moment.
+        epsilon: Adam's.
+        weight_decay: decoupled decay of the matrices and tables; LayerNorm and biases are left alone.
+        max_grad_norm: the gradient of all parameters together is scaled down to this norm.
+        precision: "float32", or "bfloat16" for matrix products with float32 weights, softmax and losses.
+    """
+
+    learning_rate: float = 1e-4
+    warmup_steps: int = 10000
+    decay_steps: int | None = None
+    beta1: float = 0.9
+    beta2: float = 0.99
+    epsilon: float = 1e-6
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        require(self.learning_rate > 0, "optimizer.learning_rate", "must be positive")
+        require(self.warmup_steps >= 0, "optimizer.warmup_steps", "must not be negative")
+        require(self.decay_steps is None or self.decay_steps > 0, "optimizer.decay_steps", "must be positive or null")
+        for key in ("beta1", "beta2"):
+            require(0 <= getattr(self, key) < 1, f"optimizer.{key}", "must lie in [0, 1)")
+        require(self.epsilon > 0, "optimizer.epsilon", "must be positive")
+        require(self.weight_decay >= 0, "optimizer.weight_decay", "must not be negative")
+        require(self.max_grad_norm > 0, "optimizer.max_grad_norm", "must be positive")
+
+
+@dataclass(frozen=True)
+class PathsConfig:
+    """Where things are.
+
+    Attributes:
+        corpus: folder made by `python -m reader.build corpus`; must be given.
+        held_out: another one, made with the same vocabulary and lexicon, to evaluate on; null for none.
+        output: folder of the run, for checkpoints, logs and the resolved config; must be given.
+    """
+
+    corpus: str = ""
+    held_out: str | None = None
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """How long to train, what to report and what to keep.
+
+    Attributes:
+        max_steps: optimizer steps in all.
+        log_every: steps between lines of the log.
+        eval_every: steps between evaluations on paths.held_out; there is always one before the first step and
+            one after the last.
+        eval_sequences: most held-out sequences to evaluate.
+        save_every: steps between checkpoints; there is always one at the end.
+        keep_checkpoints: how many of the newest are kept.
+        resume: "auto" goes on from the newest checkpoint in paths.output, if there is one; "never" refuses a
+            folder that has any; otherwise the path of a checkpoint.
+        workers: threads that prepare batches, in each process.
+        device: "auto" takes the GPU where Paddle has one.
+        visualdl: also write the curves for VisualDL, to paths.output/visualdl.
+    """
+
+    max_steps: int = 1_000_000
+    log_every: int = 100
+    eval_every: int = 10_000
+    eval_sequences: int = 10_000
+    save_every: int = 10_000
+    keep_checkpoints: int = 3
+    resume: str = "auto"
+    workers: int = 1
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    visualdl: bool = True
+
+    def __post_init__(self) -> None:
+        for key in ("max_steps", "log_every", "eval_every", "eval_sequences", "save_every", "keep_checkpoints"):
+            require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
+        require(self.workers > 0, "trainer.workers", "must be positive")
+
+
+@dataclass(frozen=True)
+class PretrainConfig:
+    """A pre-training run.
+
+    Attributes:
+        seed: of the start values, the masks, the order of the sequences and the dropout.
+        model: the encoder and its heads.
+        data: how sequences are drawn.
+        objective: what is masked and predicted.
+        optimizer: how parameters are updated.
+        paths: where things are.
+        trainer: how long, how often, how much is kept.
+    """
+
+    seed: int = 1
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    paths: PathsConfig = field(default_factory=PathsConfig)
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+
+    def __post_init__(self) -> None:
+        require(0 <= self.seed < 1 << 31, "seed", "must lie in [0, 2^31)")
+        require(
+            self.data.max_seq_len <= self.model.max_position_embeddings,
+            "data.max_seq_len",
+            f"{self.data.max_seq_len} exceeds model.max_position_embeddings {self.model.max_position_embeddings}",
+        )
+        require(
+            self.optimizer.warmup_steps < self.decay_steps,
+            "optimizer.warmup_steps",
+            f"{self.optimizer.warmup_steps} leaves no step to decay over: the rate is back at 0 by step "
+            f"{self.decay_steps} (optimizer.decay_steps, or else trainer.max_steps)",
+        )
+
+    @property
+    def decay_steps(self) -> int:
+        """The step at which the learning rate is back at 0."""
+        return self.optimizer.decay_steps or self.trainer.max_steps
+
+    def identity(self, corpus: str) -> dict[str, Any]:
+        """All that can change a result, as flat `section.key: value`; `corpus` is the corpus's fingerprint."""
+        flat: dict[str, Any] = {"seed": self.seed, "paths.corpus": corpus}
+        for section in ("model", "data", "objective", "optimizer"):
+            for key, value in asdict(getattr(self, section)).items():
+                flat[f"{section}.{key}"] = value
+        flat["optimizer.decay_steps"] = self.decay_steps
+        return flat
+
+
+def identity_differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """What differs between two identities, one `key: value before, value now` each."""
+    keys = sorted(before.keys() | now.keys())
+    return [f"{key}: {before.get(key)} there, {now.get(key)} here" for key in keys if before.get(key) != now.get(key)]

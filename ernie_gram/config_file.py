@@ -1,0 +1,145 @@
+"""From a YAML file and the command line to a PretrainConfig.
+
+A file states differences from the defaults, or from another file that its `base:` names. A section may also be
+the name of a file that holds it. Paths to files are relative to the file that names them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import difflib
+import sys
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import yaml
+from docstring_parser import parse as parse_docstring
+from jsonargparse import ArgumentError, ArgumentParser
+
+from ernie_gram.config import PretrainConfig
+from reader.errors import InputError
+
+Tree = dict[str, Any]
+
+CONFIG_HELP = "YAML file with settings; options after it override them"
+PRINT_HELP = "print the resolved configuration, every field explained, and exit"
+
+
+def load_config(arguments: list[str], program: str, description: str) -> PretrainConfig:
+    """Read `--config FILE` and dotted overrides such as `--data.batch_size 32`.
+
+    `--help` and `--print_config` print and exit. Raises InputError that names the key (and the nearest one that
+    exists, if it is unknown) or the file.
+    """
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--config")
+    first.add_argument("--print_config", action="store_true")
+    known, overrides = first.parse_known_args(arguments)
+    for argument in overrides:
+        if argument.startswith("--") and argument not in ("--help",):
+            _check_key(argument[2:].partition("=")[0], "command line")
+    tree = read_tree(Path(known.config)) if known.config else {}
+    settings = [f"--{key}={_as_argument(value)}" for key, value in flatten(tree).items()]
+
+    parser = ArgumentParser(prog=program, description=description, exit_on_error=False)
+    parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
+    parser.add_argument("--print_config", action="store_true", help=PRINT_HELP)
+    parser.add_class_arguments(PretrainConfig)
+    try:
+        parsed = parser.instantiate_classes(parser.parse_args(settings + overrides))
+    except ArgumentError as error:
+        where = f"{known.config} or command line" if known.config else "command line"
+        raise InputError(f"{where}: {error}") from error
+    config = PretrainConfig(**{f.name: getattr(parsed, f.name) for f in dataclasses.fields(PretrainConfig)})
+    if known.print_config:
+        sys.stdout.write(explained_yaml(config))
+        sys.exit(0)
+    return config
+
+
+def read_tree(path: Path) -> Tree:
+    """A config file with its `base:` and its sections' files merged in, keys checked."""
+    tree = _read_yaml(path)
+    base = tree.pop("base", None)
+    for section, value in tree.items():
+        if isinstance(value, str) and dataclasses.is_dataclass(_types(PretrainConfig).get(section)):
+            tree[section] = _read_yaml(path.parent / value)
+    for key in flatten(tree):
+        _check_key(key, str(path))
+    if base is None:
+        return tree
+    base_path = path.parent / str(base)
+    if "base" in _read_yaml(base_path):
+        raise InputError(f"{base_path}: has a base of its own; only one level of `base:` is allowed")
+    return merged(read_tree(base_path), tree)
+
+
+def _read_yaml(path: Path) -> Tree:
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot read the config: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not YAML: {error}") from error
+    if tree is None:
+        return {}
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: expected `key: value` lines, found {type(tree).__name__}")
+    return tree
+
+
+def merged(base: Tree, over: Tree) -> Tree:
+    """`base` with the values of `over`, section by section."""
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return result
+
+
+def flatten(tree: Tree, prefix: str = "") -> Tree:
+    """{"a": {"b": 1}} -> {"a.b": 1}."""
+    flat: Tree = {}
+    for key, value in tree.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+def _types(config: Any) -> dict[str, Any]:
+    return get_type_hints(config)
+
+
+def all_keys(config: Any = PretrainConfig, prefix: str = "") -> list[str]:
+    """Every dotted key of a config dataclass."""
+    keys: list[str] = []
+    for name, kind in _types(config).items():
+        keys += all_keys(kind, f"{prefix}{name}.") if dataclasses.is_dataclass(kind) else [f"{prefix}{name}"]
+    return keys
+
+
+def _check_key(key: str, where: str) -> None:
+    keys = all_keys()
+    if key not in keys:
+        near = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
+        same_name = [known for known in keys if known.rpartition(".")[2] == key.rpartition(".")[2]]
+        hint = f"; did you mean {(same_name or near)[0]}?" if same_name or near else ""
+        raise InputError(f"{where}: unknown key {key}{hint}")
+
+
+def _as_argument(value: Any) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def explained_yaml(config: Any, indent: str = "") -> str:
+    """A config as YAML that can be read back, each field under a comment from its docstring."""
+    meanings = {p.arg_name: " ".join((p.description or "").split()) for p in parse_docstring(config.__doc__).params}
+    text = ""
+    for name in _types(type(config)):
+        value = getattr(config, name)
+        text += f"{indent}# {meanings[name]}\n"
+        if dataclasses.is_dataclass(value):
+            text += f"{indent}{name}:\n" + explained_yaml(value, indent + "  ")
+        else:
+            text += f"{indent}{yaml.safe_dump({name: value}).strip()}\n"
+    return text

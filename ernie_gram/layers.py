@@ -1,0 +1,87 @@
+"""Layers with parameters, under upstream ERNIE's names. No other file creates a parameter.
+
+Weights are [in, out]. They start, like tables, as a normal truncated at two standard deviations; biases at 0, scales at 1.
+"""
+
+from __future__ import annotations
+
+import paddle
+from paddle import nn
+from paddle.nn import functional as F
+from paddle.nn.initializer import Constant, Initializer, TruncatedNormal
+
+LAYER_NORM_EPSILON = 1e-5
+
+
+def add_bias(x: paddle.Tensor, bias: paddle.Tensor) -> paddle.Tensor:
+    """x [N, size] + bias [size], in x's precision.
+
+    In float32 the bias is spread out first: on a CPU the gradient of a broadcasting addition (or of F.linear)
+    takes several times as long as the matrix product before it, that of an expansion does not.
+    """
+    if x.dtype == bias.dtype:
+        return x + bias.expand_as(x)
+    return x + bias.astype(x.dtype)
+
+
+class _Named(nn.Layer):
+    """A layer that names its parameters outright, so that every program built finds the same ones."""
+
+    def parameter(self, name: str, shape: list[int], initializer: Initializer) -> paddle.Tensor:
+        return self.create_parameter(shape, attr=paddle.ParamAttr(name=name, initializer=initializer))
+
+
+class Linear(_Named):
+    """x W + b for rows x [N, in], with parameters `{name}.w_0` [in, out] and `{name}.b_0` [out].
+
+    `weight` and `bias` take the place of the two names where upstream's are irregular.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        size_in: int,
+        size_out: int,
+        initializer_range: float,
+        weight: str | None = None,
+        bias: str | None = None,
+    ) -> None:
+        super().__init__()
+        start = TruncatedNormal(std=initializer_range)
+        self.weight = self.parameter(weight or f"{name}.w_0", [size_in, size_out], start)
+        self.bias = self.parameter(bias or f"{name}.b_0", [size_out], Constant(0.0))
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return add_bias(paddle.matmul(x, self.weight), self.bias)
+
+
+class LayerNorm(_Named):
+    """Normalisation over the last axis, with `{name}_scale` and `{name}_bias`."""
+
+    def __init__(self, name: str, size: int) -> None:
+        super().__init__()
+        self.size = size
+        self.scale = self.parameter(f"{name}_scale", [size], Constant(1.0))
+        self.bias = self.parameter(f"{name}_bias", [size], Constant(0.0))
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return F.layer_norm(x, [self.size], self.scale, self.bias, LAYER_NORM_EPSILON)
+
+
+class Table(_Named):
+    """One row of `size` numbers for each of `rows` things, named `name`."""
+
+    def __init__(self, name: str, rows: int, size: int, initializer_range: float) -> None:
+        super().__init__()
+        self.weight = self.parameter(name, [rows, size], TruncatedNormal(std=initializer_range))
+
+    def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
+        return F.embedding(ids, self.weight)
+
+
+class Bias(_Named):
+    """A vector of `size` numbers that starts at 0, named `name`."""
+
+    def __init__(self, name: str, size: int) -> None:
+        super().__init__()
+        self.value = self.parameter(name, [size], Constant(0.0))

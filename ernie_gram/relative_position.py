@@ -1,0 +1,48 @@
+"""Relative position: one learned number per head and bucket of distance, added to the attention scores.
+
+Shape letters: L context slots, A heads, R = 33 buckets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import paddle
+from paddle.nn import functional as F
+
+from ernie_gram.layers import Table
+
+# A distance's bucket is how many of these it reaches: exact up to 7, then ever wider.
+DISTANCE_BOUNDS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91)
+KEY_BEFORE_QUERY = 16
+QUERY_IS_CLS = 16
+KEY_IS_CLS = 32
+NUM_BUCKETS = 33
+
+
+def relative_buckets(length: paddle.Tensor) -> paddle.Tensor:
+    """Bucket of key slot j seen from query slot i, int64 [L, L] indexed [i, j].
+
+    With n = j - i it is 16 [n < 0] + g(|n|); then key 0 ([CLS]) has 32 for every query, and query 0 has 16 for
+    every key, itself included. The sign is the mirror of T5's.
+    """
+    slots_L = paddle.arange(length)
+    query_L1, key_1L = slots_L.unsqueeze(1), slots_L.unsqueeze(0)
+    n_LL = key_1L - query_L1
+    bounds = paddle.assign(np.array(DISTANCE_BOUNDS, np.int64))
+    buckets_LL = paddle.searchsorted(bounds, n_LL.abs(), right=True)
+    buckets_LL = buckets_LL + KEY_BEFORE_QUERY * (n_LL < 0).astype("int64")
+    buckets_LL = paddle.where(key_1L == 0, paddle.full_like(buckets_LL, KEY_IS_CLS), buckets_LL)
+    return paddle.where(query_L1 == 0, paddle.full_like(buckets_LL, QUERY_IS_CLS), buckets_LL)
+
+
+def relative_bias(table_RA: Table, length: paddle.Tensor) -> paddle.Tensor:
+    """Bias of every pair of slots, [A, L, L], from the table `rel_pos_embedding` [33, A].
+
+    A product with one-hot rows rather than a look-up: its gradient is a product too, where that of a look-up
+    would add L * L rows into 33, one by one.
+    """
+    one_hot = F.one_hot(relative_buckets(length).flatten(), NUM_BUCKETS)
+    # In float32 under autocast too; besides, Paddle's bfloat16 product crashes where one factor needs no gradient.
+    with paddle.amp.auto_cast(enable=False):
+        bias = paddle.matmul(table_RA.weight, one_hot, transpose_x=True, transpose_y=True)
+    return bias.reshape([table_RA.weight.shape[1], length, length])

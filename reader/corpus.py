@@ -1,0 +1,267 @@
+"""The corpus that training reads: a memory-mapped stream of unit identities.
+
+A folder, complete or absent:
+    corpus.json        counts, sizes, fingerprints
+    units.bin          identity of every unit, document after document (uint16 where C <= 65536, else uint32)
+    documents.bin      int64 [documents + 1], where each document's units start
+    ngram_tokens.npy   int32, token ids of all n-grams, one after the other
+    ngram_offsets.npy  int64 [N + 1], where each n-gram's tokens start
+    unit_counts.npy    int64 [C], how often each identity occurs
+    vocab.txt, lexicon.tsv, lexicon.tsv.json    copies of what it was made with
+
+Identities 0..F-1 are tokens, F..F+N-1 n-grams. The tokens of a unit follow from its identity, so the stream is
+all there is to store, and one corpus serves every sequence length and every kind of masking.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from reader.atomic import whole_folder
+from reader.boundaries import Trie, build_trie, cut_lines
+from reader.counting import NO_WORD
+from reader.errors import InputError
+from reader.lexicon import Lexicon
+from reader.text import TextFiles, blocks
+from reader.tokenization import PieceTable, Vocabulary, WordIndex
+
+FORMAT = 1
+SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CorpusInfo:
+    """What a corpus holds and what made it.
+
+    Attributes:
+        vocabulary, lexicon, text: fingerprints; lexicon is "" for a corpus without n-grams.
+        lowercase: the vocabulary's.
+        num_tokens: F; num_ngrams: N.
+        documents, units, tokens, ngram_units: how many of each the stream holds.
+    """
+
+    format: int
+    vocabulary: str
+    lexicon: str
+    text: str
+    lowercase: bool
+    num_tokens: int
+    num_ngrams: int
+    documents: int
+    units: int
+    tokens: int
+    ngram_units: int
+
+    @property
+    def unit_dtype(self) -> type[np.uint16] | type[np.uint32]:
+        return np.uint16 if self.num_tokens + self.num_ngrams <= 1 << 16 else np.uint32
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of everything that made the corpus."""
+        made_of = [self.format, self.vocabulary, self.lexicon, self.text]
+        return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+
+class Corpus:
+    """A finished corpus, memory-mapped.
+
+    Attributes:
+        info: CorpusInfo.
+        units: uint16 or uint32 [units], identities.
+        documents: int64 [documents + 1].
+        ngram_tokens: int32; ngram_offsets: int64 [N + 1].
+        unit_counts: int64 [C].
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the corpus in folder `path`; raises InputError if it is absent or damaged."""
+        self.path = path
+        try:
+            self.info = CorpusInfo(**json.loads((path / "corpus.json").read_text()))
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: no corpus there; make one with `python -m reader.build corpus`") from error
+        except (ValueError, TypeError, OSError) as error:
+            raise InputError(f"{path / 'corpus.json'}: not a corpus description: {error}") from error
+        if self.info.format != FORMAT:
+            raise InputError(f"{path}: corpus format {self.info.format}, expected {FORMAT}; build it again")
+        self.units = self._map("units.bin", np.dtype(self.info.unit_dtype), self.info.units)
+        self.documents = self._map("documents.bin", np.dtype(np.int64), self.info.documents + 1)
+        self.ngram_tokens = self._load("ngram_tokens.npy")
+        self.ngram_offsets = self._load("ngram_offsets.npy")
+        self.unit_counts = self._load("unit_counts.npy")
+
+    def _map(self, name: str, dtype: np.dtype, count: int) -> np.ndarray:
+        file = self.path / name
+        size = file.stat().st_size if file.is_file() else -1
+        if size != count * dtype.itemsize:
+            raise InputError(f"{file}: expected {count * dtype.itemsize} bytes, found {max(size, 0)}; build it again")
+        return np.memmap(file, dtype, "r", shape=(count,))
+
+    def _load(self, name: str) -> np.ndarray:
+        try:
+            return np.asarray(np.load(self.path / name, allow_pickle=False))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.path / name}: damaged or missing; build the corpus again") from error
+
+    @property
+    def num_units(self) -> int:
+        """C = F + N, how many identities there are."""
+        return self.info.num_tokens + self.info.num_ngrams
+
+    @cached_property
+    def unit_tokens(self) -> Int32s:
+        """How many tokens each identity stands for, int32 [C]."""
+        ones = np.ones(self.info.num_tokens, np.int32)
+        return np.concatenate([ones, np.diff(self.ngram_offsets).astype(np.int32)])
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        vocabulary = Vocabulary.load(self.path / "vocab.txt", self.info.lowercase)
+        if vocabulary.fingerprint != self.info.vocabulary:
+            raise InputError(f"{self.path / 'vocab.txt'}: not the vocabulary the corpus was made with; build it again")
+        return vocabulary
+
+    @cached_property
+    def lexicon(self) -> Lexicon | None:
+        return Lexicon.load(self.path / "lexicon.tsv") if self.info.lexicon else None
+
+    def unit_text(self, identity: int) -> str:
+        """A unit as a person would write it."""
+        if identity < self.info.num_tokens:
+            return self.vocabulary.tokens[identity]
+        assert self.lexicon is not None
+        return " ".join(self.lexicon.ngrams[identity - self.info.num_tokens].words)
+
+    def sequences(self, max_seq_len: int) -> Int64s:
+        """Cut the stream into sequences of at most `max_seq_len` tokens, [CLS] and [SEP] included.
+
+        Each document is cut from its start, every sequence taking as many whole units as fit; none spans two
+        documents. Returns int64 [sequences + 1], where each sequence's units start.
+        """
+        longest = int(self.unit_tokens.max())
+        if max_seq_len - SPECIALS_PER_SEQUENCE < longest:
+            raise InputError(
+                f"data.max_seq_len: {max_seq_len} is too short: a unit of {self.path} has {longest} tokens, "
+                f"and [CLS] and [SEP] take {SPECIALS_PER_SEQUENCE}"
+            )
+        return _cut_sequences(self.units, self.documents, self.unit_tokens, max_seq_len - SPECIALS_PER_SEQUENCE)
+
+
+@numba.njit(cache=True, nogil=True)
+def _cut_sequences(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, room: int) -> Int64s:
+    starts = [np.int64(0)]
+    for document in range(len(documents) - 1):
+        used = 0
+        for at in range(documents[document], documents[document + 1]):
+            tokens = unit_tokens[units[at]]
+            if used + tokens > room:
+                starts.append(np.int64(at))
+                used = 0
+            used += tokens
+        starts.append(documents[document + 1])
+    return np.array(starts)
+
+
+class UnitCutter:
+    """Text lines -> unit identities, for one vocabulary and one lexicon.
+
+    Raises InputError if the lexicon was made for another vocabulary.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, lexicon: Lexicon | None) -> None:
+        if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
+            raise InputError(
+                "--lexicon: it was made with another vocabulary (or another --lowercase) than --vocab; build it again"
+            )
+        self.num_tokens = len(vocabulary)
+        self._words = WordIndex(vocabulary.lowercase)
+        self._pieces = PieceTable(vocabulary)
+        ngrams = [tuple(map(self._words.id_of, ngram.words)) for ngram in lexicon.ngrams] if lexicon else []
+        # The lexicon's words have been numbered first: any word with a later number is in no n-gram.
+        self._trie_size = len(self._words.words)
+        self._trie: Trie = build_trie(ngrams, self._trie_size)
+        self._pieces.extend(self._words.words)
+        offsets, pieces = self._pieces.offsets, self._pieces.pieces
+        tokens = [np.concatenate([pieces[offsets[w] : offsets[w + 1]] for w in ngram]) for ngram in ngrams]
+        self.ngram_offsets = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
+        self.ngram_tokens = np.concatenate([np.zeros(0, np.int32), *tokens]).astype(np.int32)
+
+    def cut(self, lines: list[str]) -> tuple[Int32s, Int64s]:
+        """Unit identities of all lines, int32 [units], and where each line's start, int64 [lines + 1]."""
+        ids, starts = self._words.encode(lines)
+        self._pieces.extend(self._words.words)
+        trie_words = np.arange(len(self._words.words), dtype=np.int32)
+        trie_words[self._trie_size :] = NO_WORD
+        return cut_lines(
+            ids, starts, trie_words, self._trie, self._pieces.offsets, self._pieces.pieces, self.num_tokens
+        )
+
+
+def document_ends(lines: list[str]) -> Int64s:
+    """Indices of the blank lines that end documents."""
+    return np.flatnonzero(np.fromiter((not line for line in lines), bool, len(lines)))
+
+
+def build_corpus(
+    text: TextFiles, vocabulary: Vocabulary, lexicon: Lexicon | None, output: Path
+) -> Iterator[CorpusInfo | None]:
+    """Cut text into units and store them; the folder `output` appears when all is done.
+
+    Yields None after every block of text (for progress), and the finished corpus's CorpusInfo at the end.
+    """
+    cutter = UnitCutter(vocabulary, lexicon)
+    num_ngrams = len(lexicon) if lexicon else 0
+    num_units = cutter.num_tokens + num_ngrams
+    dtype = np.uint16 if num_units <= 1 << 16 else np.uint32
+    unit_counts = np.zeros(num_units, np.int64)
+    documents = [np.zeros(1, np.int64)]
+    written = 0
+    with whole_folder(output) as folder:
+        with (folder / "units.bin").open("wb") as file:
+            for lines in blocks(text.lines()):
+                units, starts = cutter.cut(lines)
+                file.write(units.astype(dtype).tobytes())
+                unit_counts += np.bincount(units, minlength=num_units)
+                documents.append(written + starts[document_ends(lines)])
+                written += len(units)
+                yield None
+        # Two blank lines in a row end one document, not two.
+        ends = np.unique(np.concatenate(documents))
+        if written == 0:
+            raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
+        unit_tokens = np.concatenate([np.ones(cutter.num_tokens, np.int64), np.diff(cutter.ngram_offsets)])
+        info = CorpusInfo(
+            format=FORMAT,
+            vocabulary=vocabulary.fingerprint,
+            lexicon=lexicon.fingerprint if lexicon else "",
+            text=text.digest,
+            lowercase=vocabulary.lowercase,
+            num_tokens=cutter.num_tokens,
+            num_ngrams=num_ngrams,
+            documents=len(ends) - 1,
+            units=written,
+            tokens=int(unit_counts @ unit_tokens),
+            ngram_units=int(unit_counts[cutter.num_tokens :].sum()),
+        )
+        (folder / "documents.bin").write_bytes(ends.tobytes())
+        np.save(folder / "ngram_tokens.npy", cutter.ngram_tokens)
+        np.save(folder / "ngram_offsets.npy", cutter.ngram_offsets)
+        np.save(folder / "unit_counts.npy", unit_counts)
+        (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary.tokens), encoding="utf-8")
+        if lexicon:
+            lexicon.save(folder / "lexicon.tsv")
+        (folder / "corpus.json").write_text(json.dumps(asdict(info), indent=1) + "\n")
+    yield info

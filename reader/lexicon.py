@@ -1,0 +1,94 @@
+"""The n-gram lexicon V_N: its file, and what a look-up needs of it.
+
+`lexicon.tsv` is for people: a header, then `ngram<TAB>count<TAB>t`, words joined by a space, sorted by length
+and then by t downwards. `lexicon.tsv.json` beside it holds what made it. N-gram i of the file has identity F + i.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from reader.atomic import sha256_of, whole_file
+from reader.counting import ScoredNGram
+from reader.errors import InputError
+
+HEADER = "ngram\tcount\tt"
+
+
+@dataclass(frozen=True)
+class LexiconInfo:
+    """What made a lexicon.
+
+    Attributes:
+        vocabulary: fingerprint of the vocabulary whose rules split the words.
+        text: SHA-256 of the text counted.
+        totals: order l -> N_l.
+        top: order l -> k_l asked for.
+        max_ngram_tokens: n-grams of more sub-word tokens were left out.
+        left_out: how many were, among the best k_l.
+        sha256: of the TSV.
+    """
+
+    vocabulary: str
+    text: str
+    totals: dict[str, int]
+    top: dict[str, int]
+    max_ngram_tokens: int
+    left_out: int
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """N-grams in file order, and where they come from."""
+
+    ngrams: list[ScoredNGram]
+    info: LexiconInfo
+
+    def __len__(self) -> int:
+        return len(self.ngrams)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the n-grams and of the vocabulary they were split for."""
+        return hashlib.sha256(f"{self.info.vocabulary}\n{self.info.sha256}".encode()).hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write the TSV, then the JSON that vouches for it: without its JSON a TSV is not a lexicon."""
+        with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(HEADER + "\n")
+            for ngram in self.ngrams:
+                file.write(f"{' '.join(ngram.words)}\t{ngram.count}\t{ngram.t!r}\n")
+        info = asdict(self.info) | {"sha256": sha256_of(path)}
+        with whole_file(info_path(path)) as partial:
+            partial.write_text(json.dumps(info, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Lexicon:
+        """Read a lexicon; raises InputError if it is absent, damaged or edited."""
+        if not path.is_file():
+            raise InputError(f"{path}: no such lexicon; make one with `python -m reader.build lexicon`")
+        try:
+            info = LexiconInfo(**json.loads(info_path(path).read_text()))
+        except FileNotFoundError as error:
+            raise InputError(f"{info_path(path)}: missing; the lexicon was not finished, build it again") from error
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{info_path(path)}: not a lexicon's description: {error}") from error
+        if sha256_of(path) != info.sha256:
+            raise InputError(f"{path}: differs from what {info_path(path).name} vouches for; build it again")
+        header, *rows = path.read_text(encoding="utf-8").split("\n")[:-1]
+        if header != HEADER:
+            raise InputError(f"{path}:1: expected the header {HEADER!r}")
+        ngrams = []
+        for row in rows:
+            words, count, t = row.split("\t")
+            ngrams.append(ScoredNGram(tuple(words.split(" ")), int(count), float(t)))
+        return cls(ngrams, info)
+
+
+def info_path(path: Path) -> Path:
+    """Where a lexicon's description lies."""
+    return path.with_name(path.name + ".json")
