@@ -26,36 +26,54 @@ CONFIG_HELP = "YAML file with settings; options after it override them"
 PRINT_HELP = "print the resolved configuration, every field explained, and exit"
 
 
-def load_config(arguments: list[str], program: str, description: str) -> PretrainConfig:
-    """Read `--config FILE` and dotted overrides such as `--data.batch_size 32`.
+def load_config(
+    arguments: list[str], program: str, description: str, flags: dict[str, str]
+) -> tuple[PretrainConfig, set[str]]:
+    """Read `--config FILE`, dotted overrides such as `--data.batch_size 32`, and the program's own flags.
+
+    Args:
+        flags: name -> help.
+    Returns:
+        The configuration and the flags given.
 
     `--help` and `--print_config` print and exit. Raises InputError that names the key (and the nearest one that
     exists, if it is unknown) or the file.
     """
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--config")
-    first.add_argument("--print_config", action="store_true")
+    flags = {"print_config": PRINT_HELP, **flags}
+    for flag in flags:
+        first.add_argument(f"--{flag}", action="store_true")
     known, overrides = first.parse_known_args(arguments)
     for argument in overrides:
-        if argument.startswith("--") and argument not in ("--help",):
+        if argument.startswith("--") and argument != "--help":
             _check_key(argument[2:].partition("=")[0], "command line")
     tree = read_tree(Path(known.config)) if known.config else {}
-    settings = [f"--{key}={_as_argument(value)}" for key, value in flatten(tree).items()]
-
     parser = ArgumentParser(prog=program, description=description, exit_on_error=False)
     parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
-    parser.add_argument("--print_config", action="store_true", help=PRINT_HELP)
-    parser.add_class_arguments(PretrainConfig)
-    try:
-        parsed = parser.instantiate_classes(parser.parse_args(settings + overrides))
-    except ArgumentError as error:
-        where = f"{known.config} or command line" if known.config else "command line"
-        raise InputError(f"{where}: {error}") from error
-    config = PretrainConfig(**{f.name: getattr(parsed, f.name) for f in dataclasses.fields(PretrainConfig)})
+    for flag, meaning in flags.items():
+        parser.add_argument(f"--{flag}", action="store_true", help=meaning)
+    config = _parse(parser, tree, overrides, f"{known.config} or command line" if known.config else "command line")
     if known.print_config:
         sys.stdout.write(explained_yaml(config))
         sys.exit(0)
-    return config
+    return config, {flag for flag in flags if getattr(known, flag)}
+
+
+def config_from_tree(tree: Tree, source: str) -> PretrainConfig:
+    """A configuration from nested dicts, such as a checkpoint holds."""
+    return _parse(ArgumentParser(exit_on_error=False), tree, [], source)
+
+
+def _parse(parser: ArgumentParser, tree: Tree, overrides: list[str], source: str) -> PretrainConfig:
+    """Have jsonargparse type-check settings: those of `tree`, then those on the command line."""
+    parser.add_class_arguments(PretrainConfig)
+    settings = [f"--{key}={_as_argument(value)}" for key, value in flatten(tree).items()]
+    try:
+        parsed = parser.instantiate_classes(parser.parse_args(settings + overrides))
+    except ArgumentError as error:
+        raise InputError(f"{source}: {error}") from error
+    return PretrainConfig(**{f.name: getattr(parsed, f.name) for f in dataclasses.fields(PretrainConfig)})
 
 
 def read_tree(path: Path) -> Tree:

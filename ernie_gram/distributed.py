@@ -16,6 +16,8 @@ RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 LOCAL_WORLD = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 # Paddle would use one thread: share the machine's cores among its processes instead.
 os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // LOCAL_WORLD)))
+# Paddle's C++ side reports on itself at every start; errors still come through.
+os.environ.setdefault("GLOG_minloglevel", "2")
 
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402

@@ -1,6 +1,7 @@
 """Layers with parameters, under upstream ERNIE's names. No other file creates a parameter.
 
-Weights are [in, out]. They start, like tables, as a normal truncated at two standard deviations; biases at 0, scales at 1.
+Weights are [in, out]. They start, like tables, as a normal truncated at two standard deviations; biases start at 0,
+scales at 1.
 """
 
 from __future__ import annotations

@@ -1,12 +1,17 @@
-"""From a config to static programs: one that trains, one that evaluates, over the same parameters."""
+"""From a config to static programs that train, evaluate or predict, all over the same parameters.
+
+Shape letters: N context slots of the batch, M predicted slots, H hidden.
+"""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import paddle
+from paddle.nn import functional as F
 
 from ernie_gram import distributed
 from ernie_gram.config import PretrainConfig
@@ -52,57 +57,70 @@ def placeholders(used: tuple[Field, ...]) -> Feeds:
     return {field.name: paddle.static.data(field.name, [None] * len(field.shape), field.dtype) for field in used}
 
 
-def build(config: PretrainConfig, sizes: Sizes, train: bool) -> Program:
-    """Build the training program (train) or the evaluation program (not train).
+@dataclass(frozen=True)
+class _Forward:
+    """A program under construction: what it reads, and the rows of every term."""
 
-    Training fetches `loss`, every term by its name, and `grad_norm`. Evaluation fetches, for the first term,
-    `row_loss` float32 [M] and `row_best` int64 [M], the likeliest class.
-    """
+    main: paddle.static.Program
+    startup: paddle.static.Program
+    feeds: tuple[str, ...]
+    terms: list[Term]
+    rows: list[Rows]
+
+
+@contextmanager
+def _forward(config: PretrainConfig, sizes: Sizes, train: bool) -> Iterator[_Forward]:
+    """Build the model and its terms, and leave the program open for what is to follow."""
     main, startup = paddle.static.Program(), paddle.static.Program()
     terms = terms_of(config.objective)
     used = (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS, *(term.labels for term in terms))
     half = config.optimizer.precision == "bfloat16"
-    cast = paddle.amp.auto_cast(dtype="bfloat16") if half else nullcontext()
     with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
         model = PretrainModel(config.model, sizes, config.objective.masking == "explicit")
         model.train() if train else model.eval()
         feeds = placeholders(used)
-        with cast:
+        with paddle.amp.auto_cast(dtype="bfloat16") if half else nullcontext():
             hidden_NH = model.encoder(feeds[fields.INPUT_IDS.name], feeds[fields.LENGTHS.name])
             rows = [term.rows(model, hidden_NH, feeds) for term in terms]
-        names = tuple(feeds)
-        if not train:
-            fetches = {"row_loss": rows[0].loss, "row_best": rows[0].scores.argmax(-1)}
-            return Program(main, startup, names, fetches)
-        return _training(config, main, startup, names, terms, rows)
+        yield _Forward(main, startup, tuple(feeds), terms, rows)
 
 
-def _training(
-    config: PretrainConfig,
-    main: paddle.static.Program,
-    startup: paddle.static.Program,
-    feeds: tuple[str, ...],
-    terms: list[Term],
-    rows: list[Rows],
-) -> Program:
-    """Add to a program the total of the terms, its gradient over all ranks, and the update.
+def build_evaluation(config: PretrainConfig, sizes: Sizes) -> Program:
+    """A program that fetches, for the first term, `row_loss` float32 [M] and `row_best` int64 [M], the top class."""
+    with _forward(config, sizes, train=False) as built:
+        rows = built.rows[0]
+        fetches = {"row_loss": rows.loss, "row_best": rows.scores.argmax(-1)}
+    return Program(built.main, built.startup, built.feeds, fetches)
 
-    A rank's loss is its share of the whole batch's: its rows, divided by the rows of all. Gradients and terms are then
-    summed, and do not depend on how rows are dealt to ranks.
+
+def build_prediction(config: PretrainConfig, sizes: Sizes, most: int) -> Program:
+    """A program that fetches, for the first term, the likeliest classes of each row, best first:
+    `classes` int64 [M, most] and `probabilities` float32 [M, most]."""
+    with _forward(config, sizes, train=False) as built:
+        probabilities, classes = paddle.topk(F.softmax(built.rows[0].scores), most)
+    return Program(built.main, built.startup, built.feeds, {"classes": classes, "probabilities": probabilities})
+
+
+def build_training(config: PretrainConfig, sizes: Sizes) -> Program:
+    """A program that makes one update, and fetches `loss`, every term by its name, and `grad_norm`.
+
+    A rank's loss is its share of the whole batch's: its rows, divided by the rows of all. Gradients and terms are
+    then summed, and do not depend on how rows are dealt to ranks.
     """
-    counts = paddle.stack([paddle.shape(row.loss)[0].astype("float32") for row in rows])
-    counts.stop_gradient = True
-    (counts,) = distributed.sum_over_ranks([counts])
-    shares = [row.loss.sum() / counts[i] for i, row in enumerate(rows)]
-    total = paddle.add_n([share * term.weight for share, term in zip(shares, terms, strict=True)])
-    optimizer, schedule = adamw(config)
-    pairs = optimizer.backward(total, startup)
-    # The terms ride in front of the gradients: one exchange less.
-    terms_local = paddle.stack([total.detach(), *(share.detach() for share in shares)])
-    logged, *gradients = distributed.sum_over_ranks([terms_local, *(gradient for _, gradient in pairs)])
-    gradients, norm = clip_by_global_norm(gradients, config.optimizer.max_grad_norm)
-    updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, gradients, strict=True)]
-    optimizer._apply_optimize(total, startup, updates)
-    fetches = {"loss": logged[0], "grad_norm": norm}
-    fetches |= {term.name: logged[i + 1] for i, term in enumerate(terms)}
-    return Program(main, startup, feeds, fetches, schedule)
+    with _forward(config, sizes, train=True) as built:
+        counts = paddle.stack([paddle.shape(rows.loss)[0].astype("float32") for rows in built.rows])
+        counts.stop_gradient = True
+        (counts,) = distributed.sum_over_ranks([counts])
+        shares = [rows.loss.sum() / counts[i] for i, rows in enumerate(built.rows)]
+        total = paddle.add_n([share * term.weight for share, term in zip(shares, built.terms, strict=True)])
+        optimizer, schedule = adamw(config)
+        pairs = optimizer.backward(total, built.startup)
+        # The terms ride in front of the gradients: one exchange less.
+        here = paddle.stack([value.detach() for value in (total, *shares)])
+        logged, *gradients = distributed.sum_over_ranks([here, *(gradient for _, gradient in pairs)])
+        gradients, norm = clip_by_global_norm(gradients, config.optimizer.max_grad_norm)
+        updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, gradients, strict=True)]
+        optimizer._apply_optimize(total, built.startup, updates)
+        fetches = {"loss": logged[0], "grad_norm": norm}
+        fetches |= {term.name: logged[i + 1] for i, term in enumerate(built.terms)}
+    return Program(built.main, built.startup, built.feeds, fetches, schedule)

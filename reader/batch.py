@@ -31,7 +31,4 @@ TOKEN_LABELS = Field("token_labels", "M", "int64", "token each predicted slot hi
 SLOT_UNITS = Field("slot_units", "M", "int64", "masked unit a predicted slot belongs to, 0..U-1")
 UNIT_IDS = Field("unit_ids", "U", "int64", "identities of the masked units")
 
-FIELDS = {
-    field.name: field
-    for field in (INPUT_IDS, LENGTHS, SLOTS, COARSE_LABELS, TOKEN_LABELS, SLOT_UNITS, UNIT_IDS)
-}
+FIELDS = {field.name: field for field in (INPUT_IDS, LENGTHS, SLOTS, COARSE_LABELS, TOKEN_LABELS, SLOT_UNITS, UNIT_IDS)}

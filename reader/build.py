@@ -67,9 +67,7 @@ def build_corpus_folder(args: argparse.Namespace) -> None:
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
     text = open_text(args)
     with tqdm(total=text.size, unit="B", unit_scale=True, desc="building", mininterval=0.5) as bar:
-        for info in build_corpus(text, vocabulary, lexicon, args.output):
-            bar.update(text.position - bar.n)
-    assert info is not None
+        info = build_corpus(text, vocabulary, lexicon, args.output, lambda: bar.update(text.position - bar.n))
     print(
         f"{args.output}: {info.documents:,} documents, {info.tokens:,} tokens, {info.units:,} units; "
         f"{info.ngram_units:,} n-grams, {1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens"
@@ -116,7 +114,9 @@ def parser() -> argparse.ArgumentParser:
     )
     common.add_argument("--output", type=Path, required=True, metavar="PATH", help="where the result goes")
     common.add_argument("--overwrite", action="store_true", help="replace what is at --output")
-    common.add_argument("--text_field", default="text", help="field of a .jsonl record that holds its text (%(default)s)")
+    common.add_argument(
+        "--text_field", default="text", help="field of a .jsonl record that holds its text (%(default)s)"
+    )
     common.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
     vocab = argparse.ArgumentParser(add_help=False)
     vocab.add_argument("--vocab", type=Path, required=True, metavar="FILE", help="vocab.txt in BERT's format")

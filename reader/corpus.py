@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -216,11 +216,15 @@ def document_ends(lines: list[str]) -> Int64s:
 
 
 def build_corpus(
-    text: TextFiles, vocabulary: Vocabulary, lexicon: Lexicon | None, output: Path
-) -> Iterator[CorpusInfo | None]:
+    text: TextFiles,
+    vocabulary: Vocabulary,
+    lexicon: Lexicon | None,
+    output: Path,
+    on_progress: Callable[[], object] = lambda: None,
+) -> CorpusInfo:
     """Cut text into units and store them; the folder `output` appears when all is done.
 
-    Yields None after every block of text (for progress), and the finished corpus's CorpusInfo at the end.
+    `on_progress` is called after every block of text.
     """
     cutter = UnitCutter(vocabulary, lexicon)
     num_ngrams = len(lexicon) if lexicon else 0
@@ -237,7 +241,7 @@ def build_corpus(
                 unit_counts += np.bincount(units, minlength=num_units)
                 documents.append(written + starts[document_ends(lines)])
                 written += len(units)
-                yield None
+                on_progress()
         # Two blank lines in a row end one document, not two.
         ends = np.unique(np.concatenate(documents))
         if written == 0:
@@ -264,4 +268,4 @@ def build_corpus(
         if lexicon:
             lexicon.save(folder / "lexicon.tsv")
         (folder / "corpus.json").write_text(json.dumps(asdict(info), indent=1) + "\n")
-    yield info
+    return info

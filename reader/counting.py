@@ -7,6 +7,7 @@ line and in place of a token that holds no letter, digit or Han character.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,8 @@ class NGramCounts(NamedTuple):
     total: int
 
 
-class ScoredNGram(NamedTuple):
+@dataclass(frozen=True)
+class ScoredNGram:
     """An n-gram with its count and its t statistic."""
 
     words: tuple[str, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -79,7 +79,7 @@ class Feeder:
 
     def training_batches(
         self, consumed: int, batch_size: int, rank: int, world: int, workers: int, ahead: int = 4
-    ) -> Iterator[Batch]:
+    ) -> Generator[Batch, None, None]:
         """Endless batches for one rank, from the `consumed`-th sample on.
 
         `workers` threads keep `ahead` batches ready; neither number changes what comes.

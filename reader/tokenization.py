@@ -272,9 +272,7 @@ def train_vocabulary(lines: list[str], size: int, lowercase: bool) -> Vocabulary
     tokenizer.pre_tokenizer = WhitespaceSplit()
     # The trainer numbers characters in hash order and breaks ties between merges by number. Handing it the
     # characters as "special" tokens fixes their numbers, and with them the result.
-    trainer = WordPieceTrainer(
-        vocab_size=size, special_tokens=fixed, limit_alphabet=len(alphabet), show_progress=False
-    )
+    trainer = WordPieceTrainer(vocab_size=size, special_tokens=fixed, limit_alphabet=len(alphabet), show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     learned: dict[str, int] = tokenizer.get_vocab()
     return Vocabulary(sorted(learned, key=learned.__getitem__), lowercase, "trained vocabulary")

@@ -1,0 +1,111 @@
+"""Checkpoints: folders `step_N` that are whole or absent.
+
+    model.safetensors      the parameters
+    optimizer.safetensors  Adam's moments and powers
+    state.json             step, samples consumed, learning rate, the run's identity and configuration
+    checksums.json         SHA-256 of the files above
+
+No random state is kept: the random numbers of a step follow from (seed, step, rank).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from reader.atomic import sha256_of, whole_folder
+from reader.errors import InputError
+
+MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a run stands.
+
+    Attributes:
+        step: updates made.
+        consumed: training samples drawn.
+        learning_rate: of the next update.
+        identity: see PretrainConfig.identity.
+        config: the whole configuration, nested.
+    """
+
+    step: int
+    consumed: int
+    learning_rate: float
+    identity: dict[str, Any]
+    config: dict[str, Any]
+
+
+def checkpoints(output: Path) -> list[Path]:
+    """The checkpoints in a run's folder, oldest first; whole or not, see `verify`."""
+    found = [path for path in output.glob("step_*") if path.is_dir() and path.name[5:].isdecimal()]
+    return sorted(found, key=lambda path: int(path.name[5:]))
+
+
+def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int) -> Path:
+    """Write `output/step_N` and remove all but the `keep` newest. Raises InputError if the disk refuses."""
+    path = output / f"step_{state.step}"
+    with whole_folder(path) as folder:
+        save_file(model, folder / MODEL)
+        save_file(optimizer, folder / OPTIMIZER)
+        (folder / STATE).write_text(json.dumps(vars(state), indent=1) + "\n")
+        sums = {name: sha256_of(folder / name) for name in (MODEL, OPTIMIZER, STATE)}
+        (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n")
+    # Those beyond this step are left from a run that was since taken up again further back.
+    for other in checkpoints(output):
+        if int(other.name[5:]) > state.step:
+            shutil.rmtree(other)
+    for old in checkpoints(output)[:-keep]:
+        shutil.rmtree(old)
+    return path
+
+
+def verify(path: Path) -> None:
+    """Raise InputError unless every file of a checkpoint is as it was written."""
+    if not path.is_dir():
+        raise InputError(f"{path}: no such checkpoint")
+    try:
+        sums: dict[str, str] = json.loads((path / CHECKSUMS).read_text())
+        for name in (MODEL, OPTIMIZER, STATE):
+            if sha256_of(path / name) != sums[name]:
+                raise InputError(f"{path / name}: truncated or altered (its SHA-256 is not the one written)")
+    except FileNotFoundError as error:
+        raise InputError(f"{error.filename}: missing from the checkpoint") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path / CHECKSUMS}: damaged: {error}") from error
+
+
+def newest_whole(output: Path) -> Path | None:
+    """The newest checkpoint that verifies."""
+    for path in reversed(checkpoints(output)):
+        try:
+            verify(path)
+        except InputError:
+            continue
+        return path
+    return None
+
+
+def load_state(path: Path) -> State:
+    """The state of a verified checkpoint."""
+    return State(**json.loads((path / STATE).read_text()))
+
+
+def load_model(path: Path) -> Arrays:
+    """The parameters of a verified checkpoint."""
+    return load_file(path / MODEL)
+
+
+def load_optimizer(path: Path) -> Arrays:
+    """The optimizer's arrays of a verified checkpoint."""
+    return load_file(path / OPTIMIZER)

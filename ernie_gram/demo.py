@@ -1,0 +1,105 @@
+"""The whole way once, without a download: text, vocabulary, lexicon, corpus, two-process pre-training, prediction.
+
+`python -m ernie_gram.demo`; every command it runs is shown, and works as well when typed.
+Options it does not know override settings of the training run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from ernie_gram.checkpoint import newest_whole
+from ernie_gram.plot import plot_runs
+from ernie_gram.runlog import read_log
+from reader import batch as fields
+from reader.corpus import Corpus
+from reader.errors import InputError, one_line_errors
+from reader.feeder import Feeder, Masking
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIG = "conf/pretrain/demo.yaml"
+
+
+def step(command: str, **environment: str) -> None:
+    """Show a command and run it; raises InputError if it fails."""
+    settings = "".join(f"{key}={value} " for key, value in environment.items())
+    print(f"\n$ {settings}{command}", flush=True)
+    words = shlex.split(command)
+    if words[0] == "python":
+        words[0] = sys.executable
+    done = subprocess.run(words, cwd=ROOT, env={**os.environ, "PYTHON": sys.executable, **environment}, check=False)
+    if done.returncode:
+        raise InputError(f"`{command}` failed with status {done.returncode}; its output is above")
+
+
+def show_predictions(output: Path, corpus: Corpus, most: int = 4) -> None:
+    """Print masked held-out sentences, each mask's true unit, and the five likeliest.
+
+    Raises InputError if no checkpoint is whole.
+    """
+    from ernie_gram import distributed
+    from ernie_gram.fill import Filler
+
+    path = newest_whole(output)
+    if path is None:
+        raise InputError(f"{output}: no whole checkpoint")
+    filler = Filler(path, corpus, distributed.start("cpu"))
+    settings = filler.config
+    masking = Masking(True, settings.objective.mask_fraction, settings.seed)
+    feeder = Feeder(corpus, settings.data.max_seq_len, masking)
+    # Sequences of a readable length, spread over the held-out text.
+    sizes = np.diff(feeder.starts)
+    readable = np.flatnonzero((sizes >= 15) & (sizes <= 30))
+    indices = readable[:: max(1, len(readable) // most)][:most].astype(np.int64)
+    batch = feeder.batch(indices, np.zeros(len(indices), np.int64))
+    width = batch[fields.INPUT_IDS.name].shape[1]
+    guesses = list(filler.guesses(batch))
+    labels, rows = batch[fields.COARSE_LABELS.name], batch[fields.SLOTS.name] // width
+    for row in range(len(indices)):
+        print(f"\n{filler.text(batch, row)}")
+        for mask, slot in enumerate(np.flatnonzero(rows == row), start=1):
+            ranked = ", ".join(f"{guess.unit} {guess.probability:.1%}" for guess in guesses[slot])
+            print(f"  [MASK {mask}] was: {corpus.unit_text(int(labels[slot]))}\n     guesses: {ranked}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m ernie_gram.demo", description=__doc__)
+    parser.add_argument("--processes", type=int, default=2, help="training processes (%(default)s)")
+    arguments, overrides = parser.parse_known_args()
+    folder = Path("output/demo")
+    shutil.rmtree(ROOT / folder, ignore_errors=True)
+
+    step(f"python -m reader.demo_text --output {folder}")
+    texts = {name: f"--input {folder}/{name}.txt" for name in ("train", "held_out")}
+    step(f"python -m reader.build vocab {texts['train']} --size 8000 --output {folder}/vocab.txt")
+    step(
+        f"python -m reader.build lexicon {texts['train']} --vocab {folder}/vocab.txt "
+        f"--top 2:6000,3:3000 --output {folder}/lexicon.tsv"
+    )
+    for name, corpus in (("train", "corpus"), ("held_out", "held_out")):
+        step(
+            f"python -m reader.build corpus {texts[name]} --vocab {folder}/vocab.txt "
+            f"--lexicon {folder}/lexicon.tsv --output {folder}/{corpus}"
+        )
+    step(shlex.join(["./run_pretrain.sh", CONFIG, *overrides]), NPROC=str(arguments.processes), LOG_DIR=f"{folder}/log")
+
+    os.chdir(ROOT)
+    run = folder / "run"
+    plot_runs([run], folder / "curve.png")
+    print(f"\nCurves: {folder}/curve.png\n\nHeld-out sentences, masked, and what the model makes of them:")
+    show_predictions(run, Corpus(folder / "held_out"))
+    evaluations = [record for record in read_log(run) if record["kind"] == "eval"]
+    trend = " -> ".join(f"{record['perplexity']:.0f}" for record in evaluations)
+    print(f"\nHeld-out perplexity: {trend}; unit frequencies alone: {evaluations[-1]['frequency_perplexity']:.0f}")
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,65 @@
+"""How well a model predicts held-out units: loss, accuracy, and perplexity over units and over n-grams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from reader import batch as fields
+from reader.batch import Batch
+
+Float64s = npt.NDArray[np.float64]
+Predict = Callable[[Batch], dict[str, np.ndarray]]
+
+
+def unit_log_probabilities(counts: npt.NDArray[np.int64]) -> Float64s:
+    """log p of every unit by its frequency in the training corpus, each count raised by one; float64 [C]."""
+    return np.log((counts + 1) / (counts.sum() + len(counts)))
+
+
+def unit_sums(predict: Predict, batches: Iterable[Batch], baseline: Float64s, num_tokens: int) -> Float64s:
+    """Sums over the masked units of some batches, from which `metrics` are made; they may be added up.
+
+    Returns float64 [6]: units, their -log p, units predicted right, their -log p by frequency alone,
+    n-grams among them, and the n-grams' -log p.
+
+    A unit of several predicted slots has the product of their probabilities, and is right if all are.
+    """
+    sums = np.zeros(6)
+    for batch in batches:
+        predicted = predict(batch)
+        labels = batch.get(fields.COARSE_LABELS.name, batch.get(fields.TOKEN_LABELS.name))
+        units, slot_units = batch[fields.UNIT_IDS.name], batch[fields.SLOT_UNITS.name]
+        loss = np.bincount(slot_units, predicted["row_loss"].astype(np.float64), len(units))
+        wrong = np.bincount(slot_units, predicted["row_best"] != labels, len(units))
+        is_ngram = units >= num_tokens
+        sums += [
+            len(units),
+            loss.sum(),
+            (wrong == 0).sum(),
+            -baseline[units].sum(),
+            is_ngram.sum(),
+            loss[is_ngram].sum(),
+        ]
+    return sums
+
+
+def metrics(sums: Float64s) -> dict[str, float]:
+    """From the sums of `unit_sums`.
+
+    loss: mean -log p of a masked unit; perplexity: its exponential; accuracy: share predicted right;
+    frequency_perplexity: what unit frequencies alone give; ngram_perplexity: over masked n-grams only
+    (absent if there were none).
+    """
+    units, loss, right, baseline, ngrams, ngram_loss = (float(value) for value in sums)
+    values = {
+        "loss": loss / units,
+        "accuracy": right / units,
+        "perplexity": float(np.exp(loss / units)),
+        "frequency_perplexity": float(np.exp(baseline / units)),
+    }
+    if ngrams:
+        values["ngram_perplexity"] = float(np.exp(ngram_loss / ngrams))
+    return values

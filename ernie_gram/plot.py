@@ -1,0 +1,60 @@
+"""The curves of one run or several as a picture: `python -m ernie_gram.plot OUTPUT [OUTPUT ...] --to FILE.png`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ernie_gram.runlog import Record, read_log
+from reader.atomic import whole_file
+from reader.errors import InputError, one_line_errors
+
+
+def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
+    """Steps and values of one quantity."""
+    chosen = [record for record in records if record["kind"] == kind and value in record]
+    return [record["step"] for record in chosen], [record[value] for record in chosen]
+
+
+def plot_runs(outputs: list[Path], target: Path) -> None:
+    """Draw training loss and held-out perplexity against steps into a PNG.
+
+    Raises InputError for a folder without records.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    for output in outputs:
+        records = read_log(output)
+        if not records:
+            raise InputError(f"{output}: no log.jsonl with records: not the output folder of a run")
+        (line,) = left.plot(*curve(records, "train", "loss"), label=output.name, linewidth=1)
+        right.plot(*curve(records, "eval", "perplexity"), "o-", color=line.get_color(), label=f"{output.name}: units")
+        right.plot(
+            *curve(records, "eval", "ngram_perplexity"), "s--", color=line.get_color(), label=f"{output.name}: n-grams"
+        )
+        steps, baseline = curve(records, "eval", "frequency_perplexity")
+        right.plot(steps, baseline, ":", color=line.get_color(), label=f"{output.name}: unit frequencies alone")
+    left.set(title="Training loss", xlabel="step", ylabel="loss")
+    right.set(title="Held-out perplexity", xlabel="step", ylabel="perplexity", yscale="log")
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    with whole_file(target) as partial:
+        figure.savefig(partial, format="png", dpi=120)
+    pyplot.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m ernie_gram.plot", description=__doc__)
+    parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="paths.output of a run")
+    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the picture, a PNG")
+    arguments = parser.parse_args()
+    plot_runs(arguments.outputs, arguments.to)
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

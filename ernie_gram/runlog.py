@@ -1,0 +1,79 @@
+"""What a run tells: lines on the console, records in log.jsonl, curves for VisualDL."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from reader.atomic import whole_file
+
+LOG = "log.jsonl"
+
+Record = dict[str, Any]
+
+
+def read_log(output: Path) -> list[Record]:
+    """The records of a run, oldest first. A last line cut short by a kill is passed over."""
+    records = []
+    path = output / LOG
+    for line in path.read_text().splitlines() if path.is_file() else []:
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return records
+
+
+class RunLog:
+    """The log of one process; only the first rank's speaks.
+
+    Records have a `kind` ("train" or "eval") and a `step`. A resumed run forgets records beyond its checkpoint.
+    """
+
+    def __init__(self, output: Path, speaks: bool, visualdl: bool, start: int, last: int) -> None:
+        self.speaks = speaks
+        self.start, self.last = start, last
+        self.began = time.monotonic()
+        if not speaks:
+            return
+        kept = [record for record in read_log(output) if record["step"] <= start and start > 0]
+        with whole_file(output / LOG) as partial:
+            partial.write_text("".join(json.dumps(record) + "\n" for record in kept))
+        self._file = (output / LOG).open("a")
+        self._writer = None
+        if visualdl:
+            from visualdl import LogWriter
+
+            self._writer = LogWriter(logdir=str(output / "visualdl"), display_name=output.name)
+
+    def say(self, text: str) -> None:
+        """A line for the console."""
+        if self.speaks:
+            print(text, flush=True)
+
+    def record(self, kind: str, step: int, values: dict[str, float]) -> None:
+        """Write one record, and show it."""
+        if not self.speaks:
+            return
+        self._file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
+        self._file.flush()
+        if self._writer:
+            for name, value in values.items():
+                self._writer.add_scalar(f"{kind}/{name}", value, step)
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        left = f"  left {self._time_left(step)}" if kind == "train" else ""
+        self.say(f"{kind:<5} step {step:>{len(str(self.last))}}/{self.last}  {shown}{left}")
+
+    def _time_left(self, step: int) -> str:
+        seconds = (time.monotonic() - self.began) / max(1, step - self.start) * (self.last - step)
+        minutes, seconds = divmod(round(seconds), 60)
+        return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+
+    def close(self) -> None:
+        """Finish the files."""
+        if self.speaks:
+            self._file.close()
+            if self._writer:
+                self._writer.close()

@@ -1,0 +1,134 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict
+
+import numpy as np
+import paddle
+
+from ernie_gram import checkpoint, distributed
+from ernie_gram.distributed import World
+from ernie_gram.evaluation import metrics, unit_log_probabilities, unit_sums
+from ernie_gram.model import Sizes
+from ernie_gram.optimization import learning_rate
+from ernie_gram.parameters import accumulator_names, get_arrays, set_arrays
+from ernie_gram.program import Program, build_evaluation, build_training
+from ernie_gram.run import Run
+from ernie_gram.runlog import RunLog
+from reader.errors import InputError
+
+
+class Trainer:
+    """A run in progress: its programs, its parameters, and the step it has reached."""
+
+    def __init__(self, run: Run, world: World) -> None:
+        self.run, self.world, self.config = run, world, run.config
+        info = run.train.corpus.info
+        sizes = Sizes(info.num_tokens, info.num_ngrams)
+        self.program = build_training(self.config, sizes)
+        self.evaluation: Program | None = build_evaluation(self.config, sizes) if run.held_out else None
+        self.executor = paddle.static.Executor(world.place)
+        self.step = 0
+        self._start_values()
+        self.log = RunLog(
+            run.output, world.is_first, self.config.trainer.visualdl, self.step, self.config.trainer.max_steps
+        )
+
+    def _start_values(self) -> None:
+        """Draw the parameters, or take them from the checkpoint; all ranks end up with the first one's."""
+        paddle.seed(self.config.seed)
+        self.executor.run(self.program.startup)
+        names = self.program.parameters
+        if self.run.resume_from:
+            source = str(self.run.resume_from)
+            set_arrays(checkpoint.load_model(self.run.resume_from), names, source, self.world.place)
+            moments = checkpoint.load_optimizer(self.run.resume_from)
+            set_arrays(moments, accumulator_names(names), source, self.world.place)
+            self.step = checkpoint.load_state(self.run.resume_from).step
+        else:
+            distributed.copy_from_first_rank(self.executor, names)
+
+    def train(self) -> None:
+        """Train to the last step. Raises InputError at a step whose loss or gradient is not finite."""
+        settings, batch_size = self.config.trainer, self.config.data.batch_size
+        if self.step >= settings.max_steps:
+            self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing to do")
+        batches = self.run.train.training_batches(
+            self.step * batch_size, batch_size, self.world.rank, self.world.size, settings.workers
+        )
+        if self.step == 0:
+            self.evaluate()
+        clock, since = time.monotonic(), self.step
+        while self.step < settings.max_steps:
+            values = self._update(next(batches))
+            self.step += 1
+            last = self.step == settings.max_steps
+            if self.step % settings.log_every == 0 or last:
+                rate = (self.step - since) * batch_size / (time.monotonic() - clock)
+                self.log.record("train", self.step, {**values, "sequences_per_second": rate})
+                clock, since = time.monotonic(), self.step
+            # First save: an evaluation that fails must not cost the work before it.
+            if self.step % settings.save_every == 0 or last:
+                self.save()
+            if self.step % settings.eval_every == 0 or last:
+                self.evaluate()
+        batches.close()
+        self.log.close()
+
+    def _update(self, batch: dict[str, np.ndarray]) -> dict[str, float]:
+        """One optimizer step; returns what the program reports, and the learning rate it used."""
+        # The step's random numbers depend on these three alone, so a resumed run draws them again.
+        state = np.random.SeedSequence([self.config.seed, self.step, self.world.rank]).generate_state(1)
+        paddle.seed(int(state[0]))
+        assert self.program.schedule is not None
+        self.program.schedule.step(self.step)
+        fetched = self.program.run(self.executor, batch)
+        values = {name: float(value) for name, value in fetched.items()}
+        if not (math.isfinite(values["loss"]) and math.isfinite(values["grad_norm"])):
+            saved = checkpoint.newest_whole(self.run.output)
+            raise InputError(
+                f"step {self.step + 1}: the loss is {values['loss']}, its gradient {values['grad_norm']}; stopped. "
+                f"The last checkpoint is {saved or 'none'}. A lower optimizer.learning_rate or longer "
+                "optimizer.warmup_steps may help"
+            )
+        return {**values, "learning_rate": learning_rate(self.step, self.config)}
+
+    def evaluate(self) -> None:
+        """Measure the model on the held-out corpus and log the result."""
+        if self.run.held_out is None or self.evaluation is None:
+            return
+        program, corpus = self.evaluation, self.run.train.corpus
+        rows = max(1, self.config.data.batch_size // self.world.size)
+        sums = unit_sums(
+            lambda batch: program.run(self.executor, batch),
+            self.run.held_out.held_out_batches(
+                rows, self.world.rank, self.world.size, self.config.trainer.eval_sequences
+            ),
+            unit_log_probabilities(corpus.unit_counts),
+            corpus.info.num_tokens,
+        )
+        self.log.record("eval", self.step, metrics(distributed.sum_vector(self.executor, sums)))
+
+    def save(self) -> None:
+        """Write a checkpoint; the first rank does."""
+        if not self.world.is_first:
+            return
+        state = checkpoint.State(
+            step=self.step,
+            consumed=self.step * self.config.data.batch_size,
+            learning_rate=learning_rate(self.step, self.config),
+            identity=self.run.identity,
+            config=asdict(self.config),
+        )
+        names = self.program.parameters
+        path = checkpoint.save(
+            self.run.output,
+            state,
+            get_arrays(names),
+            get_arrays(accumulator_names(names)),
+            self.config.trainer.keep_checkpoints,
+        )
+        self.log.say(f"saved {path}")

@@ -1,0 +1,99 @@
+"""English text that every Python has: the pydoc topics, and the docstrings of installed modules.
+
+`python -m reader.demo_text --output FOLDER` writes train.txt and held_out.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sysconfig
+import warnings
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from pydoc_data.topics import topics
+
+from reader.atomic import whole_file
+from reader.errors import one_line_errors
+
+MOST_BYTES = 6_000_000
+HELD_OUT = 30  # one document in so many is held out
+FEWEST_WORDS = 8
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Paragraphs of prose, each on one line; code, tables and headings are left out."""
+    for block in re.split(r"\n\s*\n", text):
+        line = " ".join(block.split())
+        words = re.findall(r"[A-Za-z]{2,}", line)
+        is_prose = len(words) >= FEWEST_WORDS and sum(map(len, words)) > 0.6 * len(line)
+        if is_prose and ">>>" not in line and line[-1] in ".:!?":
+            yield line
+
+
+def docstrings(path: Path) -> Iterator[str]:
+    """The docstrings of a source file, read and not run; none if it cannot be parsed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, OSError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+            yield text
+
+
+def documents() -> Iterator[str]:
+    """Documents, a paragraph a line, no paragraph twice, until there are MOST_BYTES."""
+    sources: Iterator[str] = iter(topics.values())
+    folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
+    seen: set[str] = set()
+    size = 0
+    for text in (text for part in (sources, _all_docstrings(folders)) for text in part):
+        lines = [line for line in paragraphs(text) if line not in seen]
+        seen.update(lines)
+        if lines:
+            document = "\n".join(lines) + "\n"
+            yield document
+            size += len(document)
+            if size > MOST_BYTES:
+                return
+
+
+def _all_docstrings(folders: list[Path]) -> Iterator[str]:
+    done: set[Path] = set()
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            skipped = {"tests", "test", "idlelib"} & set(path.parts)
+            # The standard library's folder holds site-packages too: they come in their turn.
+            early = folder == folders[0] and "site-packages" in path.parts
+            if not skipped and not early and path not in done:
+                done.add(path)
+                yield from docstrings(path)
+
+
+def write_text(output: Path) -> tuple[Path, Path]:
+    """Write train.txt and held_out.txt into a folder. Which document goes where follows from its text."""
+    train, held_out = output / "train.txt", output / "held_out.txt"
+    parts: dict[Path, list[bytes]] = {train: [], held_out: []}
+    for document in documents():
+        text = document.encode("utf-8", "replace")
+        parts[held_out if zlib.crc32(text) % HELD_OUT == 0 else train].append(text + b"\n")
+    for path, texts in parts.items():
+        with whole_file(path) as partial:
+            partial.write_bytes(b"".join(texts))
+    return train, held_out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m reader.demo_text", description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
+    for path in write_text(parser.parse_args().output):
+        print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,42 @@
+"""Package metadata; the tools' settings are in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="ernie-gram",
+    version="0.1.0",
+    description="ERNIE-Gram: pre-training with explicitly n-gram masked language modelling, on PaddlePaddle",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=["reader", "reader.*", "ernie_gram", "ernie_gram.*"]),
+    install_requires=[
+        "docstring-parser>=0.16,<1",
+        "jsonargparse>=4.40,<5",
+        "matplotlib>=3.8,<4",
+        "numba>=0.60,<1",
+        "numpy>=1.26,<3",
+        "PyYAML>=6,<7",
+        "safetensors>=0.5,<1",
+        "tokenizers>=0.20,<1",
+        "tqdm>=4.66,<5",
+        "visualdl>=2.5.3,<3",
+    ],
+    extras_require={
+        # Exactly one of the two. Paddle's GPU packages come from its own index: see the README.
+        "cpu": ["paddlepaddle>=3.3.1,<3.4"],
+        "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4"],
+        "test": [
+            "mypy>=1.13,<3",
+            "pre-commit>=4,<5",
+            "pytest>=8,<10",
+            "ruff>=0.8,<1",
+            "scipy>=1.11,<2",
+            "types-PyYAML>=6,<7",
+            "types-tqdm>=4.66,<5",
+        ],
+    },
+)
