@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import warnings
 from dataclasses import dataclass
 
 WORLD = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
@@ -18,6 +19,7 @@ LOCAL_WORLD = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // LOCAL_WORLD)))
 # Paddle's C++ side reports on itself at every start; errors still come through.
 os.environ.setdefault("GLOG_minloglevel", "2")
+warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
 
 import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
@@ -60,7 +62,7 @@ def start(device: str) -> World:
         if not use_gpu:
             os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
         # Before static mode is on: it will not start afterwards.
-        fleet.init(is_collective=True)
+        fleet.init(is_collective=True, log_level="WARNING")
     paddle.enable_static()
     place = paddle.CUDAPlace(paddle.device.cuda.current_device_id()) if use_gpu else paddle.CPUPlace()
     return World(RANK, WORLD, place)

@@ -113,7 +113,7 @@ class Corpus:
     def _load(self, name: str) -> np.ndarray:
         try:
             return np.asarray(np.load(self.path / name, allow_pickle=False))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise InputError(f"{self.path / name}: damaged or missing; build the corpus again") from error
 
     @property

@@ -1,0 +1,70 @@
+"""What the tests share: small real text (the pydoc topics every Python has) and all that is built from it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import pytest
+
+from reader.corpus import Corpus
+
+ROOT = Path(__file__).resolve().parent.parent
+
+TINY = [
+    "--model.hidden_size=32",
+    "--model.num_hidden_layers=2",
+    "--model.num_attention_heads=4",
+    "--model.out_emb_size=16",
+    "--model.max_position_embeddings=32",
+    "--data.max_seq_len=32",
+    "--data.batch_size=8",
+    "--optimizer.learning_rate=3e-3",
+    "--optimizer.warmup_steps=2",
+    "--trainer.log_every=1",
+    "--trainer.visualdl=false",
+]
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a Python command in the checkout, its output captured."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def build(*arguments: str) -> None:
+    """`python -m reader.build`, which must succeed."""
+    done = python("-m", "reader.build", *arguments)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with train.txt, held_out.txt, vocab.txt, lexicon.tsv, corpus/ and held_out/."""
+    folder = tmp_path_factory.mktemp("built")
+    names = sorted(topics)
+    for name, chosen in (("train", names[::8] + names[1::8]), ("held_out", names[2::40])):
+        text = "\n\n".join(topics[topic] for topic in chosen)
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+    train, vocab, lexicon = (str(folder / name) for name in ("train.txt", "vocab.txt", "lexicon.tsv"))
+    build("vocab", "--input", train, "--size", "1000", "--output", vocab)
+    build("lexicon", "--input", train, "--vocab", vocab, "--top", "2:400,3:200", "--output", lexicon)
+    for name, corpus in (("train", "corpus"), ("held_out", "held_out")):
+        text = str(folder / f"{name}.txt")
+        build("corpus", "--input", text, "--vocab", vocab, "--lexicon", lexicon, "--output", str(folder / corpus))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(built: Path) -> Corpus:
+    return Corpus(built / "corpus")

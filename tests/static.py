@@ -1,0 +1,46 @@
+"""Running pieces of the model as static programs in the tests' own process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ernie_gram import distributed  # noqa: I001  (before paddle: it sets the thread count)
+import numpy as np
+import paddle
+
+Arrays = dict[str, np.ndarray]
+
+
+@contextmanager
+def fresh_scope() -> Iterator[paddle.static.Executor]:
+    """An executor over a scope of its own: no parameter of another test is in it."""
+    place = distributed.start("cpu").place
+    with paddle.static.scope_guard(paddle.static.Scope()):
+        yield paddle.static.Executor(place)
+
+
+def run(
+    build: Callable[[dict[str, paddle.Tensor]], list[paddle.Tensor]], feeds: Arrays, seed: int = 1
+) -> tuple[list[np.ndarray], Arrays]:
+    """Build a program on feeds of open shape, run it once on start values from `seed`, return fetches and parameters.
+
+    Biases and LayerNorms are given random values too, so that a test sees them work.
+    """
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            inputs = {
+                name: paddle.static.data(name, [None] * value.ndim, str(value.dtype)) for name, value in feeds.items()
+            }
+            fetches = build(inputs)
+        executor.run(startup)
+        random = np.random.default_rng(seed)
+        parameters: Arrays = {}
+        scope = paddle.static.global_scope()
+        for parameter in main.global_block().all_parameters():
+            tensor = scope.find_var(parameter.name).get_tensor()
+            value = np.array(tensor) + 0.1 * random.standard_normal(tensor.shape()).astype("float32")
+            tensor.set(value, executor.place)
+            parameters[parameter.name] = value
+        return executor.run(main, feed=feeds, fetch_list=fetches), parameters

@@ -1,0 +1,84 @@
+"""Which files are read, and what lines come out of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from reader.errors import InputError
+from reader.text import TextFiles, blocks, find_files
+
+
+def lines(*paths: Path) -> list[str]:
+    return list(TextFiles(list(paths)).lines())
+
+
+def test_every_kind_of_file_gives_the_same_lines(tmp_path: Path) -> None:
+    text = "first line\nsecond line\n\nnext document\n"
+    (tmp_path / "a.txt").write_text(text)
+    with gzip.open(tmp_path / "b.txt.gz", "wt") as file:
+        file.write(text)
+    (tmp_path / "c.jsonl").write_text(
+        json.dumps({"text": "first line\nsecond line"}) + "\n" + json.dumps({"text": "next document"}) + "\n"
+    )
+    expected = ["first line", "second line", "", "next document", ""]
+    assert lines(tmp_path / "a.txt") == lines(tmp_path / "b.txt.gz") == expected
+    assert lines(tmp_path / "c.jsonl") == [*expected, ""]
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("\ufeffone\u2028still one\x85\r\ntwo \r\n \t\r\nthree".encode())
+    assert lines(tmp_path / "a.txt") == ["one\u2028still one\x85", "two ", "", "three", ""]
+
+
+def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    files = [tmp_path / "a.txt", tmp_path / "b.jsonl", tmp_path / "deep" / "c.txt"]
+    for file in files:
+        file.write_text("x\n")
+    (tmp_path / "notes.md").write_text("not text for us")
+    assert find_files([str(tmp_path)]) == files
+    assert find_files([str(tmp_path / "*.txt"), str(files[0])]) == files[:1]
+    assert find_files([str(tmp_path / "**" / "*.txt")]) == [files[0], files[2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"", "a.txt: no text in it"),
+        ("a.txt", b"\n \n", "a.txt: no text in it"),
+        ("a.txt", b"good\nbad \xff\n", "a.txt:2: not UTF-8"),
+        ("a.txt.gz", gzip.compress(b"hello world\n" * 1000)[:-20], "a.txt.gz: damaged or cut short"),
+        ("a.txt.gz", b"not gzip", "a.txt.gz: damaged or cut short"),
+        ("a.jsonl", b'{"text": "x"}\n{"text"', "a.jsonl:2: not JSON"),
+        ("a.jsonl", b'{"body": "x"}\n', "a.jsonl:1: no text field 'text'"),
+        ("a.jsonl", b"[1]\n", "a.jsonl:1: no text field 'text'"),
+    ],
+)
+def test_bad_text_is_named_with_its_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message.replace(".", r"\.")):
+        lines(tmp_path / name)
+
+
+def test_bad_inputs_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x")
+    (tmp_path / "empty").mkdir()
+    for name in ("missing.txt", "nothing*.txt", "a.csv", "empty"):
+        with pytest.raises(InputError, match=name.replace("*", r"\*").replace(".", r"\.")):
+            find_files([str(tmp_path / name)])
+
+
+def test_blocks_and_digest_cover_everything(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("".join(f"line {i}\n" for i in range(1000)))
+    text = TextFiles([tmp_path / "a.txt"])
+    joined = [line for block in blocks(text.lines(), characters=100) for line in block]
+    assert joined == [*(f"line {i}" for i in range(1000)), ""]
+    assert text.position == text.size
+    (tmp_path / "a.txt").write_text("line 0\n")
+    other = TextFiles([tmp_path / "a.txt"])
+    list(other.lines())
+    assert other.digest != text.digest

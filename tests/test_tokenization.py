@@ -1,0 +1,129 @@
+"""Words and pieces against Hugging Face's BERT tokenizer, which shares no code with ours but WordPiece itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from reader.errors import InputError
+from reader.tokenization import (
+    SPECIAL_TOKENS,
+    PieceTable,
+    Vocabulary,
+    WordIndex,
+    holds_text,
+    split_words,
+    train_vocabulary,
+)
+
+MIXED = [
+    "Ceci n'est pas une pipe — naïve café, Ærøskøbing… ÀÉÎÕÜ",
+    "中文和English混排，价格是￥3.50！「引号」",
+    "x=1; don't_stop $5^2 <tag> ~`|",
+    "tabs\tand\u00a0odd\u2003spaces \u3000 here",
+    "control\x00led\x07 zero\u200bwidth joi\u200dner \ufeffbom \ufffdreplaced",
+    "split\x0bby\x1fcontrols\x85here",
+    "Σίσυφος ß ﬁ Ⅷ ①",
+    "emoji 😀👩\u200d👩 combining e\u0301a\u0300",
+    "a" * 101 + " " + "b" * 100,
+    "",
+    "   ",
+]
+
+
+def reference_words(text: str, lowercase: bool) -> list[str]:
+    normalizer = BertNormalizer(lowercase=lowercase, strip_accents=lowercase)
+    return [word for word, _ in BertPreTokenizer().pre_tokenize_str(normalizer.normalize_str(text))]
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_words_are_berts(lowercase: bool) -> None:
+    lines = [line for text in topics.values() for line in text.split("\n")] + MIXED
+    for line in lines:
+        assert split_words(line, lowercase) == reference_words(line, lowercase), repr(line)
+
+
+def test_pieces_are_wordpieces(built: Path) -> None:
+    vocabulary = Vocabulary.load(built / "vocab.txt")
+    tokenizer = Tokenizer(WordPiece(vocabulary.ids, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.normalizer = BertNormalizer()
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    lines = (built / "held_out.txt").read_text(encoding="utf-8").split("\n") + MIXED
+    index, table = WordIndex(lowercase=True), PieceTable(vocabulary)
+    for _ in range(2):  # the second time every run and word has been seen
+        words = index.encode(lines)
+        table.extend(index.words)
+        offsets, pieces = table.offsets, table.pieces
+        for i, line in enumerate(lines):
+            ids = words.ids[words.starts[i] : words.starts[i + 1]]
+            ours = [int(piece) for word in ids for piece in pieces[offsets[word] : offsets[word + 1]]]
+            assert ours == tokenizer.encode(line, add_special_tokens=False).ids, repr(line)
+
+
+def test_splitting_whole_lines_equals_splitting_runs() -> None:
+    index = WordIndex(lowercase=True)
+    words = index.encode(MIXED)
+    for i, line in enumerate(MIXED):
+        ids = words.ids[words.starts[i] : words.starts[i + 1]]
+        assert [index.words[word] for word in ids] == split_words(line, True)
+
+
+def test_lone_surrogates_are_dropped() -> None:
+    assert split_words("a\ud800b c", True) == ["ab", "c"]
+
+
+def test_a_final_sigma_is_lower_cased_as_upstream_does() -> None:
+    # Python knows where a word ends, Hugging Face's Rust folds each character alone; upstream is Python.
+    assert split_words("ΑΣ", True) == ["ας"]
+
+
+def test_what_ends_an_ngram() -> None:
+    assert all(map(holds_text, ["word", "3", "中", "½", "a-b"]))
+    assert not any(map(holds_text, ["-", "...", "$", "_", "—"]))
+
+
+def test_both_vocabulary_formats(tmp_path: Path) -> None:
+    tokens = [*SPECIAL_TOKENS, "a", "##b"]
+    (tmp_path / "plain.txt").write_text("\n".join(tokens) + "\n")
+    shuffled = [(token, i) for i, token in enumerate(tokens)][::-1]
+    (tmp_path / "tabbed.txt").write_text("".join(f"{token}\t{i}\n" for token, i in shuffled))
+    plain, tabbed = Vocabulary.load(tmp_path / "plain.txt"), Vocabulary.load(tmp_path / "tabbed.txt")
+    assert plain.tokens == tabbed.tokens == tokens
+    assert plain.fingerprint == tabbed.fingerprint != Vocabulary(tokens, lowercase=False).fingerprint
+    assert (plain.pad, plain.mask) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", r"no \[MASK\]"),
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\na\n", "'a' occurs twice"),
+        (b"[PAD]\t0\n[UNK]\t2\n", "id 1 is missing"),
+        (b"[PAD]\t0\n[UNK]\t0\n", "v.txt:2: id 0 occurs twice"),
+        (b"[PAD]\tzero\n", "v.txt:1: expected token<TAB>id"),
+        (b"\xff\n", "not UTF-8"),
+    ],
+)
+def test_bad_vocabularies(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "v.txt").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        Vocabulary.load(tmp_path / "v.txt")
+
+
+def test_training_a_vocabulary_repeats_itself(built: Path) -> None:
+    lines = (built / "train.txt").read_text(encoding="utf-8").split("\n")
+    first, second = (train_vocabulary(lines, 1000, True) for _ in range(2))
+    assert first.tokens == second.tokens == Vocabulary.load(built / "vocab.txt").tokens
+    assert len(first) == 1000
+    assert first.tokens[:5] == list(SPECIAL_TOKENS)
+    assert {"the", "python"} & set(first.tokens)
+    with pytest.raises(InputError, match="--size 6: too small"):
+        train_vocabulary(lines, 6, True)
+
+
