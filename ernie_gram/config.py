@@ -102,10 +102,13 @@ class ObjectiveConfig:
         masking: "explicit": a masked n-gram is one [MASK], its identity is predicted (section 3.2);
             "contiguous": each of its tokens is a [MASK], and each token is predicted (section 3.1, the baseline).
         mask_fraction: share of the units of a sequence that is masked.
+        output_bias: what the biases of the output start from: "frequency", the logarithm of each class's share of
+            the corpus, so that no step is spent on learning it; or "zero".
     """
 
     masking: Literal["explicit", "contiguous"] = "explicit"
     mask_fraction: float = 0.15
+    output_bias: Literal["frequency", "zero"] = "frequency"
 
     def __post_init__(self) -> None:
         require(0 < self.mask_fraction < 1, "objective.mask_fraction", "must lie between 0 and 1")

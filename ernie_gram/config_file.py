@@ -72,7 +72,7 @@ def _parse(parser: ArgumentParser, tree: Tree, overrides: list[str], source: str
     try:
         parsed = parser.instantiate_classes(parser.parse_args(settings + overrides))
     except ArgumentError as error:
-        raise InputError(f"{source}: {error}") from error
+        raise InputError(f"{source}: {' '.join(str(error).split())}") from error
     return PretrainConfig(**{f.name: getattr(parsed, f.name) for f in dataclasses.fields(PretrainConfig)})
 
 

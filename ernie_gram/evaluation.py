@@ -14,8 +14,8 @@ Float64s = npt.NDArray[np.float64]
 Predict = Callable[[Batch], dict[str, np.ndarray]]
 
 
-def unit_log_probabilities(counts: npt.NDArray[np.int64]) -> Float64s:
-    """log p of every unit by its frequency in the training corpus, each count raised by one; float64 [C]."""
+def log_frequencies(counts: npt.NDArray[np.int64]) -> Float64s:
+    """log p of every class by its frequency in the training corpus, each count raised by one; float64 [C]."""
     return np.log((counts + 1) / (counts.sum() + len(counts)))
 
 

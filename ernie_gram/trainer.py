@@ -11,7 +11,7 @@ import paddle
 
 from ernie_gram import checkpoint, distributed
 from ernie_gram.distributed import World
-from ernie_gram.evaluation import metrics, unit_log_probabilities, unit_sums
+from ernie_gram.evaluation import log_frequencies, metrics, unit_sums
 from ernie_gram.model import Sizes
 from ernie_gram.optimization import learning_rate
 from ernie_gram.parameters import accumulator_names, get_arrays, set_arrays
@@ -19,6 +19,9 @@ from ernie_gram.program import Program, build_evaluation, build_training
 from ernie_gram.run import Run
 from ernie_gram.runlog import RunLog
 from reader.errors import InputError
+
+# Of the head that predicts what is masked, see heads.py.
+OUTPUT_BIAS = "mask_lm_out_fc.b_0"
 
 
 class Trainer:
@@ -50,6 +53,11 @@ class Trainer:
             self.step = checkpoint.load_state(self.run.resume_from).step
         else:
             distributed.copy_from_first_rank(self.executor, names)
+            if self.config.objective.output_bias == "frequency":
+                corpus = self.run.train.corpus
+                counts = corpus.unit_counts if self.run.train.masking.explicit else corpus.token_counts
+                bias = log_frequencies(counts).astype(np.float32)
+                set_arrays({OUTPUT_BIAS: bias}, [OUTPUT_BIAS], "corpus", self.world.place)
 
     def train(self) -> None:
         """Train to the last step. Raises InputError at a step whose loss or gradient is not finite."""
@@ -107,7 +115,7 @@ class Trainer:
             self.run.held_out.held_out_batches(
                 rows, self.world.rank, self.world.size, self.config.trainer.eval_sequences
             ),
-            unit_log_probabilities(corpus.unit_counts),
+            log_frequencies(corpus.unit_counts),
             corpus.info.num_tokens,
         )
         self.log.record("eval", self.step, metrics(distributed.sum_vector(self.executor, sums)))

@@ -32,33 +32,47 @@ def build_lexicon(args: argparse.Namespace) -> None:
     """Count n-grams, score them by the t-test, and write the best."""
     vocabulary = Vocabulary.load(args.vocab, args.lowercase)
     text = open_text(args)
+    lexicon = count_lexicon(text, with_progress(text, "counting"), vocabulary, args.top, args.max_ngram_tokens)
+    lexicon.save(args.output)
+    info = lexicon.info
+    sizes = ", ".join(f"{sum(len(n.words) == order for n in lexicon.ngrams):,} of {order} words" for order in args.top)
+    print(f"{args.output}: {len(lexicon):,} n-grams ({sizes}); {info.totals['1']:,} words counted")
+    print(f"left out for having more than {args.max_ngram_tokens} sub-word tokens: {info.left_out:,}")
+
+
+def count_lexicon(
+    text: TextFiles, lines: Iterator[str], vocabulary: Vocabulary, top: dict[int, int], max_ngram_tokens: int
+) -> Lexicon:
+    """The lexicon of a text.
+
+    Args:
+        text: the files; lines: their lines, which may come through a progress bar.
+        top: order l -> k_l; max_ngram_tokens: n-grams of more sub-word tokens are left out.
+    """
     index = WordIndex(vocabulary.lowercase)
     parts: list[np.ndarray] = []
-    for lines in blocks(with_progress(text, "counting")):
-        ids, starts = index.encode(lines)
+    for block in blocks(lines):
+        ids, starts = index.encode(block)
         # A separator behind every line: no n-gram crosses it.
         parts.append(np.insert(ids, starts[1:], NO_WORD))
     stream = np.concatenate(parts).astype(np.int64)
     is_text = np.array([*map(holds_text, index.words), False])  # the last one serves NO_WORD
     stream[~is_text[stream]] = NO_WORD
-    scored, totals = build_ngrams(stream, index.words, args.top)
+    scored, totals = build_ngrams(stream, index.words, top)
 
     table = PieceTable(vocabulary)
     table.extend(index.words)
     pieces = dict(zip(index.words, np.diff(table.offsets).tolist(), strict=True))
-    kept = [ngram for ngram in scored if sum(pieces[word] for word in ngram.words) <= args.max_ngram_tokens]
+    kept = [ngram for ngram in scored if sum(pieces[word] for word in ngram.words) <= max_ngram_tokens]
     info = LexiconInfo(
         vocabulary=vocabulary.fingerprint,
         text=text.digest,
         totals={str(order): total for order, total in totals.items()},
-        top={str(order): k for order, k in args.top.items()},
-        max_ngram_tokens=args.max_ngram_tokens,
+        top={str(order): k for order, k in top.items()},
+        max_ngram_tokens=max_ngram_tokens,
         left_out=len(scored) - len(kept),
     )
-    Lexicon(kept, info).save(args.output)
-    sizes = ", ".join(f"{sum(len(n.words) == order for n in kept):,} of {order} words" for order in args.top)
-    print(f"{args.output}: {len(kept):,} n-grams ({sizes}); {totals[1]:,} words counted")
-    print(f"left out for having more than {args.max_ngram_tokens} sub-word tokens: {info.left_out:,}")
+    return Lexicon(kept, info)
 
 
 def build_corpus_folder(args: argparse.Namespace) -> None:

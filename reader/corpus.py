@@ -128,6 +128,14 @@ class Corpus:
         return np.concatenate([ones, np.diff(self.ngram_offsets).astype(np.int32)])
 
     @cached_property
+    def token_counts(self) -> Int64s:
+        """How often each token occurs, those inside n-grams included; int64 [F]."""
+        counts = self.unit_counts[: self.info.num_tokens].copy()
+        repeats = np.repeat(self.unit_counts[self.info.num_tokens :], np.diff(self.ngram_offsets))
+        np.add.at(counts, self.ngram_tokens, repeats)
+        return counts
+
+    @cached_property
     def vocabulary(self) -> Vocabulary:
         vocabulary = Vocabulary.load(self.path / "vocab.txt", self.info.lowercase)
         if vocabulary.fingerprint != self.info.vocabulary:

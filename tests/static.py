@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ernie_gram import distributed  # noqa: I001  (before paddle: it sets the thread count)
 import numpy as np
-import paddle
+
+from ernie_gram import distributed  # before paddle: it sets the thread count
+
+import paddle  # isort: skip
 
 Arrays = dict[str, np.ndarray]
 
@@ -34,6 +36,7 @@ def run(
                 name: paddle.static.data(name, [None] * value.ndim, str(value.dtype)) for name, value in feeds.items()
             }
             fetches = build(inputs)
+        paddle.seed(seed)
         executor.run(startup)
         random = np.random.default_rng(seed)
         parameters: Arrays = {}

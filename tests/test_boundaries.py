@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:
     cuts = []
     for bounds in product([False, True], repeat=max(0, len(words) - 1)):
         starts = [0, *(i + 1 for i, cut in enumerate(bounds) if cut), len(words)]
-        pieces = [tuple(words[a:b]) for a, b in zip(starts, starts[1:], strict=False) if b > a]
+        pieces = [tuple(words[a:b]) for a, b in pairwise(starts) if b > a]
         if all(len(piece) == 1 or piece in lexicon for piece in pieces):
             cuts.append([len(piece) for piece in pieces])
     return min(cuts, key=lambda lengths: (len(lengths), [-length for length in lengths]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +42,7 @@ def test_documents_hold_the_tokens_of_their_text(built: Path, corpus: Corpus) ->
             documents.append([])
         documents[-1] += tokenizer.encode(line, add_special_tokens=False).ids
     expected = [tokens for tokens in documents if tokens]
-    bounds = zip(corpus.documents, corpus.documents[1:], strict=False)
-    assert [tokens_of(corpus, corpus.units[a:b]) for a, b in bounds] == expected
+    assert [tokens_of(corpus, corpus.units[a:b]) for a, b in pairwise(corpus.documents)] == expected
     assert corpus.info.tokens == sum(map(len, expected))
     assert corpus.info.documents == len(expected)
 
@@ -61,6 +61,8 @@ def test_counts_add_up(corpus: Corpus) -> None:
     assert np.array_equal(corpus.unit_counts, np.bincount(corpus.units, minlength=corpus.num_units))
     assert corpus.info.ngram_units == (corpus.units >= corpus.info.num_tokens).sum() > 1000
     assert corpus.units.dtype == np.uint16
+    tokens = np.array(tokens_of(corpus, corpus.units))
+    assert np.array_equal(corpus.token_counts, np.bincount(tokens, minlength=corpus.info.num_tokens))
 
 
 @pytest.mark.parametrize("length", [12, 32, 100000])
@@ -71,7 +73,7 @@ def test_sequences_cover_all_and_are_as_long_as_can_be(corpus: Corpus, length: i
     assert set(corpus.documents) <= set(starts)
     sizes = corpus.unit_tokens[corpus.units]
     ends = set(corpus.documents.tolist())
-    for a, b in zip(starts, starts[1:], strict=False):
+    for a, b in pairwise(starts):
         assert 0 < sizes[a:b].sum() <= length - 2
         assert b in ends or sizes[a : b + 1].sum() > length - 2
 

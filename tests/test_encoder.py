@@ -1,4 +1,4 @@
-"""The encoder and the heads against a forward pass in numpy, written from PRETRAINING's definitions."""
+"""The encoder and the heads against a forward pass in numpy, written from the definitions."""
 
 from __future__ import annotations
 

@@ -125,5 +125,3 @@ def test_training_a_vocabulary_repeats_itself(built: Path) -> None:
     assert {"the", "python"} & set(first.tokens)
     with pytest.raises(InputError, match="--size 6: too small"):
         train_vocabulary(lines, 6, True)
-
-

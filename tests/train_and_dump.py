@@ -1,0 +1,24 @@
+"""Train, then write this rank's parameters to RANK.npz in the folder that DUMP names."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from ernie_gram import distributed
+from ernie_gram.config_file import load_config
+from ernie_gram.parameters import get_arrays
+from ernie_gram.run import prepare
+from ernie_gram.trainer import Trainer
+
+config, _ = load_config(sys.argv[1:], "train_and_dump", "", {})
+run = prepare(config, distributed.WORLD)
+run.output.mkdir(parents=True, exist_ok=True)
+world = distributed.start("cpu")
+# Ranks seeded apart: what rank 0 draws must reach the others.
+trainer = Trainer(run, world)
+trainer.train()
+np.savez(Path(os.environ["DUMP"]) / f"{world.rank}.npz", **get_arrays(trainer.program.parameters))
