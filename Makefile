@@ -2,25 +2,27 @@
 PYTHON ?= python3
 EXTRAS ?= cpu,test
 BIN = .venv/bin
+READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
+comma = ,
 
 .PHONY: demo test lint bench clean
 
-demo: .venv/ready
+demo: $(READY)
 	$(BIN)/python -m ernie_gram.demo
 
-test: .venv/ready
+test: $(READY)
 	$(BIN)/python -m pytest
 
-lint: .venv/ready
+lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: .venv/ready
+bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.reader
 	$(BIN)/python -m tests.benchmarks.pretrain_step
 
-.venv/ready: setup.py
+$(READY): setup.py
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $@

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from reader.atomic import sha256_of, whole_folder
+from reader.atomic import remove_folder, sha256_of, whole_folder
 from reader.errors import InputError
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
@@ -53,21 +54,35 @@ def checkpoints(output: Path) -> list[Path]:
 
 
 def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int) -> Path:
-    """Write `output/step_N` and remove all but the `keep` newest. Raises InputError if the disk refuses."""
+    """Write `output/step_N` and remove all but the `keep` newest.
+
+    Raises InputError if the disk refuses, or if a parameter is not finite: such a checkpoint helps nobody.
+    """
     path = output / f"step_{state.step}"
+    for name, values in model.items():
+        if not np.isfinite(values).all():
+            raise InputError(f"{path}: not written, {name} holds numbers that are not finite")
     with whole_folder(path) as folder:
-        save_file(model, folder / MODEL)
-        save_file(optimizer, folder / OPTIMIZER)
+        try:
+            save_file(model, folder / MODEL)
+            save_file(optimizer, folder / OPTIMIZER)
+        except SafetensorError as error:
+            raise InputError(f"{path}: could not be written: {error}") from error
         (folder / STATE).write_text(json.dumps(vars(state), indent=1) + "\n")
         sums = {name: sha256_of(folder / name) for name in (MODEL, OPTIMIZER, STATE)}
         (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n")
-    # Those beyond this step are left from a run that was since taken up again further back.
-    for other in checkpoints(output):
-        if int(other.name[5:]) > state.step:
-            shutil.rmtree(other)
     for old in checkpoints(output)[:-keep]:
-        shutil.rmtree(old)
+        remove_folder(old)
     return path
+
+
+def remove_beyond(output: Path, step: int) -> None:
+    """Remove the checkpoints of later steps, and what killed attempts to save left behind."""
+    for path in checkpoints(output):
+        if int(path.name[5:]) > step:
+            remove_folder(path)
+    for left in output.glob(".step_*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def verify(path: Path) -> None:

@@ -6,10 +6,18 @@ identity, which a checkpoint carries and a resume must match. `paths` and `train
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from reader.corpus import CorpusInfo
 from reader.errors import InputError
+
+
+def require_finite(config: Any, section: str) -> None:
+    """Refuse infinities and NaN in any field of a section."""
+    for key, value in vars(config).items():
+        require(not isinstance(value, float) or math.isfinite(value), f"{section}.{key}", f"{value} is not finite")
 
 
 def require(condition: bool, key: str, message: str) -> None:
@@ -56,6 +64,7 @@ class ModelConfig:
     use_sentence_embedding: bool = False
 
     def __post_init__(self) -> None:
+        require_finite(self, "model")
         for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"):
             require(getattr(self, key) > 0, f"model.{key}", "must be positive")
         require(
@@ -142,6 +151,7 @@ class OptimizerConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
+        require_finite(self, "optimizer")
         require(self.learning_rate > 0, "optimizer.learning_rate", "must be positive")
         require(self.warmup_steps >= 0, "optimizer.warmup_steps", "must not be negative")
         require(self.decay_steps is None or self.decay_steps > 0, "optimizer.decay_steps", "must be positive or null")
@@ -180,7 +190,7 @@ class TrainerConfig:
         save_every: steps between checkpoints; there is always one at the end.
         keep_checkpoints: how many of the newest are kept.
         resume: "auto" goes on from the newest checkpoint in paths.output, if there is one; "never" refuses a
-            folder that has any; otherwise the path of a checkpoint.
+            folder that has any; the path of a checkpoint goes on from that one (once: newer ones are removed).
         workers: threads that prepare batches, in each process.
         device: "auto" takes the GPU where Paddle has one.
         visualdl: also write the curves for VisualDL, to paths.output/visualdl.
@@ -244,9 +254,10 @@ class PretrainConfig:
         """The step at which the learning rate is back at 0."""
         return self.optimizer.decay_steps or self.trainer.max_steps
 
-    def identity(self, corpus: str) -> dict[str, Any]:
-        """All that can change a result, as flat `section.key: value`; `corpus` is the corpus's fingerprint."""
-        flat: dict[str, Any] = {"seed": self.seed, "paths.corpus": corpus}
+    def identity(self, corpus: CorpusInfo) -> dict[str, Any]:
+        """All that can change a result, as flat `section.key: value`."""
+        made = {"corpus": corpus.fingerprint, "vocabulary": corpus.vocabulary, "lexicon": corpus.lexicon}
+        flat: dict[str, Any] = {"seed": self.seed, **made}
         for section in ("model", "data", "objective", "optimizer"):
             for key, value in asdict(getattr(self, section)).items():
                 flat[f"{section}.{key}"] = value

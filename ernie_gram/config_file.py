@@ -6,9 +6,9 @@ the name of a file that holds it. Paths to files are relative to the file that n
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import difflib
+import math
 import sys
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -18,7 +18,7 @@ from docstring_parser import parse as parse_docstring
 from jsonargparse import ArgumentError, ArgumentParser
 
 from ernie_gram.config import PretrainConfig
-from reader.errors import InputError
+from reader.errors import InputError, OneLineParser
 
 Tree = dict[str, Any]
 
@@ -39,7 +39,7 @@ def load_config(
     `--help` and `--print_config` print and exit. Raises InputError that names the key (and the nearest one that
     exists, if it is unknown) or the file.
     """
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first = OneLineParser(prog=program, add_help=False, allow_abbrev=False)
     first.add_argument("--config")
     flags = {"print_config": PRINT_HELP, **flags}
     for flag in flags:
@@ -81,6 +81,8 @@ def read_tree(path: Path) -> Tree:
     tree = _read_yaml(path)
     base = tree.pop("base", None)
     for section, value in tree.items():
+        if value is None and dataclasses.is_dataclass(_types(PretrainConfig).get(section)):
+            tree[section] = {}
         if isinstance(value, str) and dataclasses.is_dataclass(_types(PretrainConfig).get(section)):
             tree[section] = _read_yaml(path.parent / value)
     for key in flatten(tree):
@@ -98,7 +100,7 @@ def _read_yaml(path: Path) -> Tree:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot read the config: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{path}: not YAML: {error}") from error
     if tree is None:
         return {}
@@ -159,5 +161,5 @@ def explained_yaml(config: Any, indent: str = "") -> str:
         if dataclasses.is_dataclass(value):
             text += f"{indent}{name}:\n" + explained_yaml(value, indent + "  ")
         else:
-            text += f"{indent}{yaml.safe_dump({name: value}).strip()}\n"
+            text += f"{indent}{yaml.safe_dump({name: value}, width=math.inf).strip()}\n"
     return text

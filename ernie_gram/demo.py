@@ -1,12 +1,10 @@
 """The whole way once, without a download: text, vocabulary, lexicon, corpus, two-process pre-training, prediction.
 
 `python -m ernie_gram.demo`; every command it runs is shown, and works as well when typed.
-Options it does not know override settings of the training run.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import shutil
@@ -21,7 +19,7 @@ from ernie_gram.plot import plot_runs
 from ernie_gram.runlog import read_log
 from reader import batch as fields
 from reader.corpus import Corpus
-from reader.errors import InputError, one_line_errors
+from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.feeder import Feeder, Masking
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,9 +69,14 @@ def show_predictions(output: Path, corpus: Corpus, most: int = 4) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m ernie_gram.demo", description=__doc__)
+    parser = OneLineParser(prog="python -m ernie_gram.demo", description=__doc__)
     parser.add_argument("--processes", type=int, default=2, help="training processes (%(default)s)")
-    arguments, overrides = parser.parse_known_args()
+    parser.add_argument("--steps", type=int, help="training steps, at least 10 (default: the config's)")
+    arguments = parser.parse_args()
+    overrides: list[str] = []
+    if arguments.steps:
+        warmup = arguments.steps // 10
+        overrides = ["--trainer.max_steps", str(arguments.steps), "--optimizer.warmup_steps", str(warmup)]
     folder = Path("output/demo")
     shutil.rmtree(ROOT / folder, ignore_errors=True)
 

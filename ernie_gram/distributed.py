@@ -133,6 +133,13 @@ def sum_vector(executor: paddle.static.Executor, vector: npt.NDArray[np.float64]
     return vector if WORLD == 1 else _sum_on_host(executor, vector)
 
 
+def agree(executor: paddle.static.Executor, number: int, what: str) -> None:
+    """Raise ValueError on the ranks whose `number` is not everyone's: they would compute different things."""
+    total = sum_vector(executor, np.array([number], np.float64))[0]
+    if total != number * float(WORLD):
+        raise ValueError(f"rank {RANK} disagrees with the others about {what}; do all machines see the same files?")
+
+
 def _sum_on_host(executor: paddle.static.Executor, array: np.ndarray) -> np.ndarray:
     program = paddle.static.Program()
     with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():

@@ -18,6 +18,7 @@ from ernie_gram.program import build_prediction
 from reader import batch as fields
 from reader.batch import Batch
 from reader.corpus import Corpus
+from reader.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,18 @@ class Filler:
     """A pre-trained model that ranks units for masked slots."""
 
     def __init__(self, path: Path, corpus: Corpus, world: World, most: int = 5) -> None:
-        """Load the checkpoint in folder `path`; raises InputError if it is not whole.
+        """Load the checkpoint in folder `path`; raises InputError if it is not whole or does not fit the corpus.
 
         Args:
             corpus: any made with the checkpoint's vocabulary and lexicon; it names the units.
             most: how many units to rank for each mask.
         """
         checkpoint.verify(path)
-        self.config: PretrainConfig = config_from_tree(checkpoint.load_state(path).config, str(path))
+        state = checkpoint.load_state(path)
+        for what in ("vocabulary", "lexicon"):
+            if state.identity[what] != getattr(corpus.info, what):
+                raise InputError(f"{path}: was trained with another {what} than {corpus.path} was made with")
+        self.config: PretrainConfig = config_from_tree(state.config, str(path))
         self.corpus = corpus
         sizes = Sizes(corpus.info.num_tokens, corpus.info.num_ngrams)
         self._program = build_prediction(self.config, sizes, most)

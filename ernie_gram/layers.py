@@ -26,6 +26,11 @@ def add_bias(x: paddle.Tensor, bias: paddle.Tensor) -> paddle.Tensor:
     return x + paddle.matmul(ones, bias.unsqueeze(0))
 
 
+def truncated_normal(std: float) -> Initializer:
+    """A normal cut off at two standard deviations; Paddle takes the bounds as they are, not in units of `std`."""
+    return TruncatedNormal(std=std, a=-2 * std, b=2 * std)
+
+
 class _Named(nn.Layer):
     """A layer that names its parameters outright, so that every program built finds the same ones."""
 
@@ -49,7 +54,7 @@ class Linear(_Named):
         bias: str | None = None,
     ) -> None:
         super().__init__()
-        start = TruncatedNormal(std=initializer_range)
+        start = truncated_normal(initializer_range)
         self.weight = self.parameter(weight or f"{name}.w_0", [size_in, size_out], start)
         self.bias = self.parameter(bias or f"{name}.b_0", [size_out], Constant(0.0))
 
@@ -75,7 +80,7 @@ class Table(_Named):
 
     def __init__(self, name: str, rows: int, size: int, initializer_range: float) -> None:
         super().__init__()
-        self.weight = self.parameter(name, [rows, size], TruncatedNormal(std=initializer_range))
+        self.weight = self.parameter(name, [rows, size], truncated_normal(initializer_range))
 
     def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
         return F.embedding(ids, self.weight)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from ernie_gram.runlog import Record, read_log
 from reader.atomic import whole_file
-from reader.errors import InputError, one_line_errors
+from reader.errors import InputError, OneLineParser, one_line_errors
 
 
 def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
@@ -49,7 +48,7 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m ernie_gram.plot", description=__doc__)
+    parser = OneLineParser(prog="python -m ernie_gram.plot", description=__doc__)
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="paths.output of a run")
     parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the picture, a PNG")
     arguments = parser.parse_args()

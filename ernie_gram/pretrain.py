@@ -28,8 +28,7 @@ def main() -> None:
         print(run.describe(), flush=True)
     if "check" in given:
         return
-    if first:
-        run.claim_output()
+    lock = run.claim_output() if first else None
     # Only now: importing Paddle takes seconds, and an error above should not wait for it.
     from ernie_gram import distributed
     from ernie_gram.trainer import Trainer
@@ -39,6 +38,8 @@ def main() -> None:
     except ValueError as error:
         raise InputError(str(error)) from error
     Trainer(run, place).train()
+    if lock:
+        lock.close()
 
 
 if __name__ == "__main__":

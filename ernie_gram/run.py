@@ -1,14 +1,14 @@
 """What is settled before training starts: corpora that fit, an output folder that is ours, where to go on.
 
-Nothing here needs Paddle, so bad input is told within a second.
+Nothing here needs Paddle, so bad input is told before it loads.
 """
 
 from __future__ import annotations
 
-import json
+import fcntl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ernie_gram import checkpoint
 from ernie_gram.config import PretrainConfig, identity_differences, require
@@ -18,7 +18,7 @@ from reader.corpus import Corpus
 from reader.errors import InputError
 from reader.feeder import Feeder, Masking
 
-IDENTITY, CONFIG = "identity.json", "config.yaml"
+CONFIG, LOCK = "config.yaml", ".lock"
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,20 @@ class Run:
             f"output   {self.output}: {start}"
         )
 
-    def claim_output(self) -> None:
-        """Make the output folder this run's own."""
-        with whole_file(self.output / IDENTITY) as partial:
-            partial.write_text(json.dumps(self.identity, indent=1) + "\n")
+    def claim_output(self) -> IO[str]:
+        """Make the output folder this run's own for as long as the returned file stays open.
+
+        Raises InputError if another process has it: two runs in one folder would remove each other's checkpoints.
+        """
+        self.output.mkdir(parents=True, exist_ok=True)
+        lock = (self.output / LOCK).open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(f"paths.output: {self.output} is in use by another process that trains") from error
         with whole_file(self.output / CONFIG) as partial:
             partial.write_text(explained_yaml(self.config), encoding="utf-8")
+        return lock
 
 
 def prepare(config: PretrainConfig, world: int) -> Run:
@@ -84,12 +92,15 @@ def prepare(config: PretrainConfig, world: int) -> Run:
         for what in ("vocabulary", "lexicon"):
             if getattr(held_out.info, what) != getattr(corpus.info, what):
                 raise InputError(f"paths.held_out: {held_out.path} was made with another {what} than {corpus.path}")
-    identity = config.identity(corpus.info.fingerprint)
+    identity = config.identity(corpus.info)
     output = Path(config.paths.output)
-    _check_owner(output, identity)
+    if output.exists() and not output.is_dir():
+        raise InputError(f"paths.output: {output} is a file")
     resume_from = _resume_from(output, config.trainer.resume)
-    if resume_from:
-        _check_identity(f"{resume_from}", checkpoint.load_state(resume_from).identity, identity)
+    newest_here = checkpoint.newest_whole(output)
+    for path in (resume_from, newest_here):
+        if path:
+            _check_identity(path, identity)
     masking = Masking(config.objective.masking == "explicit", config.objective.mask_fraction, config.seed)
     length = config.data.max_seq_len
     return Run(
@@ -102,25 +113,12 @@ def prepare(config: PretrainConfig, world: int) -> Run:
     )
 
 
-def _check_identity(where: str, there: dict[str, Any], here: dict[str, Any]) -> None:
-    differences = identity_differences(there, here)
+def _check_identity(path: Path, here: dict[str, Any]) -> None:
+    differences = identity_differences(checkpoint.load_state(path).identity, here)
     if differences:
         raise InputError(
-            f"{where}: belongs to another run ({'; '.join(differences)}); "
-            "choose another paths.output, or set these back"
+            f"{path}: belongs to another run ({'; '.join(differences)}); choose another paths.output, or set these back"
         )
-
-
-def _check_owner(output: Path, identity: dict[str, Any]) -> None:
-    if output.exists() and not output.is_dir():
-        raise InputError(f"paths.output: {output} is a file")
-    try:
-        there = json.loads((output / IDENTITY).read_text())
-    except FileNotFoundError:
-        return
-    except ValueError as error:
-        raise InputError(f"{output / IDENTITY}: damaged; remove it or choose another paths.output") from error
-    _check_identity(str(output), there, identity)
 
 
 def _resume_from(output: Path, resume: str) -> Path | None:

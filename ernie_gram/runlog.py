@@ -15,14 +15,17 @@ Record = dict[str, Any]
 
 
 def read_log(output: Path) -> list[Record]:
-    """The records of a run, oldest first. A last line cut short by a kill is passed over."""
+    """The records of a run, oldest first. A last line cut short by a kill is passed over, as is anything else
+    that is no record."""
     records = []
     path = output / LOG
     for line in path.read_text().splitlines() if path.is_file() else []:
         try:
-            records.append(json.loads(line))
-        except json.JSONDecodeError:
+            record = json.loads(line)
+        except ValueError:
             continue
+        if isinstance(record, dict) and isinstance(record.get("step"), int) and "kind" in record:
+            records.append(record)
     return records
 
 
@@ -36,9 +39,11 @@ class RunLog:
         self.speaks = speaks
         self.start, self.last = start, last
         self.began = time.monotonic()
+        self.evaluated: set[int] = set()
         if not speaks:
             return
         kept = [record for record in read_log(output) if record["step"] <= start and start > 0]
+        self.evaluated = {record["step"] for record in kept if record["kind"] == "eval"}
         with whole_file(output / LOG) as partial:
             partial.write_text("".join(json.dumps(record) + "\n" for record in kept))
         self._file = (output / LOG).open("a")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
+import zlib
 from dataclasses import asdict
 
 import numpy as np
@@ -34,11 +36,22 @@ class Trainer:
         self.program = build_training(self.config, sizes)
         self.evaluation: Program | None = build_evaluation(self.config, sizes) if run.held_out else None
         self.executor = paddle.static.Executor(world.place)
-        self.step = 0
+        self.step = self.consumed = 0
+        self._agree()
         self._start_values()
+        if world.is_first:
+            checkpoint.remove_beyond(run.output, self.step)
         self.log = RunLog(
             run.output, world.is_first, self.config.trainer.visualdl, self.step, self.config.trainer.max_steps
         )
+
+    def _agree(self) -> None:
+        """Raise InputError unless all ranks are about to do the same thing, from the same checkpoint."""
+        plan = json.dumps([self.run.identity, self.run.resume_from and self.run.resume_from.name], sort_keys=True)
+        try:
+            distributed.agree(self.executor, zlib.crc32(plan.encode()), "the settings, the corpus or the checkpoint")
+        except ValueError as error:
+            raise InputError(str(error)) from error
 
     def _start_values(self) -> None:
         """Draw the parameters, or take them from the checkpoint; all ranks end up with the first one's."""
@@ -50,7 +63,8 @@ class Trainer:
             set_arrays(checkpoint.load_model(self.run.resume_from), names, source, self.world.place)
             moments = checkpoint.load_optimizer(self.run.resume_from)
             set_arrays(moments, accumulator_names(names), source, self.world.place)
-            self.step = checkpoint.load_state(self.run.resume_from).step
+            state = checkpoint.load_state(self.run.resume_from)
+            self.step, self.consumed = state.step, state.consumed
         else:
             distributed.copy_from_first_rank(self.executor, names)
             if self.config.objective.output_bias == "frequency":
@@ -63,28 +77,39 @@ class Trainer:
         """Train to the last step. Raises InputError at a step whose loss or gradient is not finite."""
         settings, batch_size = self.config.trainer, self.config.data.batch_size
         if self.step >= settings.max_steps:
-            self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing to do")
+            self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing left to train")
         batches = self.run.train.training_batches(
-            self.step * batch_size, batch_size, self.world.rank, self.world.size, settings.workers
+            self.consumed, batch_size, self.world.rank, self.world.size, settings.workers
         )
-        if self.step == 0:
-            self.evaluate()
-        clock, since = time.monotonic(), self.step
+        # At the start, and where a run was stopped between its checkpoint and its evaluation.
+        self._evaluate_if_due()
+        seconds, since = 0.0, self.step
         while self.step < settings.max_steps:
+            began = time.monotonic()
             values = self._update(next(batches))
+            seconds += time.monotonic() - began
             self.step += 1
+            self.consumed += batch_size
             last = self.step == settings.max_steps
             if self.step % settings.log_every == 0 or last:
-                rate = (self.step - since) * batch_size / (time.monotonic() - clock)
+                rate = (self.step - since) * batch_size / seconds
                 self.log.record("train", self.step, {**values, "sequences_per_second": rate})
-                clock, since = time.monotonic(), self.step
+                seconds, since = 0.0, self.step
             # First save: an evaluation that fails must not cost the work before it.
             if self.step % settings.save_every == 0 or last:
                 self.save()
-            if self.step % settings.eval_every == 0 or last:
-                self.evaluate()
+            self._evaluate_if_due()
         batches.close()
         self.log.close()
+
+    def _evaluate_if_due(self) -> None:
+        """Evaluate at every eval_every-th step and at the last, unless the log has it already."""
+        settings = self.config.trainer
+        if self.step % settings.eval_every == 0 or self.step == settings.max_steps:
+            # Only the first rank has a log; the others follow it.
+            done = np.array([float(self.step in self.log.evaluated)])
+            if not distributed.sum_vector(self.executor, done)[0]:
+                self.evaluate()
 
     def _update(self, batch: dict[str, np.ndarray]) -> dict[str, float]:
         """One optimizer step; returns what the program reports, and the learning rate it used."""
@@ -100,7 +125,7 @@ class Trainer:
             raise InputError(
                 f"step {self.step + 1}: the loss is {values['loss']}, its gradient {values['grad_norm']}; stopped. "
                 f"The last checkpoint is {saved or 'none'}. A lower optimizer.learning_rate or longer "
-                "optimizer.warmup_steps may help"
+                "optimizer.warmup_steps, in another paths.output, may help"
             )
         return {**values, "learning_rate": learning_rate(self.step, self.config)}
 
@@ -126,7 +151,7 @@ class Trainer:
             return
         state = checkpoint.State(
             step=self.step,
-            consumed=self.step * self.config.data.batch_size,
+            consumed=self.consumed,
             learning_rate=learning_rate(self.step, self.config),
             identity=self.run.identity,
             config=asdict(self.config),

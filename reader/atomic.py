@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reader.errors import InputError
@@ -34,16 +34,17 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.partial")
-
-
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write; on success it becomes `path`, on any error it is removed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = _temporary(path)
+    """Yield a temporary path to write; on success it becomes `path`, on any error it is removed.
+
+    Raises InputError if the disk refuses, or if a folder is in the way.
+    """
+    partial = path.with_name(f".{path.name}.partial")
     try:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder, not a file")
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield partial
         flush_to_disk(partial)
         partial.replace(path)
@@ -51,16 +52,25 @@ def whole_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise InputError(f"{path}: could not be written: {error.strerror or error}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder to fill; on success it becomes `path`, replacing what was there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = _temporary(path)
-    shutil.rmtree(partial, ignore_errors=True)
+    """Yield a temporary folder to fill; on success it becomes `path`, replacing the folder that was there.
+
+    What an earlier, killed attempt at the same folder left behind is cleared away. Raises InputError if the disk
+    refuses, or if a file is in the way.
+    """
+    partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
     try:
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path}: is a file, not a folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if old.exists() and not path.exists():
+            old.rename(path)  # killed between the two renames below
+        shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         yield partial
         for file in partial.iterdir():
@@ -68,14 +78,20 @@ def whole_folder(path: Path) -> Iterator[Path]:
         flush_to_disk(partial)
         if path.exists():
             # A folder cannot be renamed onto a full one: the old one steps aside first.
-            aside = path.with_name(f".{path.name}.{os.getpid()}.old")
-            path.rename(aside)
-            partial.rename(path)
-            shutil.rmtree(aside)
-        else:
-            partial.rename(path)
+            path.rename(old)
+        partial.rename(path)
         flush_to_disk(path.parent)
     except OSError as error:
         raise InputError(f"{path}: could not be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder so that a kill half-way leaves no half of it under its name."""
+    old = path.with_name(f".{path.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    path.rename(old)
+    shutil.rmtree(old, ignore_errors=True)

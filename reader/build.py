@@ -12,7 +12,7 @@ from tqdm import tqdm
 from reader.atomic import whole_file
 from reader.corpus import build_corpus
 from reader.counting import NO_WORD, build_ngrams
-from reader.errors import InputError, one_line_errors
+from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.lexicon import Lexicon, LexiconInfo
 from reader.text import TextFiles, blocks, find_files
 from reader.tokenization import PieceTable, Vocabulary, WordIndex, holds_text, train_vocabulary
@@ -59,6 +59,8 @@ def count_lexicon(
     is_text = np.array([*map(holds_text, index.words), False])  # the last one serves NO_WORD
     stream[~is_text[stream]] = NO_WORD
     scored, totals = build_ngrams(stream, index.words, top)
+    if not scored:
+        raise InputError(f"{', '.join(map(str, text.paths))}: too little text for an n-gram of {min(top)} words")
 
     table = PieceTable(vocabulary)
     table.extend(index.words)
@@ -92,6 +94,8 @@ def open_text(args: argparse.Namespace) -> TextFiles:
     """The input files; raises InputError before any long work if the output is in the way."""
     if args.output.exists() and not args.overwrite:
         raise InputError(f"{args.output}: exists already; choose another --output or pass --overwrite")
+    if args.output.is_dir() and not (args.output / "corpus.json").is_file():
+        raise InputError(f"{args.output}: is a folder that holds no corpus; it will not be overwritten")
     return TextFiles(find_files(args.input), args.text_field)
 
 
@@ -116,9 +120,16 @@ def top_by_order(text: str) -> dict[int, int]:
     return dict(sorted(top.items()))
 
 
-def parser() -> argparse.ArgumentParser:
+def positive(text: str) -> int:
+    """Parse a whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 1 on")
+    return int(text)
+
+
+def parser() -> OneLineParser:
     """The command line."""
-    common = argparse.ArgumentParser(add_help=False)
+    common = OneLineParser(add_help=False)
     common.add_argument(
         "--input",
         nargs="+",
@@ -132,14 +143,16 @@ def parser() -> argparse.ArgumentParser:
         "--text_field", default="text", help="field of a .jsonl record that holds its text (%(default)s)"
     )
     common.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
-    vocab = argparse.ArgumentParser(add_help=False)
+    vocab = OneLineParser(add_help=False)
     vocab.add_argument("--vocab", type=Path, required=True, metavar="FILE", help="vocab.txt in BERT's format")
 
-    main = argparse.ArgumentParser(prog="python -m reader.build", description=__doc__)
+    main = OneLineParser(prog="python -m reader.build", description=__doc__)
     commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus")
 
     command = commands.add_parser("vocab", parents=[common], help=build_vocab.__doc__, description=build_vocab.__doc__)
-    command.add_argument("--size", type=int, default=30000, help="most tokens, special ones included (%(default)s)")
+    command.add_argument(
+        "--size", type=positive, default=30000, help="most tokens, special ones included (%(default)s)"
+    )
     command.set_defaults(run=build_vocab)
 
     command = commands.add_parser(
@@ -153,7 +166,7 @@ def parser() -> argparse.ArgumentParser:
         help="how many n-grams of each order to keep (%(default)s, as in the paper)",
     )
     command.add_argument(
-        "--max_ngram_tokens", type=int, default=8, help="leave out n-grams of more sub-word tokens (%(default)s)"
+        "--max_ngram_tokens", type=positive, default=8, help="leave out n-grams of more sub-word tokens (%(default)s)"
     )
     command.set_defaults(run=build_lexicon)
 

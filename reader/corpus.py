@@ -102,6 +102,15 @@ class Corpus:
         self.ngram_tokens = self._load("ngram_tokens.npy")
         self.ngram_offsets = self._load("ngram_offsets.npy")
         self.unit_counts = self._load("unit_counts.npy")
+        fits = (
+            len(self.ngram_offsets) == self.info.num_ngrams + 1
+            and self.ngram_offsets[-1] == len(self.ngram_tokens)
+            and len(self.unit_counts) == self.num_units
+            and self.unit_counts.sum() == self.info.units
+            and self.documents[-1] == self.info.units
+        )
+        if not fits:
+            raise InputError(f"{path}: its files do not belong together; build it again")
 
     def _map(self, name: str, dtype: np.dtype, count: int) -> np.ndarray:
         file = self.path / name
@@ -144,7 +153,12 @@ class Corpus:
 
     @cached_property
     def lexicon(self) -> Lexicon | None:
-        return Lexicon.load(self.path / "lexicon.tsv") if self.info.lexicon else None
+        if not self.info.lexicon:
+            return None
+        lexicon = Lexicon.load(self.path / "lexicon.tsv")
+        if lexicon.fingerprint != self.info.lexicon:
+            raise InputError(f"{self.path / 'lexicon.tsv'}: not the lexicon the corpus was made with; build it again")
+        return lexicon
 
     def unit_text(self, identity: int) -> str:
         """A unit as a person would write it."""
@@ -165,15 +179,22 @@ class Corpus:
                 f"data.max_seq_len: {max_seq_len} is too short: a unit of {self.path} has {longest} tokens, "
                 f"and [CLS] and [SEP] take {SPECIALS_PER_SEQUENCE}"
             )
-        return _cut_sequences(self.units, self.documents, self.unit_tokens, max_seq_len - SPECIALS_PER_SEQUENCE)
+        room = max_seq_len - SPECIALS_PER_SEQUENCE
+        starts = _cut_sequences(self.units, self.documents, self.unit_tokens, room)
+        if len(starts) == 0:
+            raise InputError(f"{self.path / 'units.bin'}: damaged: it holds an unknown unit; build the corpus again")
+        return starts
 
 
 @numba.njit(cache=True, nogil=True)
 def _cut_sequences(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, room: int) -> Int64s:
+    """See Corpus.sequences; empty if a unit is out of range."""
     starts = [np.int64(0)]
     for document in range(len(documents) - 1):
         used = 0
         for at in range(documents[document], documents[document + 1]):
+            if units[at] >= len(unit_tokens):
+                return np.empty(0, np.int64)
             tokens = unit_tokens[units[at]]
             if used + tokens > room:
                 starts.append(np.int64(at))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import re
 import sysconfig
@@ -16,7 +15,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 from reader.atomic import whole_file
-from reader.errors import one_line_errors
+from reader.errors import OneLineParser, one_line_errors
 
 MOST_BYTES = 6_000_000
 HELD_OUT = 30  # one document in so many is held out
@@ -89,7 +88,7 @@ def write_text(output: Path) -> tuple[Path, Path]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m reader.demo_text", description=__doc__)
+    parser = OneLineParser(prog="python -m reader.demo_text", description=__doc__)
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     for path in write_text(parser.parse_args().output):
         print(f"{path}: {path.stat().st_size:,} bytes")

@@ -1,9 +1,12 @@
-"""The one exception that means "the user can mend this": its message is shown as a single line."""
+"""Errors that the user can mend: one exception, and how commands show it, as a single line."""
 
 from __future__ import annotations
 
+import argparse
+import io
 import sys
 from collections.abc import Callable
+from typing import NoReturn
 
 
 class InputError(Exception):
@@ -11,11 +14,33 @@ class InputError(Exception):
 
 
 def one_line_errors(main: Callable[[], None]) -> None:
-    """Run `main`; an InputError becomes one line on standard error and exit status 2."""
+    """Run a command's `main`; what the user can mend becomes one line on standard error, and exit status 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         main()
     except InputError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
+        _fail(str(error), 2)
     except BrokenPipeError:
-        sys.exit(0)
+        _fail("the program that read the output has gone; stopped", 1)
+    except OSError as error:
+        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
+    except RecursionError:
+        _fail("the input is nested too deeply", 2)
+    except MemoryError:
+        _fail("out of memory", 1)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(status)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A command line whose mistakes are InputErrors rather than a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (see {self.prog} --help)")

@@ -78,13 +78,14 @@ class Feeder:
         }
 
     def training_batches(
-        self, consumed: int, batch_size: int, rank: int, world: int, workers: int, ahead: int = 4
+        self, consumed: int, batch_size: int, rank: int, world: int, workers: int
     ) -> Generator[Batch, None, None]:
         """Endless batches for one rank, from the `consumed`-th sample on.
 
-        `workers` threads keep `ahead` batches ready; neither number changes what comes.
+        `workers` threads keep a few batches ready; their number does not change what comes.
         """
         first, last = rank_share(batch_size, rank, world)
+        ahead = max(4, 2 * workers)
 
         def make(start: int) -> Batch:
             return self.batch(*draw(start + first, start + last, len(self), self.masking.seed))

@@ -25,11 +25,11 @@ def find_files(inputs: list[str]) -> list[Path]:
 
     Raises InputError for an input that names nothing, and for a file of an unknown kind.
     """
-    found: set[Path] = set()
+    found: dict[Path, Path] = {}
     for name in inputs:
         path = Path(name)
         if path.is_dir():
-            matches = [file for file in path.rglob("*") if file.name.endswith(SUFFIXES)]
+            matches = [file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file()]
             if not matches:
                 raise InputError(f"{name}: the folder holds no {', '.join(SUFFIXES)} file")
         else:
@@ -40,15 +40,15 @@ def find_files(inputs: list[str]) -> list[Path]:
             for match in matches:
                 if not match.name.endswith(SUFFIXES):
                     raise InputError(f"{match}: cannot tell its format; expected one of {', '.join(SUFFIXES)}")
-        found.update(matches)
-    return sorted(found)
+        found.update((match.resolve(), match) for match in matches)
+    return sorted(found.values())
 
 
 class TextFiles:
     """The lines of several files, read once from front to back.
 
-    `position` of `size` bytes on disk have been read (for progress); `digest` is the SHA-256 of all text as
-    it was read, complete once the last line has come.
+    `position` of `size` bytes on disk have been read (for progress); `digest` is the SHA-256 of the lines that
+    came, document ends included, and complete once the last has.
     """
 
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
@@ -75,9 +75,14 @@ class TextFiles:
         """
         empty = True
         for path in self.paths:
-            for line in self._lines_of(path):
-                empty = empty and not line
-                yield line
+            try:
+                for line in self._lines_of(path):
+                    empty = empty and not line
+                    self._digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
+                    yield line
+            except OSError as error:
+                raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+            self._digest.update(b"\n")
             yield ""
         if empty:
             raise InputError(f"{', '.join(map(str, self.paths))}: no text in it")
@@ -94,7 +99,8 @@ class TextFiles:
                     raise InputError(f"{path}:{number}: not UTF-8 ({error.reason} at byte {error.start})") from error
                 if is_json:
                     if line.strip():
-                        yield from self._json_text(path, number, line).split("\n")
+                        # A record is one document: blank lines inside it end none.
+                        yield from (part for part in self._json_text(path, number, line).split("\n") if part.strip())
                         yield ""
                 else:
                     line = line.rstrip("\r\n")
@@ -105,17 +111,15 @@ class TextFiles:
     def _raw_lines(self, path: Path, file: IO[bytes]) -> Iterator[bytes]:
         """Lines end at LF only: str.splitlines would also cut at U+2028 and the like."""
         try:
-            for raw in file:
-                self._digest.update(raw)
-                yield raw
+            yield from file
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise InputError(f"{path}: damaged or cut short: {error}") from error
 
     def _json_text(self, path: Path, number: int, line: str) -> str:
         try:
             record: Any = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}:{number}: not JSON: {error.msg}") from error
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}:{number}: not JSON: {error}") from error
         text = record.get(self.text_field) if isinstance(record, dict) else None
         if not isinstance(text, str):
             raise InputError(f"{path}:{number}: no text field {self.text_field!r} (see --text_field)")

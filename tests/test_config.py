@@ -11,6 +11,7 @@ import yaml
 
 from ernie_gram.config import PretrainConfig
 from ernie_gram.config_file import all_keys, explained_yaml, load_config
+from reader.corpus import Corpus
 from reader.errors import InputError
 from tests.conftest import ROOT, python
 
@@ -71,6 +72,7 @@ def test_a_file_overrides_its_base_and_the_command_line_both(tmp_path: Path) -> 
         ("base: nowhere.yaml", r"nowhere\.yaml: cannot read"),
         ("base: deep.yaml", r"deep\.yaml: has a base of its own"),
         ("model: nowhere.yaml", r"nowhere\.yaml: cannot read"),
+        ("optimizer: {max_grad_norm: .inf}", r"optimizer\.max_grad_norm: inf is not finite"),
         ("- a\n- b", r"x\.yaml: expected `key: value`"),
         ("a: [", r"x\.yaml: not YAML"),
         ("model: {hidden_size: 10, num_attention_heads: 4}", r"model\.num_attention_heads: 4 heads do not divide"),
@@ -113,12 +115,12 @@ def test_help_and_print_config_name_every_key() -> None:
     assert "decoupled decay of the matrices" in done.stdout
 
 
-def test_the_identity_is_all_that_can_change_a_result() -> None:
+def test_the_identity_is_all_that_can_change_a_result(corpus: Corpus) -> None:
     base = PretrainConfig()
-    identity = base.identity("corpus")
+    identity = base.identity(corpus.info)
     for section in ("model", "data", "objective", "optimizer"):
         for field in dataclasses.fields(getattr(base, section)):
             assert f"{section}.{field.name}" in identity
     other = dataclasses.replace(base, trainer=dataclasses.replace(base.trainer, workers=5, log_every=3))
-    assert other.identity("corpus") == identity
-    assert base.identity("another") != identity
+    assert other.identity(corpus.info) == identity
+    assert base.identity(dataclasses.replace(corpus.info, text="another")) != identity

@@ -191,3 +191,20 @@ def test_dropout_is_on_in_training_only() -> None:
 
     assert np.array_equal(outputs(False), outputs(False))
     assert not np.allclose(outputs(True), outputs(False), atol=1e-2)
+
+
+def test_start_values_are_cut_off_at_two_standard_deviations() -> None:
+    import paddle
+
+    from ernie_gram.layers import Table
+    from tests.static import fresh_scope
+
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            Table("t", 300, 300, 0.02)
+        executor.run(startup)
+        values = np.array(paddle.static.global_scope().find_var("t").get_tensor())
+    assert 0.039 < np.abs(values).max() <= 0.04 + 1e-7
+    assert abs(values.std() / 0.02 - 0.88) < 0.01  # of a normal cut off at two
+    assert abs(values.mean()) < 3e-4

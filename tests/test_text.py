@@ -82,3 +82,23 @@ def test_blocks_and_digest_cover_everything(tmp_path: Path) -> None:
     other = TextFiles([tmp_path / "a.txt"])
     list(other.lines())
     assert other.digest != text.digest
+
+
+def test_the_digest_tells_documents_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "b.txt").write_text("two\n")
+    (tmp_path / "c.txt").write_text("one\ntwo\n")
+    (tmp_path / "d.jsonl").write_text(json.dumps({"text": "one", "title": "two"}) + "\n")
+
+    def digest(*names: str, field: str = "text") -> str:
+        text = TextFiles([tmp_path / name for name in names], field)
+        list(text.lines())
+        return text.digest
+
+    found = {digest("a.txt", "b.txt"), digest("c.txt"), digest("d.jsonl"), digest("d.jsonl", field="title")}
+    assert len(found) == 4
+
+
+def test_blank_lines_in_a_record_end_no_document(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one\n\n \ntwo\n"}) + "\n")
+    assert lines(tmp_path / "a.jsonl") == ["one", "two", "", ""]
