@@ -82,10 +82,10 @@ def main() -> None:
 
     step(f"python -m reader.demo_text --output {folder}")
     texts = {name: f"--input {folder}/{name}.txt" for name in ("train", "held_out")}
-    step(f"python -m reader.build vocab {texts['train']} --size 8000 --output {folder}/vocab.txt")
+    step(f"python -m reader.build vocab {texts['train']} --size 2500 --output {folder}/vocab.txt")
     step(
         f"python -m reader.build lexicon {texts['train']} --vocab {folder}/vocab.txt "
-        f"--top 2:6000,3:3000 --output {folder}/lexicon.tsv"
+        f"--top 2:1000,3:500 --output {folder}/lexicon.tsv"
     )
     for name, corpus in (("train", "corpus"), ("held_out", "held_out")):
         step(
