@@ -154,12 +154,14 @@ def test_bfloat16_stays_close_to_float32(built: Path, tmp_path: Path) -> None:
     losses = []
     for precision in ("float32", "bfloat16"):
         output = tmp_path / precision
-        more = ["--trainer.max_steps=200", "--trainer.eval_every=1000", f"--optimizer.precision={precision}"]
+        # A rate at which rounding does not grow from step to step: what is compared is the arithmetic.
+        more = ["--trainer.max_steps=200", "--trainer.eval_every=1000", "--optimizer.learning_rate=1e-3"]
+        more += [f"--optimizer.precision={precision}", "--objective.output_bias=zero"]
         done = pretrain(built, output, *more, *NO_DROPOUT)
         assert done.returncode == 0, done.stderr
         losses.append([loss for _, loss, _ in train_losses(output)])
     single, half = np.array(losses)
-    assert single[-20:].mean() < 0.95 * single[0]
+    assert single[-20:].mean() < 0.9 * single[:5].mean()  # it did train
     assert not np.array_equal(single, half)
     assert (np.abs(half / single - 1) < 0.02).all()
 
@@ -171,7 +173,7 @@ def test_checkpoints_rotate_and_hold_what_they_say(finished: Path) -> None:
     assert state.learning_rate == pytest.approx(3e-3 * 4 / 22)
     moments = checkpoint.load_optimizer(finished / "step_20")
     assert {f"word_embedding{end}" for end in ("_moment1_0", "_moment2_0", "_beta1_pow_acc_0")} <= moments.keys()
-    assert not list(finished.glob(".*"))
+    assert [path.name for path in finished.glob(".*")] == [".lock"]
 
 
 def test_a_finished_run_has_nothing_to_do(built: Path, finished: Path, tmp_path: Path) -> None:
