@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from reader import batch as fields
 from reader.corpus import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.feeder import Feeder, Masking
+
+if TYPE_CHECKING:
+    from ernie_gram.fill import Guess
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = "conf/pretrain/demo.yaml"
@@ -39,7 +43,7 @@ def step(command: str, **environment: str) -> None:
 
 
 def show_predictions(output: Path, corpus: Corpus, most: int = 4) -> None:
-    """Print masked held-out sentences, each mask's true unit, and the five likeliest.
+    """Print masked held-out sentences, each mask's true unit, the five likeliest, and the likeliest n-grams.
 
     Raises InputError if no checkpoint is whole.
     """
@@ -49,7 +53,7 @@ def show_predictions(output: Path, corpus: Corpus, most: int = 4) -> None:
     path = newest_whole(output)
     if path is None:
         raise InputError(f"{output}: no whole checkpoint")
-    filler = Filler(path, corpus, distributed.start("cpu"))
+    filler = Filler(path, corpus, distributed.start("cpu"), most=200)
     settings = filler.config
     masking = Masking(True, settings.objective.mask_fraction, settings.seed)
     feeder = Feeder(corpus, settings.data.max_seq_len, masking)
@@ -64,8 +68,14 @@ def show_predictions(output: Path, corpus: Corpus, most: int = 4) -> None:
     for row in range(len(indices)):
         print(f"\n{filler.text(batch, row)}")
         for mask, slot in enumerate(np.flatnonzero(rows == row), start=1):
-            ranked = ", ".join(f"{guess.unit} {guess.probability:.1%}" for guess in guesses[slot])
-            print(f"  [MASK {mask}] was: {corpus.unit_text(int(labels[slot]))}\n     guesses: {ranked}")
+            print(f"  [MASK {mask}] was: {corpus.unit_text(int(labels[slot]))}")
+            print(f"     likeliest units:   {listed(guesses[slot][:5])}")
+            print(f"     likeliest n-grams: {listed([g for g in guesses[slot] if ' ' in g.unit][:3])}")
+
+
+def listed(guesses: list[Guess]) -> str:
+    """Units with their probabilities, in one line."""
+    return ", ".join(f"{guess.unit} {guess.probability:.1%}" for guess in guesses) or "none in the first 200"
 
 
 def main() -> None:

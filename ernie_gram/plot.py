@@ -15,6 +15,13 @@ def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list
     return [record["step"] for record in chosen], [record[value] for record in chosen]
 
 
+def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list[float]]:
+    """The mean of every run of a tenth of the values, at its last step: single batches are noisy."""
+    width = max(1, len(values) // 10)
+    means = [sum(values[i : i + width]) / width for i in range(len(values) - width + 1)]
+    return steps[width - 1 :], means
+
+
 def plot_runs(outputs: list[Path], target: Path) -> None:
     """Draw training loss and held-out perplexity against steps into a PNG.
 
@@ -30,7 +37,9 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
         records = read_log(output)
         if not records:
             raise InputError(f"{output}: no log.jsonl with records: not the output folder of a run")
-        (line,) = left.plot(*curve(records, "train", "loss"), label=output.name, linewidth=1)
+        steps, losses = curve(records, "train", "loss")
+        (line,) = left.plot(*running_mean(steps, losses), label=output.name)
+        left.plot(steps, losses, color=line.get_color(), alpha=0.25, linewidth=1)
         right.plot(*curve(records, "eval", "perplexity"), "o-", color=line.get_color(), label=f"{output.name}: units")
         right.plot(
             *curve(records, "eval", "ngram_perplexity"), "s--", color=line.get_color(), label=f"{output.name}: n-grams"
