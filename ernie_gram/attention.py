@@ -1,9 +1,11 @@
-"""Multi-head self-attention with an additive bias.
+"""Multi-head attention with an additive bias: of context slots over the context, of query rows over it and themselves.
 
-Shape letters: B sequences, L slots, N = B * L, H hidden, A heads, D = H / A.
+Shape letters: B sequences, L slots, N = B * L, K query rows a sequence, R = B * K, H hidden, A heads, D = H / A.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import paddle
 from paddle import nn
@@ -16,14 +18,34 @@ from ernie_gram.layers import Linear
 MASKED_SCORE = -1e4
 
 
+@dataclass(frozen=True)
+class Stream:
+    """Rows that go through the encoder together.
+
+    Attributes:
+        length: rows of each sequence: L for the context, K for query rows.
+        bias: added to the scores of these rows for the context's keys; broadcasts to [B, A, length, L].
+        self_bias: added to a query row's score for itself, [B, A, K, 1] or what broadcasts to it; None for the
+            context, whose rows are among the keys already.
+    """
+
+    length: paddle.Tensor
+    bias: paddle.Tensor
+    self_bias: paddle.Tensor | None = None
+
+
 def padding_bias(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
     """0 for keys below each sequence's length, MASKED_SCORE behind it; float32 [B, 1, 1, L]."""
     is_padding = paddle.arange(length).unsqueeze(0) >= lengths_B.unsqueeze(1)
     return (is_padding.astype("float32") * MASKED_SCORE).unsqueeze([1, 2])
 
 
-class SelfAttention(nn.Layer):
-    """softmax(Q K^T / sqrt(D) + bias) V over heads, then the output projection."""
+class Attention(nn.Layer):
+    """softmax(Q K^T / sqrt(D) + bias) V over heads, then the output projection.
+
+    The context's keys and values are computed once and serve its own rows and the query rows. The two never share
+    a matrix product, so that a query row cannot change so much as a rounding error of the context.
+    """
 
     def __init__(self, name: str, hidden_size: int, heads: int, dropout: float, initializer_range: float) -> None:
         super().__init__()
@@ -36,17 +58,31 @@ class SelfAttention(nn.Layer):
             for part in ("query", "key", "value", "output")
         )
 
-    def forward(self, hidden_NH: paddle.Tensor, length: paddle.Tensor, bias_BALL: paddle.Tensor) -> paddle.Tensor:
-        """hidden: [N, H], slot l of sequence b in row b * L + l; length: L; bias: broadcasts to [B, A, L, L],
-        indexed [query, key]. Returns [N, H]."""
-        # Scaling the queries touches L * D numbers a head, scaling the scores L * L.
-        query_BALD = self._heads(self.query(hidden_NH) * self.scale, length)
-        key_BALD = self._heads(self.key(hidden_NH), length)
-        value_BALD = self._heads(self.value(hidden_NH), length)
-        scores_BALL = paddle.matmul(query_BALD, key_BALD, transpose_y=True) + bias_BALL
-        weights_BALL = F.dropout(F.softmax(scores_BALL), self.dropout, training=self.training)
-        context_BLAD = paddle.matmul(weights_BALL, value_BALD).transpose([0, 2, 1, 3])
-        return self.output(context_BLAD.reshape([-1, self.hidden_size]))
+    def keys_and_values(self, rows_NH: paddle.Tensor, length: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
+        """Keys and values of some rows by head, [B, A, length, D] each."""
+        return self._heads(self.key(rows_NH), length), self._heads(self.value(rows_NH), length)
 
-    def _heads(self, x_NH: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
-        return x_NH.reshape([-1, length, self.heads, self.hidden_size // self.heads]).transpose([0, 2, 1, 3])
+    def forward(
+        self, rows: paddle.Tensor, stream: Stream, context: tuple[paddle.Tensor, paddle.Tensor]
+    ) -> paddle.Tensor:
+        """Attend from rows [B * length, H] of a stream to the context's keys and values, [B, A, L, D] each, and,
+        with a self_bias, to each row itself. Returns [B * length, H]."""
+        key_BALD, value_BALD = context
+        # Scaling the queries touches L * D numbers a head, scaling the scores L * L.
+        query = self._heads(self.query(rows) * self.scale, stream.length)
+        scores = paddle.matmul(query, key_BALD, transpose_y=True) + stream.bias
+        if stream.self_bias is None:
+            attended = paddle.matmul(self._weights(scores), value_BALD)
+        else:
+            own_key, own_value = self.keys_and_values(rows, stream.length)
+            own_scores = (query * own_key).sum(-1, keepdim=True) + stream.self_bias
+            weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
+            length = paddle.shape(key_BALD)[2]
+            attended = paddle.matmul(weights[..., :length], value_BALD) + weights[..., length:] * own_value
+        return self.output(attended.transpose([0, 2, 1, 3]).reshape([-1, self.hidden_size]))
+
+    def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
+        return F.dropout(F.softmax(scores), self.dropout, training=self.training)
+
+    def _heads(self, rows: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
+        return rows.reshape([-1, length, self.heads, self.hidden_size // self.heads]).transpose([0, 2, 1, 3])

@@ -1,89 +1,16 @@
 """Every setting, its meaning and its default; nothing else in the project holds a default.
 
-`model`, `data`, `objective`, `optimizer` and `seed` decide what a run computes: with the corpus they make up its
-identity, which a checkpoint carries and a resume must match. `paths` and `trainer` cannot change a result.
+`model`, `data`, `objective`, `generator`, `optimizer` and `seed` decide what a run computes: with the corpus they make
+up its identity, which a checkpoint carries and a resume must match. `paths` and `trainer` cannot change a result.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from ernie_gram.model_config import GeneratorConfig, ModelConfig, require, require_finite
 from reader.corpus import CorpusInfo
-from reader.errors import InputError
-
-
-def require_finite(config: Any, section: str) -> None:
-    """Refuse infinities and NaN in any field of a section."""
-    for key, value in vars(config).items():
-        require(not isinstance(value, float) or math.isfinite(value), f"{section}.{key}", f"{value} is not finite")
-
-
-def require(condition: bool, key: str, message: str) -> None:
-    """Refuse a config whose `key` is impossible."""
-    if not condition:
-        raise InputError(f"{key}: {message}")
-
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """The encoder and its heads; the keys are those of upstream's ernie_config.json (paper, section 4.1).
-
-    Attributes:
-        vocab_size: rows of the token embedding; null takes as many as the corpus's vocabulary has tokens.
-        hidden_size: H, width of the encoder.
-        emb_size: width of the embeddings; null means hidden_size, another number adds a mapping between the two.
-        out_emb_size: width of the output tables; 0 ties them to the embeddings instead.
-        num_hidden_layers: encoder layers.
-        num_attention_heads: A; must divide hidden_size.
-        max_position_embeddings: rows of the position table, the longest sequence the model can read.
-        sent_type_vocab_size: rows of the sentence table.
-        hidden_act: activation of the feed-forward layers and of the prediction transform.
-        hidden_dropout_prob: dropout after the embeddings and after every sub-layer.
-        attention_probs_dropout_prob: dropout of the attention weights.
-        initializer_range: standard deviation of the truncated normal that weights start from.
-        use_relative_position: add a learned bias for the distance between query and key to the attention scores.
-        use_sentence_embedding: add sentence embeddings. Off in pre-training on single segments, and in upstream's
-            released static English models.
-    """
-
-    vocab_size: int | None = None
-    hidden_size: int = 768
-    emb_size: int | None = None
-    out_emb_size: int = 128
-    num_hidden_layers: int = 12
-    num_attention_heads: int = 12
-    max_position_embeddings: int = 512
-    sent_type_vocab_size: int = 2
-    hidden_act: Literal["gelu", "relu"] = "gelu"
-    hidden_dropout_prob: float = 0.1
-    attention_probs_dropout_prob: float = 0.1
-    initializer_range: float = 0.02
-    use_relative_position: bool = True
-    use_sentence_embedding: bool = False
-
-    def __post_init__(self) -> None:
-        require_finite(self, "model")
-        for key in ("hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"):
-            require(getattr(self, key) > 0, f"model.{key}", "must be positive")
-        require(
-            self.hidden_size % self.num_attention_heads == 0,
-            "model.num_attention_heads",
-            f"{self.num_attention_heads} heads do not divide model.hidden_size {self.hidden_size}",
-        )
-        require(self.vocab_size is None or self.vocab_size > 0, "model.vocab_size", "must be positive or null")
-        require(self.emb_size is None or self.emb_size > 0, "model.emb_size", "must be positive or null")
-        require(self.out_emb_size >= 0, "model.out_emb_size", "must be positive, or 0 to tie the output")
-        require(self.sent_type_vocab_size > 0, "model.sent_type_vocab_size", "must be positive")
-        require(self.initializer_range > 0, "model.initializer_range", "must be positive")
-        for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            require(0 <= getattr(self, key) < 1, f"model.{key}", "must lie in [0, 1)")
-
-    @property
-    def embedding_size(self) -> int:
-        """Width of the embeddings."""
-        return self.emb_size or self.hidden_size
 
 
 @dataclass(frozen=True)
@@ -107,20 +34,62 @@ class DataConfig:
 class ObjectiveConfig:
     """What is masked and what is predicted (paper, section 3).
 
+    The loss is the weighted sum of its terms, each the mean over what it predicts; a weight of 0 leaves a term out,
+    and what only it needs. The paper's ablations are single terms left out, see conf/ablation.
+
     Attributes:
         masking: "explicit": a masked n-gram is one [MASK], its identity is predicted (section 3.2);
             "contiguous": each of its tokens is a [MASK], and each token is predicted (section 3.1, the baseline).
         mask_fraction: share of the units of a sequence that is masked.
+        coarse_weight: of predicting the identity of each masked unit; explicit masking only, which needs it.
+        fine_weight: of predicting the tokens of each masked unit: by query rows [M1]..[Mk] under explicit masking
+            (section 3.3), at the [MASK]s themselves under contiguous masking, which needs it.
+        generator_weight: of a small generator's own prediction of the masked units. One sample from it stands in
+            each masked slot that the main model reads (section 3.4).
+        rtd_weight: of telling the generator's replacements from original units (section 3.4).
         output_bias: what the biases of the output start from: "frequency", the logarithm of each class's share of
             the corpus, so that no step is spent on learning it; or "zero".
     """
 
     masking: Literal["explicit", "contiguous"] = "explicit"
     mask_fraction: float = 0.15
+    coarse_weight: float = 1.0
+    fine_weight: float = 1.0
+    generator_weight: float = 1.0
+    rtd_weight: float = 1.0
     output_bias: Literal["frequency", "zero"] = "frequency"
 
     def __post_init__(self) -> None:
+        require_finite(self, "objective")
+        for key in ("coarse_weight", "fine_weight", "generator_weight", "rtd_weight"):
+            require(getattr(self, key) >= 0, f"objective.{key}", "must not be negative")
+        if self.is_explicit:
+            require(self.coarse_weight > 0, "objective.coarse_weight", "must be positive under explicit masking")
+            require(
+                self.generator_weight > 0 or self.rtd_weight == 0,
+                "objective.rtd_weight",
+                "nothing is replaced without a generator: set objective.generator_weight, or this to 0",
+            )
+        else:
+            require(self.fine_weight > 0, "objective.fine_weight", "must be positive under contiguous masking")
+            for key in ("coarse_weight", "generator_weight", "rtd_weight"):
+                require(getattr(self, key) == 0, f"objective.{key}", "must be 0 under contiguous masking")
         require(0 < self.mask_fraction < 1, "objective.mask_fraction", "must lie between 0 and 1")
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether a masked unit leaves a single [MASK]."""
+        return self.masking == "explicit"
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether query rows ask for the tokens of masked units."""
+        return self.is_explicit and self.fine_weight > 0
+
+    @property
+    def has_generator(self) -> bool:
+        """Whether the main model reads a generator's samples instead of [MASK]s."""
+        return self.generator_weight > 0
 
 
 @dataclass(frozen=True)
@@ -222,6 +191,7 @@ class PretrainConfig:
         model: the encoder and its heads.
         data: how sequences are drawn.
         objective: what is masked and predicted.
+        generator: the small model whose samples replace what is masked; used if objective.generator_weight is set.
         optimizer: how parameters are updated.
         paths: where things are.
         trainer: how long, how often, how much is kept.
@@ -231,6 +201,7 @@ class PretrainConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+    generator: GeneratorConfig = field(default_factory=GeneratorConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     paths: PathsConfig = field(default_factory=PathsConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
@@ -258,7 +229,7 @@ class PretrainConfig:
         """All that can change a result, as flat `section.key: value`."""
         made = {"corpus": corpus.fingerprint, "vocabulary": corpus.vocabulary, "lexicon": corpus.lexicon}
         flat: dict[str, Any] = {"seed": self.seed, **made}
-        for section in ("model", "data", "objective", "optimizer"):
+        for section in ("model", "data", "objective", "generator", "optimizer"):
             for key, value in asdict(getattr(self, section)).items():
                 flat[f"{section}.{key}"] = value
         flat["optimizer.decay_steps"] = self.decay_steps

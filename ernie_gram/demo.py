@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ernie_gram.checkpoint import newest_whole
 from ernie_gram.plot import plot_runs
 from ernie_gram.runlog import read_log
 from reader import batch as fields
@@ -50,32 +49,27 @@ def show_predictions(output: Path, corpus: Corpus, most: int = 4) -> None:
     from ernie_gram import distributed
     from ernie_gram.fill import Filler
 
-    path = newest_whole(output)
-    if path is None:
-        raise InputError(f"{output}: no whole checkpoint")
-    filler = Filler(path, corpus, distributed.start("cpu"), most=200)
+    filler = Filler(output, distributed.start("cpu"))
     settings = filler.config
-    masking = Masking(True, settings.objective.mask_fraction, settings.seed)
-    feeder = Feeder(corpus, settings.data.max_seq_len, masking)
+    feeder = Feeder(corpus, settings.data.max_seq_len, Masking(True, settings.objective.mask_fraction, settings.seed))
     # Sequences of a readable length, spread over the held-out text.
     sizes = np.diff(feeder.starts)
     readable = np.flatnonzero((sizes >= 15) & (sizes <= 30))
     indices = readable[:: max(1, len(readable) // most)][:most].astype(np.int64)
     batch = feeder.batch(indices, np.zeros(len(indices), np.int64))
-    width = batch[fields.INPUT_IDS.name].shape[1]
-    guesses = list(filler.guesses(batch))
-    labels, rows = batch[fields.COARSE_LABELS.name], batch[fields.SLOTS.name] // width
-    for row in range(len(indices)):
-        print(f"\n{filler.text(batch, row)}")
-        for mask, slot in enumerate(np.flatnonzero(rows == row), start=1):
-            print(f"  [MASK {mask}] was: {corpus.unit_text(int(labels[slot]))}")
-            print(f"     likeliest units:   {listed(guesses[slot][:5])}")
-            print(f"     likeliest n-grams: {listed([g for g in guesses[slot] if ' ' in g.unit][:3])}")
+    input_ids, slots = batch[fields.INPUT_IDS.name], batch[fields.SLOTS.name]
+    probabilities = filler.probabilities(batch)
+    for row, length in enumerate(batch[fields.LENGTHS.name]):
+        print(f"\n{filler.text(input_ids[row, :length])}")
+        for mask, slot in enumerate(np.flatnonzero(slots // input_ids.shape[1] == row), start=1):
+            print(f"  [MASK {mask}] was: {filler.units.text(int(batch[fields.COARSE_LABELS.name][slot]))}")
+            print(f"     likeliest units:   {listed(filler.best(probabilities[slot], 5))}")
+            print(f"     likeliest n-grams: {listed(filler.best(probabilities[slot], 3, ngrams_only=True))}")
 
 
 def listed(guesses: list[Guess]) -> str:
     """Units with their probabilities, in one line."""
-    return ", ".join(f"{guess.unit} {guess.probability:.1%}" for guess in guesses) or "none in the first 200"
+    return ", ".join(f"{guess.unit} {guess.probability:.1%}" for guess in guesses)
 
 
 def main() -> None:

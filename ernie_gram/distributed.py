@@ -54,6 +54,9 @@ def start(device: str) -> World:
         raise ValueError("trainer.device: gpu asked for, but this Paddle has none; use cpu or auto")
     use_gpu = has_gpu and device != "cpu"
     paddle.set_device("gpu" if use_gpu else "cpu")
+    # One operation after the other, always in the same order: otherwise those that draw random numbers overtake each
+    # other, and a run could not be repeated; and what was cut into pieces to save memory would be computed at once.
+    paddle.set_flags({"FLAGS_new_executor_serial_run": True})
     if not use_gpu:
         _flush_denormals()
     if WORLD > 1:

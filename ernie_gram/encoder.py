@@ -1,18 +1,21 @@
 """The Transformer encoder: BERT's post-norm block under upstream's parameter names (paper, section 4.1).
 
-Shape letters: B sequences, L slots, N = B * L rows, E embedding size, H hidden, A heads.
+Shape letters: B sequences, L slots, N = B * L rows, K query rows a sequence, R = B * K, E embedding size, H hidden,
+A heads, M masked slots.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-from ernie_gram.attention import SelfAttention, padding_bias
-from ernie_gram.config import ModelConfig
+from ernie_gram.attention import Attention, Stream, padding_bias
 from ernie_gram.layers import LayerNorm, Linear, Table
-from ernie_gram.relative_position import NUM_BUCKETS, relative_bias
+from ernie_gram.model_config import ModelConfig
+from ernie_gram.relative_position import NUM_BUCKETS, SELF, relative_bias, rows_of
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -20,36 +23,86 @@ def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
     return F.gelu(x) if name == "gelu" else F.relu(x)
 
 
-class Embeddings(nn.Layer):
-    """word + position (+ sentence) -> LayerNorm -> dropout (-> mapping to the hidden size)."""
+@dataclass(frozen=True)
+class Queries:
+    """Query rows: what [Mi] is embedded as, int64 [B, K] ranks i - 1, and the slots they ask about, int64 [B, K]."""
 
-    def __init__(self, config: ModelConfig, vocab_size: int) -> None:
+    ranks: paddle.Tensor
+    slots: paddle.Tensor
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Embeddings, [M, E], that take the place of the tokens' in some slots, int64 [M] as b * L + l."""
+
+    slots: paddle.Tensor
+    embeddings: paddle.Tensor
+
+
+class Embeddings(nn.Layer):
+    """word + position (+ sentence) -> LayerNorm -> dropout (-> mapping to the hidden size).
+
+    With `shared`, words are another model's, brought to this one's width by the projection `{prefix}word_projection`.
+    """
+
+    def __init__(self, config: ModelConfig, vocab_size: int, prefix: str, shared: Table | None, queries: bool) -> None:
         super().__init__()
         size, spread = config.embedding_size, config.initializer_range
-        self.word = Table("word_embedding", vocab_size, size, spread)
-        self.position = Table("pos_embedding", config.max_position_embeddings, size, spread)
+        self.projection = None
+        if shared is None:
+            self.word = Table(f"{prefix}word_embedding", vocab_size, size, spread)
+        else:
+            self.word = shared
+            self.projection = Linear(f"{prefix}word_projection", shared.size, size, spread)
+        self.position = Table(f"{prefix}pos_embedding", config.max_position_embeddings, size, spread)
         self.sentence = None
         if config.use_sentence_embedding:
-            self.sentence = Table("sent_embedding", config.sent_type_vocab_size, size, spread)
-        self.norm = LayerNorm("pre_encoder_layer_norm", size)
+            self.sentence = Table(f"{prefix}sent_embedding", config.sent_type_vocab_size, size, spread)
+        self.query = Table(f"{prefix}query_embedding", config.max_ngram_tokens, size, spread) if queries else None
+        self.norm = LayerNorm(f"{prefix}pre_encoder_layer_norm", size)
         self.dropout = config.hidden_dropout_prob
         self.size = size
         self.mapping = None
         if size != config.hidden_size:
-            names = {"weight": "emb_hidden_mapping", "bias": "emb_hidden_mapping_bias"}
+            names = {"weight": f"{prefix}emb_hidden_mapping", "bias": f"{prefix}emb_hidden_mapping_bias"}
             self.mapping = Linear("", size, config.hidden_size, spread, **names)
 
-    def forward(self, input_ids_BL: paddle.Tensor, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
-        """Returns [N, H]."""
+    def context(
+        self,
+        input_ids_BL: paddle.Tensor,
+        sentence_ids_BL: paddle.Tensor | None,
+        replacement: Replacement | None,
+    ) -> paddle.Tensor:
+        """Embed context slots. Returns [N, H]."""
+        word_NE = self.word(input_ids_BL.flatten())
+        if self.projection is not None:
+            word_NE = self.projection(word_NE)
+        if replacement is not None:
+            word_NE = paddle.scatter(word_NE, replacement.slots, replacement.embeddings.astype(word_NE.dtype))
         length = paddle.shape(input_ids_BL)[1]
-        embedded_BLE = self.word(input_ids_BL) + self.position(paddle.arange(length))
+        embedded_BLE = word_NE.reshape([-1, length, self.size]) + self.position(paddle.arange(length))
         if self.sentence is not None:
             if sentence_ids_BL is None:
                 sentence_ids_BL = paddle.zeros_like(input_ids_BL)
             embedded_BLE = embedded_BLE + self.sentence(sentence_ids_BL)
-        embedded_NE = self.norm(embedded_BLE.reshape([-1, self.size]))
-        embedded_NE = F.dropout(embedded_NE, self.dropout, training=self.training)
-        return embedded_NE if self.mapping is None else self.mapping(embedded_NE)
+        return self._finish(embedded_BLE)
+
+    def queries(self, queries: Queries, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
+        """Embed query rows: [Mi], the position and the sentence of the slot (section 3.3). Returns [R, H]."""
+        assert self.query is not None
+        embedded_BKE = self.query(queries.ranks) + self.position(queries.slots)
+        if self.sentence is not None:
+            if sentence_ids_BL is None:
+                sentence_ids_BK = paddle.zeros_like(queries.slots)
+            else:
+                sentence_ids_BK = paddle.take_along_axis(sentence_ids_BL, queries.slots, 1, broadcast=False)
+            embedded_BKE = embedded_BKE + self.sentence(sentence_ids_BK)
+        return self._finish(embedded_BKE)
+
+    def _finish(self, embedded: paddle.Tensor) -> paddle.Tensor:
+        embedded = self.norm(embedded.reshape([-1, self.size]))
+        embedded = F.dropout(embedded, self.dropout, training=self.training)
+        return embedded if self.mapping is None else self.mapping(embedded)
 
 
 class Block(nn.Layer):
@@ -58,7 +111,7 @@ class Block(nn.Layer):
     def __init__(self, name: str, config: ModelConfig) -> None:
         super().__init__()
         hidden, spread = config.hidden_size, config.initializer_range
-        self.attention = SelfAttention(
+        self.attention = Attention(
             name, hidden, config.num_attention_heads, config.attention_probs_dropout_prob, spread
         )
         self.attention_norm = LayerNorm(f"{name}_post_att_layer_norm", hidden)
@@ -68,40 +121,84 @@ class Block(nn.Layer):
         self.act = config.hidden_act
         self.dropout = config.hidden_dropout_prob
 
-    def forward(self, hidden_NH: paddle.Tensor, length: paddle.Tensor, bias_BALL: paddle.Tensor) -> paddle.Tensor:
-        attended_NH = self.attention(hidden_NH, length, bias_BALL)
-        hidden_NH = self.attention_norm(hidden_NH + F.dropout(attended_NH, self.dropout, training=self.training))
-        fed_NH = self.ffn_out(activation(self.act, self.ffn_in(hidden_NH)))
-        return self.ffn_norm(hidden_NH + F.dropout(fed_NH, self.dropout, training=self.training))
+    def forward(self, streams: list[tuple[paddle.Tensor, Stream]]) -> list[paddle.Tensor]:
+        """Rows of every stream, the context's [N, H] first; only the first is attended to. Returns the same shapes."""
+        context_NH, stream = streams[0]
+        context = self.attention.keys_and_values(context_NH, stream.length)
+        return [self._feed(rows, self.attention(rows, stream, context)) for rows, stream in streams]
+
+    def _feed(self, rows: paddle.Tensor, attended: paddle.Tensor) -> paddle.Tensor:
+        rows = self.attention_norm(rows + F.dropout(attended, self.dropout, training=self.training))
+        fed = self.ffn_out(activation(self.act, self.ffn_in(rows)))
+        return self.ffn_norm(rows + F.dropout(fed, self.dropout, training=self.training))
 
 
 class Encoder(nn.Layer):
-    """Embeddings and blocks; `training` switches the dropouts."""
+    """Embeddings and blocks; `training` switches the dropouts.
 
-    def __init__(self, config: ModelConfig, vocab_size: int) -> None:
+    Args:
+        prefix: put before every parameter's name; the generator is an encoder too.
+        shared: the token table of another encoder, to be read through a projection.
+        queries: whether query rows may be asked, which takes a table of their own.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        vocab_size: int,
+        prefix: str = "",
+        shared: Table | None = None,
+        queries: bool = False,
+    ) -> None:
         super().__init__()
-        self.embeddings = Embeddings(config, vocab_size)
+        self.embeddings = Embeddings(config, vocab_size, prefix, shared, queries)
         self.relative = None
         if config.use_relative_position:
             self.relative = Table(
-                "rel_pos_embedding", NUM_BUCKETS, config.num_attention_heads, config.initializer_range
+                f"{prefix}rel_pos_embedding", NUM_BUCKETS, config.num_attention_heads, config.initializer_range
             )
-        self.blocks = nn.LayerList([Block(f"encoder_layer_{i}", config) for i in range(config.num_hidden_layers)])
+        self.blocks = nn.LayerList(
+            [Block(f"{prefix}encoder_layer_{i}", config) for i in range(config.num_hidden_layers)]
+        )
 
     def forward(
         self,
         input_ids_BL: paddle.Tensor,
         lengths_B: paddle.Tensor,
         sentence_ids_BL: paddle.Tensor | None = None,
-    ) -> paddle.Tensor:
-        """Encode slots of tokens, int64 [B, L], of which the first lengths[b] are real. Returns [N, H]."""
+        replacement: Replacement | None = None,
+        queries: Queries | None = None,
+    ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
+        """Encode slots of tokens, int64 [B, L], of which the first lengths[b] are real, and query rows if any.
+
+        Returns the context's rows, [N, H], and the query rows', [R, H] or None.
+        """
         length = paddle.shape(input_ids_BL)[1]
-        bias_BALL = padding_bias(lengths_B, length)
-        if self.relative is not None:
-            # One tensor for all layers, the mask in it: the scores are by far the largest tensors of a step, so
-            # they are touched by one addition a layer, and the bias's gradient is summed over the batch once.
-            bias_BALL = bias_BALL + relative_bias(self.relative, length)
-        hidden_NH = self.embeddings(input_ids_BL, sentence_ids_BL)
+        padding_B11L = padding_bias(lengths_B, length)
+        relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
+        # One bias for all layers, the mask in it: the scores are by far the largest tensors of a step, so they
+        # are touched by one addition a layer, and the bias's gradient is summed over the batch once.
+        bias = padding_B11L if relative_ALL is None else padding_B11L + relative_ALL
+        context_NH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
+        streams = [(context_NH, Stream(length, bias))]
+        if queries is not None:
+            streams.append(
+                (
+                    self.embeddings.queries(queries, sentence_ids_BL),
+                    self._query_stream(queries, padding_B11L, relative_ALL),
+                )
+            )
         for block in self.blocks:
-            hidden_NH = block(hidden_NH, length, bias_BALL)
-        return hidden_NH
+            rows = block(streams)
+            streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
+        return streams[0][0], streams[1][0] if queries is not None else None
+
+    def _query_stream(
+        self, queries: Queries, padding_B11L: paddle.Tensor, relative_ALL: paddle.Tensor | None
+    ) -> Stream:
+        """A query row has its slot's bias for the context, and bucket 0 for itself (choice)."""
+        count = paddle.shape(queries.slots)[1]
+        if self.relative is None or relative_ALL is None:
+            return Stream(count, padding_B11L, paddle.zeros([1], "float32"))
+        own_bias = self.relative.weight[SELF].reshape([1, -1, 1, 1])
+        return Stream(count, padding_B11L + rows_of(relative_ALL, queries.slots), own_bias)

@@ -19,15 +19,19 @@ def log_frequencies(counts: npt.NDArray[np.int64]) -> Float64s:
     return np.log((counts + 1) / (counts.sum() + len(counts)))
 
 
-def unit_sums(predict: Predict, batches: Iterable[Batch], baseline: Float64s, num_tokens: int) -> Float64s:
+def unit_sums(predict: Predict, batches: Iterable[Batch], baseline: Float64s | None, num_tokens: int) -> Float64s:
     """Sums over the masked units of some batches, from which `metrics` are made; they may be added up.
 
-    Returns float64 [6]: units, their -log p, units predicted right, their -log p by frequency alone,
-    n-grams among them, and the n-grams' -log p.
+    Args:
+        baseline: log p of every unit by frequency, float64 [C]; None where training had other units.
+        num_tokens: F.
+
+    Returns float64 [7]: units, their -log p, units predicted right, their -log p by frequency alone (NaN without),
+    n-grams among them, the n-grams' -log p, and their -log p by the generator (NaN without one).
 
     A unit of several predicted slots has the product of their probabilities, and is right if all are.
     """
-    sums = np.zeros(6)
+    sums = np.zeros(7)
     for batch in batches:
         predicted = predict(batch)
         labels = batch.get(fields.COARSE_LABELS.name, batch.get(fields.TOKEN_LABELS.name))
@@ -39,9 +43,10 @@ def unit_sums(predict: Predict, batches: Iterable[Batch], baseline: Float64s, nu
             len(units),
             loss.sum(),
             (wrong == 0).sum(),
-            -baseline[units].sum(),
+            -baseline[units].sum() if baseline is not None else np.nan,
             is_ngram.sum(),
             loss[is_ngram].sum(),
+            predicted["generator_loss"][is_ngram].sum() if "generator_loss" in predicted else np.nan,
         ]
     return sums
 
@@ -50,16 +55,19 @@ def metrics(sums: Float64s) -> dict[str, float]:
     """From the sums of `unit_sums`.
 
     loss: mean -log p of a masked unit; perplexity: its exponential; accuracy: share predicted right;
-    frequency_perplexity: what unit frequencies alone give; ngram_perplexity: over masked n-grams only
-    (absent if there were none).
+    frequency_perplexity: what unit frequencies alone give (absent without them); ngram_perplexity: over masked n-grams
+    (absent if there were none); generator_ngram_perplexity: the generator's (absent without one).
     """
-    units, loss, right, baseline, ngrams, ngram_loss = (float(value) for value in sums)
+    units, loss, right, baseline, ngrams, ngram_loss, generator_loss = (float(value) for value in sums)
     values = {
         "loss": loss / units,
         "accuracy": right / units,
         "perplexity": float(np.exp(loss / units)),
-        "frequency_perplexity": float(np.exp(baseline / units)),
     }
+    if not np.isnan(baseline):
+        values["frequency_perplexity"] = float(np.exp(baseline / units))
     if ngrams:
         values["ngram_perplexity"] = float(np.exp(ngram_loss / ngrams))
+        if not np.isnan(generator_loss):
+            values["generator_ngram_perplexity"] = float(np.exp(generator_loss / ngrams))
     return values

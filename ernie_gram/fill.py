@@ -1,24 +1,37 @@
-"""What a pre-trained model thinks is behind a mask: the likeliest units, n-grams among them."""
+"""What a pre-trained model thinks is behind each [MASK]: the likeliest units, n-grams among them.
+
+    python -m ernie_gram.fill --model output/run "the [MASK] proposed [MASK] a radical overhaul"
+
+Without a text, lines are read from standard input.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import paddle
+import numpy as np
+import numpy.typing as npt
 
 from ernie_gram import checkpoint
-from ernie_gram.config import PretrainConfig
 from ernie_gram.config_file import config_from_tree
-from ernie_gram.distributed import World
-from ernie_gram.model import Sizes
-from ernie_gram.parameters import set_arrays
-from ernie_gram.program import build_prediction
 from reader import batch as fields
 from reader.batch import Batch
-from reader.corpus import Corpus
-from reader.errors import InputError
+from reader.corpus import LEXICON, VOCABULARY, UnitCutter, UnitNames
+from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.lexicon import Lexicon
+from reader.tokenization import Vocabulary
+
+if TYPE_CHECKING:
+    from ernie_gram.distributed import World
+
+Int64s = npt.NDArray[np.int64]
+MASK = "[MASK]"
+LINES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -29,49 +42,198 @@ class Guess:
     probability: float
 
 
+def checkpoint_in(path: Path) -> Path:
+    """The checkpoint that `path` is, or the newest whole one of the run that it is.
+
+    Raises InputError if there is none.
+    """
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder")
+    if (path / checkpoint.STATE).is_file():
+        checkpoint.verify(path)
+        return path
+    found = checkpoint.newest_whole(path)
+    if found is None:
+        raise InputError(f"{path}: neither a checkpoint nor a run with a whole one in it")
+    return found
+
+
+def load_units(path: Path, identity: dict[str, str]) -> UnitNames:
+    """The vocabulary and lexicon that lie beside a run's checkpoints; raises InputError if they are not its own."""
+    # Whether text is lower-cased is not in the file, but in the fingerprint.
+    read = [Vocabulary.load(path / VOCABULARY, lowercase) for lowercase in (True, False)]
+    fitting = [vocabulary for vocabulary in read if vocabulary.fingerprint == identity["vocabulary"]]
+    if not fitting:
+        raise InputError(f"{path / VOCABULARY}: not the vocabulary the model was trained with")
+    lexicon = Lexicon.load(path / LEXICON) if identity["lexicon"] else None
+    if lexicon is not None and lexicon.fingerprint != identity["lexicon"]:
+        raise InputError(f"{path / LEXICON}: not the lexicon the model was trained with")
+    return UnitNames(fitting[0], lexicon)
+
+
 class Filler:
     """A pre-trained model that ranks units for masked slots."""
 
-    def __init__(self, path: Path, corpus: Corpus, world: World, most: int = 5) -> None:
-        """Load the checkpoint in folder `path`; raises InputError if it is not whole or does not fit the corpus.
+    def __init__(self, path: Path, world: World, draws: int = 8) -> None:
+        """Load a run's newest whole checkpoint, or the given one; raises InputError if files are damaged or missing.
 
         Args:
-            corpus: any made with the checkpoint's vocabulary and lexicon; it names the units.
-            most: how many units to rank for each mask.
+            draws: where a generator fills the slots, over how many of its samples probabilities are averaged.
         """
-        checkpoint.verify(path)
-        state = checkpoint.load_state(path)
-        for what in ("vocabulary", "lexicon"):
-            if state.identity[what] != getattr(corpus.info, what):
-                raise InputError(f"{path}: was trained with another {what} than {corpus.path} was made with")
-        self.config: PretrainConfig = config_from_tree(state.config, str(path))
-        self.corpus = corpus
-        sizes = Sizes(corpus.info.num_tokens, corpus.info.num_ngrams)
-        self._program = build_prediction(self.config, sizes, most)
+        import paddle
+
+        from ernie_gram.model import Sizes
+        from ernie_gram.parameters import set_arrays
+        from ernie_gram.program import build_prediction
+
+        found = checkpoint_in(path)
+        state = checkpoint.load_state(found)
+        self.units = load_units(found.parent, state.identity)
+        self.config = config_from_tree(state.config, str(found))
+        self.draws = draws if self.config.objective.has_generator else 1
+        self._seed = paddle.seed
+        self._cutter = UnitCutter(self.units.vocabulary, None)
+        self._program = build_prediction(self.config, Sizes(len(self.units.vocabulary), self.units.num_ngrams))
         self._executor = paddle.static.Executor(world.place)
         self._executor.run(self._program.startup)
-        set_arrays(checkpoint.load_model(path), self._program.parameters, str(path), world.place)
+        set_arrays(checkpoint.load_model(found), self._program.parameters, str(found), world.place)
 
-    def guesses(self, batch: Batch) -> Iterator[list[Guess]]:
-        """For every predicted slot of a batch, the likeliest units, best first."""
-        ranked = self._program.run(self._executor, batch)
-        for classes, probabilities in zip(ranked["classes"], ranked["probabilities"], strict=True):
-            yield [
-                Guess(self.corpus.unit_text(int(unit)), float(probability))
-                for unit, probability in zip(classes, probabilities, strict=True)
-            ]
+    def probabilities(self, batch: Batch) -> npt.NDArray[np.float32]:
+        """Of every class in every predicted slot of a batch, float32 [M, C] (F classes if masks are contiguous)."""
+        # The program asks for labels, on which probabilities do not depend.
+        batch = {name: np.zeros_like(batch[fields.SLOTS.name]) for name in self._program.feeds} | batch
+        total: npt.NDArray[np.float32] | None = None
+        for draw in range(self.draws):
+            self._seed(draw)
+            found = self._program.run(self._executor, batch)["probabilities"]
+            total = found if total is None else total + found
+        assert total is not None
+        return total / np.float32(self.draws)
 
-    def text(self, batch: Batch, row: int) -> str:
-        """The context of one sequence as the model sees it, its masks numbered from 1."""
-        tokens = self.corpus.vocabulary.tokens
+    def best(self, probabilities: npt.NDArray[np.float32], most: int, ngrams_only: bool = False) -> list[Guess]:
+        """The likeliest `most` units of one slot's probabilities, [C], best first."""
+        first = len(self.units.vocabulary) if ngrams_only else 0
+        ranked = first + np.argsort(-probabilities[first:], kind="stable")[:most]
+        return [Guess(self.units.text(int(unit)), float(probabilities[unit])) for unit in ranked]
+
+    def batch(self, texts: list[tuple[str, str]]) -> Batch:
+        """Texts with [MASK]s, each with a name for errors, as a batch.
+
+        Raises InputError for a text without a mask, or with more tokens than the model reads.
+        """
+        vocabulary, longest = self.units.vocabulary, self.config.model.max_position_embeddings
+        rows: list[Int64s] = []
+        for name, text in texts:
+            parts = text.split(MASK)
+            if len(parts) == 1:
+                raise InputError(f"{name}: no {MASK} in it")
+            pieces, starts = self._cutter.cut(parts)
+            ids = [vocabulary.cls]
+            for i in range(len(parts)):
+                ids += [*([vocabulary.mask] if i else []), *pieces[starts[i] : starts[i + 1]]]
+            ids.append(vocabulary.sep)
+            if len(ids) > longest:
+                raise InputError(f"{name}: {len(ids)} tokens, but the model reads at most {longest}")
+            rows.append(np.array(ids, np.int64))
+        lengths = np.array([len(row) for row in rows], np.int64)
+        input_ids = np.full((len(rows), lengths.max()), vocabulary.pad, np.int64)
+        for row, ids_of_row in zip(input_ids, rows, strict=True):
+            row[: len(ids_of_row)] = ids_of_row
+        return {
+            fields.INPUT_IDS.name: input_ids,
+            fields.LENGTHS.name: lengths,
+            fields.SLOTS.name: np.flatnonzero(input_ids == vocabulary.mask).astype(np.int64),
+        }
+
+    def fill(self, texts: list[tuple[str, str]], most: int, ngrams_only: bool = False) -> list[list[list[Guess]]]:
+        """For every text and every mask in it, the likeliest units; texts and errors as for `batch`."""
+        batch = self.batch(texts)
+        guesses: list[list[list[Guess]]] = [[] for _ in texts]
+        rows = batch[fields.SLOTS.name] // batch[fields.INPUT_IDS.name].shape[1]
+        for row, probabilities in zip(rows, self.probabilities(batch), strict=True):
+            guesses[row].append(self.best(probabilities, most, ngrams_only))
+        return guesses
+
+    def text(self, ids: Int64s) -> str:
+        """The token ids of one sequence, [CLS] and [SEP] included, as a text with its masks numbered from 1."""
+        vocabulary = self.units.vocabulary
         shown: list[str] = []
         masks = 0
-        for token in batch[fields.INPUT_IDS.name][row, 1 : batch[fields.LENGTHS.name][row] - 1]:
-            if token == self.corpus.vocabulary.mask:
+        for token in ids[1:-1]:
+            if token == vocabulary.mask:
                 masks += 1
                 shown.append(f"[MASK {masks}]")
-            elif tokens[token].startswith("##") and shown:
-                shown[-1] += tokens[token][2:]
+            elif vocabulary.tokens[token].startswith("##") and shown:
+                shown[-1] += vocabulary.tokens[token][2:]
             else:
-                shown.append(tokens[token])
+                shown.append(vocabulary.tokens[token])
         return " ".join(shown)
+
+
+def in_groups(texts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    """LINES_AT_ONCE texts at a time."""
+    group: list[tuple[str, str]] = []
+    for text in texts:
+        group.append(text)
+        if len(group) == LINES_AT_ONCE:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def show(text: str, guesses: list[list[Guess]], as_json: bool) -> None:
+    """Print what was found for one text."""
+    if as_json:
+        masks = [[asdict(guess) for guess in mask] for mask in guesses]
+        print(json.dumps({"text": text, "masks": masks}, ensure_ascii=False), flush=True)
+        return
+    print(text)
+    for number, mask in enumerate(guesses, start=1):
+        print(f"  [MASK {number}]")
+        for guess in mask:
+            print(f"    {guess.probability:8.3%}  {guess.unit}")
+    print(flush=True)
+
+
+def main() -> None:
+    parser = OneLineParser(prog="python -m ernie_gram.fill", description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("text", nargs="*", help=f"texts with {MASK} in them; none: lines of standard input")
+    parser.add_argument(
+        "--model", type=Path, required=True, metavar="DIR", help="folder of a run (its newest checkpoint) or step_N"
+    )
+    parser.add_argument("--top", type=int, default=5, metavar="K", help="how many units to show (%(default)s)")
+    parser.add_argument("--ngrams", action="store_true", help="rank n-grams only")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line: text, masks, units, probabilities")
+    parser.add_argument(
+        "--draws",
+        type=int,
+        default=8,
+        metavar="N",
+        help="a model trained with a generator reads the generator's samples: average over N of them (%(default)s)",
+    )
+    arguments = parser.parse_args()
+    for name in ("top", "draws"):
+        if getattr(arguments, name) < 1:
+            raise InputError(f"--{name}: must be at least 1")
+    for number, text in enumerate(arguments.text, start=1):
+        if MASK not in text:
+            raise InputError(f"text {number}: no {MASK} in it")
+    checkpoint_in(arguments.model)
+    from ernie_gram import distributed
+
+    filler = Filler(arguments.model, distributed.start("auto"), arguments.draws)
+    if arguments.ngrams and not (filler.units.num_ngrams and filler.config.objective.is_explicit):
+        raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
+    if arguments.text:
+        texts = ((f"text {number}", text) for number, text in enumerate(arguments.text, start=1))
+    else:
+        lines = enumerate((line.rstrip("\n") for line in sys.stdin), start=1)
+        texts = ((f"standard input, line {number}", line) for number, line in lines if line.strip())
+    for group in in_groups(texts):
+        for (_, text), guesses in zip(group, filler.fill(group, arguments.top, arguments.ngrams), strict=True):
+            show(text, guesses, arguments.json)
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -80,6 +80,7 @@ class Table(_Named):
 
     def __init__(self, name: str, rows: int, size: int, initializer_range: float) -> None:
         super().__init__()
+        self.rows, self.size = rows, size
         self.weight = self.parameter(name, [rows, size], truncated_normal(initializer_range))
 
     def forward(self, ids: paddle.Tensor) -> paddle.Tensor:

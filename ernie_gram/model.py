@@ -1,15 +1,22 @@
-"""The model that is pre-trained: encoder and prediction head."""
+"""The model that is pre-trained: encoder, prediction heads, and the generator that proposes replacements.
+
+Shape letters: B sequences, L slots, N = B * L, K query rows a sequence, R = B * K, M masked slots, E embedding
+size, H hidden, F tokens, C = F + N-grams.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import paddle
 from paddle import nn
 
-from ernie_gram.config import ModelConfig
-from ernie_gram.encoder import Encoder
-from ernie_gram.heads import LowRankHead, TiedHead
+from ernie_gram.config import PretrainConfig
+from ernie_gram.encoder import Encoder, Replacement
+from ernie_gram.heads import DetectionHead, LowRankHead, TiedHead
 from ernie_gram.layers import Table
+from ernie_gram.model_config import ModelConfig
+from ernie_gram.softmax import Scores
 
 
 @dataclass(frozen=True)
@@ -20,20 +27,78 @@ class Sizes:
     ngrams: int
 
 
-class PretrainModel(nn.Layer):
-    """Encoder with the head "mask_lm".
+class Generator(nn.Layer):
+    """A smaller encoder with a head over all C units (section 3.4); its parameters begin with "generator_".
 
-    Under explicit masking the head ranks all C units, n-grams among them; under contiguous masking the F tokens.
+    Shared embeddings (choice): it reads the main model's token embeddings through a projection, and its head scores
+    against the output table of the main model's coarse head.
     """
 
-    def __init__(self, config: ModelConfig, sizes: Sizes, explicit: bool) -> None:
+    def __init__(
+        self, config: PretrainConfig, sizes: Sizes, main: Encoder, head: nn.Layer, ngrams: Table | None
+    ) -> None:
         super().__init__()
-        self.encoder = Encoder(config, config.vocab_size or sizes.tokens)
-        ngrams = sizes.ngrams if explicit else 0
-        if config.out_emb_size:
-            self.head: nn.Layer = LowRankHead("mask_lm", config, sizes.tokens + ngrams)
+        model = config.generator.model(config.model)
+        vocab_size, classes = config.model.vocab_size or sizes.tokens, sizes.tokens + sizes.ngrams
+        shares = config.generator.share_embeddings
+        word = main.embeddings.word
+        self.encoder = Encoder(model, vocab_size, "generator_", word if shares else None)
+        self.head: nn.Layer
+        if model.out_emb_size:
+            self.head = LowRankHead("generator_mask_lm", model, classes, head.table if shares else None)
+        elif shares:
+            self.head = TiedHead("generator_mask_lm", model, word, sizes.tokens, ngrams)
         else:
-            table = None
-            if ngrams:
-                table = Table("ngram_embedding", ngrams, config.embedding_size, config.initializer_range)
-            self.head = TiedHead("mask_lm", config, self.encoder.embeddings.word, sizes.tokens, table)
+            own = None
+            if sizes.ngrams:
+                own = Table("generator_ngram_embedding", sizes.ngrams, model.hidden_size, model.initializer_range)
+            self.head = TiedHead("generator_mask_lm", model, self.encoder.embeddings.word, sizes.tokens, own)
+
+    def forward(self, input_ids_BL: paddle.Tensor, lengths_B: paddle.Tensor, slots_M: paddle.Tensor) -> Scores:
+        """Scores over C classes of every masked slot, int64 [M] as b * L + l."""
+        hidden_NH, _ = self.encoder(input_ids_BL, lengths_B)
+        return self.head(paddle.gather(hidden_NH, slots_M))
+
+
+class PretrainModel(nn.Layer):
+    """The encoder and what its objective needs of heads and tables.
+
+    Attributes:
+        head: "mask_lm": over all C units under explicit masking, over the F tokens under contiguous masking.
+        fine: "fine_lm", over the F tokens, for query rows; None without them.
+        generator: None without one.
+        detection: "rtd", whether a slot was replaced; None without it.
+    """
+
+    def __init__(self, config: PretrainConfig, sizes: Sizes) -> None:
+        super().__init__()
+        model, objective = config.model, config.objective
+        self.sizes = sizes
+        self.encoder = Encoder(model, model.vocab_size or sizes.tokens, queries=objective.has_queries)
+        tokens = self.encoder.embeddings.word
+        ngrams = sizes.ngrams if objective.is_explicit else 0
+        # N-grams are embedded where the output is tied to them, and where a sample may stand in a slot.
+        self.ngrams: Table | None = None
+        if ngrams and (objective.has_generator or not model.out_emb_size):
+            self.ngrams = Table("ngram_embedding", ngrams, model.embedding_size, model.initializer_range)
+        self.head = self._head("mask_lm", model, sizes.tokens + ngrams, tokens, self.ngrams)
+        self.fine = self._head("fine_lm", model, sizes.tokens, tokens, None) if objective.has_queries else None
+        self.generator = None
+        if objective.has_generator:
+            self.generator = Generator(config, sizes, self.encoder, self.head, self.ngrams)
+        self.detection = DetectionHead("rtd", model) if objective.rtd_weight else None
+
+    def _head(self, prefix: str, config: ModelConfig, classes: int, tokens: Table, ngrams: Table | None) -> nn.Layer:
+        if config.out_emb_size:
+            return LowRankHead(prefix, config, classes)
+        return TiedHead(prefix, config, tokens, self.sizes.tokens, ngrams)
+
+    def replacement(self, slots_M: paddle.Tensor, units_M: paddle.Tensor) -> Replacement:
+        """What stands in the masked slots once units, int64 [M] of 0..C-1, are sampled for them: an embedding each."""
+        num_tokens = self.sizes.tokens
+        if self.ngrams is None:
+            return Replacement(slots_M, self.encoder.embeddings.word(units_M))
+        is_token_M1 = (units_M < num_tokens).astype("float32").unsqueeze(1)
+        token_ME = self.encoder.embeddings.word(units_M.clip(max=num_tokens - 1))
+        ngram_ME = self.ngrams((units_M - num_tokens).clip(min=0))
+        return Replacement(slots_M, token_ME * is_token_M1 + ngram_ME * (1 - is_token_M1))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ernie_gram.runlog import Record, read_log
 from reader.atomic import whole_file
 from reader.errors import InputError, OneLineParser, one_line_errors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
@@ -22,17 +27,35 @@ def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list
     return steps[width - 1 :], means
 
 
-def plot_runs(outputs: list[Path], target: Path) -> None:
-    """Draw training loss and held-out perplexity against steps into a PNG.
-
-    Raises InputError for a folder without records.
-    """
+def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
+    """An empty picture of some panels side by side."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    figure, axes = pyplot.subplots(1, panels, figsize=(4 + 3.5 * panels, 4), layout="constrained", squeeze=False)
+    return figure, list(axes[0])
+
+
+def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
+    """Finish a picture and write it as a PNG."""
+    from matplotlib import pyplot
+
+    for axes in panels:
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    with whole_file(target) as partial:
+        figure.savefig(partial, format="png", dpi=120)
+    pyplot.close(figure)
+
+
+def plot_runs(outputs: list[Path], target: Path) -> None:
+    """Draw training loss and held-out perplexity against steps into a PNG.
+
+    Raises InputError for a folder without records.
+    """
+    figure, (left, right) = new_figure(2)
     for output in outputs:
         records = read_log(output)
         if not records:
@@ -48,12 +71,7 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
         right.plot(steps, baseline, ":", color=line.get_color(), label=f"{output.name}: unit frequencies alone")
     left.set(title="Training loss", xlabel="step", ylabel="loss")
     right.set(title="Held-out perplexity", xlabel="step", ylabel="perplexity", yscale="log")
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-        axes.legend(fontsize=8)
-    with whole_file(target) as partial:
-        figure.savefig(partial, format="png", dpi=120)
-    pyplot.close(figure)
+    save_figure(figure, [left, right], target)
 
 
 def main() -> None:

@@ -6,18 +6,19 @@ Shape letters: N context slots of the batch, M predicted slots, H hidden.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import paddle
-from paddle.nn import functional as F
 
 from ernie_gram import distributed
 from ernie_gram.config import PretrainConfig
 from ernie_gram.model import PretrainModel, Sizes
-from ernie_gram.objectives import Feeds, Rows, Term, terms_of
+from ernie_gram.objectives import Encoded, Feeds, Loss, Softmax, Term, encode, softmax_of, terms_of
 from ernie_gram.optimization import adamw, clip_by_global_norm
+from ernie_gram.softmax import probabilities
 from reader import batch as fields
 from reader.batch import Batch, Field
 
@@ -59,46 +60,75 @@ def placeholders(used: tuple[Field, ...]) -> Feeds:
 
 @dataclass(frozen=True)
 class _Forward:
-    """A program under construction: what it reads, and the rows of every term."""
+    """A program under construction: the model in it, what it reads, and the batch encoded."""
 
     main: paddle.static.Program
     startup: paddle.static.Program
-    feeds: tuple[str, ...]
+    model: PretrainModel
+    feeds: Feeds
+    encoded: Encoded
     terms: list[Term]
-    rows: list[Rows]
+    softmax: Softmax
+    half: bool
+
+    def losses(self, terms: list[Term]) -> list[Loss]:
+        """The given terms' losses."""
+        with _autocast(self.half):
+            return [term.loss(self.model, self.encoded, self.feeds, self.softmax) for term in terms]
+
+    def finished(
+        self, fetches: dict[str, paddle.Tensor], schedule: paddle.optimizer.lr.LRScheduler | None = None
+    ) -> Program:
+        return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule)
+
+
+def _autocast(half: bool) -> AbstractContextManager[Any]:
+    """Matrix products in bfloat16, if asked for."""
+    return paddle.amp.auto_cast(dtype="bfloat16") if half else nullcontext()
 
 
 @contextmanager
-def _forward(config: PretrainConfig, sizes: Sizes, train: bool) -> Iterator[_Forward]:
-    """Build the model and its terms, and leave the program open for what is to follow."""
+def _forward(config: PretrainConfig, sizes: Sizes, train: bool, ranks: int) -> Iterator[_Forward]:
+    """Build the model up to its encoders, and leave the program open for what is to follow."""
     main, startup = paddle.static.Program(), paddle.static.Program()
     terms = terms_of(config.objective)
-    used = (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS, *(term.labels for term in terms))
+    # Without a step to be made, nobody reads the fields of the terms that only training has.
+    needed = terms if train else [term for term in terms if term is terms[0] or term.name == "generator"]
+    queries = (fields.QUERY_SLOTS, fields.QUERY_RANKS) if train and config.objective.has_queries else ()
+    used = dict.fromkeys([fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS, *queries])
+    used |= dict.fromkeys(field for term in needed for field in term.fields)
     half = config.optimizer.precision == "bfloat16"
     with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-        model = PretrainModel(config.model, sizes, config.objective.masking == "explicit")
+        model = PretrainModel(config, sizes)
         model.train() if train else model.eval()
-        feeds = placeholders(used)
-        with paddle.amp.auto_cast(dtype="bfloat16") if half else nullcontext():
-            hidden_NH = model.encoder(feeds[fields.INPUT_IDS.name], feeds[fields.LENGTHS.name])
-            rows = [term.rows(model, hidden_NH, feeds) for term in terms]
-        yield _Forward(main, startup, tuple(feeds), terms, rows)
+        feeds = placeholders(tuple(used))
+        softmax = softmax_of(config, train, ranks)
+        with _autocast(half):
+            encoded = encode(model, feeds, softmax)
+        yield _Forward(main, startup, model, feeds, encoded, terms, softmax, half)
 
 
 def build_evaluation(config: PretrainConfig, sizes: Sizes) -> Program:
-    """A program that fetches, for the first term, `row_loss` float32 [M] and `row_best` int64 [M], the top class."""
-    with _forward(config, sizes, train=False) as built:
-        rows = built.rows[0]
-        fetches = {"row_loss": rows.loss, "row_best": rows.scores.argmax(-1)}
-    return Program(built.main, built.startup, built.feeds, fetches)
+    """A program that fetches, for the first term, `row_loss` float32 [M] and `row_best` int64 [M], the top class;
+    and, where there is a generator, its `generator_loss` float32 [M]."""
+    with _forward(config, sizes, train=False, ranks=distributed.WORLD) as built:
+        (loss,) = built.losses(built.terms[:1])
+        assert loss.softmax is not None
+        fetches = {"row_loss": loss.softmax.row_loss, "row_best": loss.softmax.row_best}
+        if built.encoded.generated is not None:
+            fetches["generator_loss"] = built.encoded.generated.row_loss
+        return built.finished(fetches)
 
 
-def build_prediction(config: PretrainConfig, sizes: Sizes, most: int) -> Program:
-    """A program that fetches, for the first term, the likeliest classes of each row, best first:
-    `classes` int64 [M, most] and `probabilities` float32 [M, most]."""
-    with _forward(config, sizes, train=False) as built:
-        probabilities, classes = paddle.topk(F.softmax(built.rows[0].scores), most)
-    return Program(built.main, built.startup, built.feeds, {"classes": classes, "probabilities": probabilities})
+def build_prediction(config: PretrainConfig, sizes: Sizes) -> Program:
+    """A program that fetches `probabilities`, float32 [M, C]: of every class in every predicted slot.
+
+    Under contiguous masking the classes are the F tokens. Labels are asked for, and have no effect.
+    """
+    with _forward(config, sizes, train=False, ranks=1) as built:
+        with _autocast(built.half):
+            scores = built.model.head(paddle.gather(built.encoded.context, built.feeds[fields.SLOTS.name]))
+        return built.finished({"probabilities": probabilities(scores)})
 
 
 def build_training(config: PretrainConfig, sizes: Sizes) -> Program:
@@ -107,12 +137,13 @@ def build_training(config: PretrainConfig, sizes: Sizes) -> Program:
     A rank's loss is its share of the whole batch's: its rows, divided by the rows of all. Gradients and terms are
     then summed, and do not depend on how rows are dealt to ranks.
     """
-    with _forward(config, sizes, train=True) as built:
-        counts = paddle.stack([paddle.shape(rows.loss)[0].astype("float32") for rows in built.rows])
+    with _forward(config, sizes, train=True, ranks=distributed.WORLD) as built:
+        terms, losses = built.terms, built.losses(built.terms)
+        counts = paddle.stack([loss.count for loss in losses])
         counts.stop_gradient = True
         (counts,) = distributed.sum_over_ranks([counts])
-        shares = [rows.loss.sum() / counts[i] for i, rows in enumerate(built.rows)]
-        total = paddle.add_n([share * term.weight for share, term in zip(shares, built.terms, strict=True)])
+        shares = [loss.total / counts[i] for i, loss in enumerate(losses)]
+        total = paddle.add_n([share * term.weight for share, term in zip(shares, terms, strict=True)])
         optimizer, schedule = adamw(config)
         pairs = optimizer.backward(total, built.startup)
         # The terms ride in front of the gradients: one exchange less.
@@ -122,5 +153,5 @@ def build_training(config: PretrainConfig, sizes: Sizes) -> Program:
         updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, gradients, strict=True)]
         optimizer._apply_optimize(total, built.startup, updates)
         fetches = {"loss": logged[0], "grad_norm": norm}
-        fetches |= {term.name: logged[i + 1] for i, term in enumerate(built.terms)}
-    return Program(built.main, built.startup, built.feeds, fetches, schedule)
+        fetches |= {term.name: logged[i + 1] for i, term in enumerate(terms)}
+        return built.finished(fetches, schedule)

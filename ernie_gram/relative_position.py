@@ -1,6 +1,6 @@
 """Relative position: one learned number per head and bucket of distance, added to the attention scores.
 
-Shape letters: L context slots, A heads, R = 33 buckets.
+Shape letters: B sequences, L context slots, K query rows a sequence, A heads, R = 33 buckets.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ DISTANCE_BOUNDS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91)
 KEY_BEFORE_QUERY = 16
 QUERY_IS_CLS = 16
 KEY_IS_CLS = 32
+SELF = 0  # the bucket of distance 0
 NUM_BUCKETS = 33
 
 
@@ -46,3 +47,11 @@ def relative_bias(table_RA: Table, length: paddle.Tensor) -> paddle.Tensor:
     with paddle.amp.auto_cast(enable=False):
         bias = paddle.matmul(table_RA.weight, one_hot, transpose_x=True, transpose_y=True)
     return bias.reshape([table_RA.weight.shape[1], length, length])
+
+
+def rows_of(bias_ALL: paddle.Tensor, slots_BK: paddle.Tensor) -> paddle.Tensor:
+    """The rows of `relative_bias` for query rows that stand at given slots, [B, A, K, L]."""
+    heads, length = bias_ALL.shape[0], paddle.shape(bias_ALL)[2]
+    rows_LAL = bias_ALL.transpose([1, 0, 2])
+    chosen = paddle.gather(rows_LAL, slots_BK.flatten())
+    return chosen.reshape([-1, paddle.shape(slots_BK)[1], heads, length]).transpose([0, 2, 1, 3])

@@ -6,17 +6,20 @@ Nothing here needs Paddle, so bad input is told before it loads.
 from __future__ import annotations
 
 import fcntl
-from dataclasses import dataclass
+import shutil
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 from ernie_gram import checkpoint
-from ernie_gram.config import PretrainConfig, identity_differences, require
+from ernie_gram.config import PretrainConfig, identity_differences
 from ernie_gram.config_file import explained_yaml
+from ernie_gram.model_config import require
 from reader.atomic import whole_file
-from reader.corpus import Corpus
+from reader.corpus import LEXICON, VOCABULARY, Corpus
 from reader.errors import InputError
 from reader.feeder import Feeder, Masking
+from reader.lexicon import info_path
 
 CONFIG, LOCK = "config.yaml", ".lock"
 
@@ -67,6 +70,12 @@ class Run:
             raise InputError(f"paths.output: {self.output} is in use by another process that trains") from error
         with whole_file(self.output / CONFIG) as partial:
             partial.write_text(explained_yaml(self.config), encoding="utf-8")
+        # What the model's classes are called: with these the run's folder is all that predicting takes.
+        corpus = self.train.corpus.path
+        for name in (VOCABULARY, LEXICON, info_path(Path(LEXICON)).name):
+            if (corpus / name).is_file():
+                with whole_file(self.output / name) as partial:
+                    shutil.copyfile(corpus / name, partial)
         return lock
 
 
@@ -87,9 +96,16 @@ def prepare(config: PretrainConfig, world: int) -> Run:
         "model.vocab_size",
         f"{config.model.vocab_size} is less than the {corpus.info.num_tokens} tokens of {config.paths.corpus}",
     )
+    longest = int(corpus.unit_tokens.max())
+    require(
+        longest <= config.model.max_ngram_tokens or not config.objective.has_queries,
+        "model.max_ngram_tokens",
+        f"{config.model.max_ngram_tokens} is too few: {config.paths.corpus} has an n-gram of {longest} tokens",
+    )
     held_out = Corpus(Path(config.paths.held_out)) if config.paths.held_out else None
     if held_out:
-        for what in ("vocabulary", "lexicon"):
+        # A model of tokens can be asked about any lexicon's n-grams, token by token.
+        for what in ("vocabulary", "lexicon") if config.objective.is_explicit else ("vocabulary",):
             if getattr(held_out.info, what) != getattr(corpus.info, what):
                 raise InputError(f"paths.held_out: {held_out.path} was made with another {what} than {corpus.path}")
     identity = config.identity(corpus.info)
@@ -101,14 +117,15 @@ def prepare(config: PretrainConfig, world: int) -> Run:
     for path in (resume_from, newest_here):
         if path:
             _check_identity(path, identity)
-    masking = Masking(config.objective.masking == "explicit", config.objective.mask_fraction, config.seed)
-    length = config.data.max_seq_len
+    objective, length = config.objective, config.data.max_seq_len
+    masking = Masking(objective.is_explicit, objective.mask_fraction, config.seed, objective.has_queries)
     return Run(
         config,
         output,
         identity,
         Feeder(corpus, length, masking),
-        Feeder(held_out, length, masking) if held_out else None,
+        # Query rows are for training: they change nothing in the context that is evaluated.
+        Feeder(held_out, length, replace(masking, queries=False)) if held_out else None,
         resume_from,
     )
 

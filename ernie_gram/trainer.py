@@ -22,8 +22,14 @@ from ernie_gram.run import Run
 from ernie_gram.runlog import RunLog
 from reader.errors import InputError
 
-# Of the head that predicts what is masked, see heads.py.
-OUTPUT_BIAS = "mask_lm_out_fc.b_0"
+# Biases of the heads that predict units and tokens, see model.py.
+UNIT_BIASES = ("mask_lm_out_fc.b_0", "generator_mask_lm_out_fc.b_0")
+TOKEN_BIASES = ("fine_lm_out_fc.b_0",)
+
+
+def _seed(*numbers: int) -> None:
+    """Start Paddle's random numbers from a few numbers."""
+    paddle.seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
 
 
 class Trainer:
@@ -68,10 +74,17 @@ class Trainer:
         else:
             distributed.copy_from_first_rank(self.executor, names)
             if self.config.objective.output_bias == "frequency":
-                corpus = self.run.train.corpus
-                counts = corpus.unit_counts if self.run.train.masking.explicit else corpus.token_counts
-                bias = log_frequencies(counts).astype(np.float32)
-                set_arrays({OUTPUT_BIAS: bias}, [OUTPUT_BIAS], "corpus", self.world.place)
+                self._set_output_biases()
+
+    def _set_output_biases(self) -> None:
+        """Have every output start from how often its classes occur."""
+        corpus = self.run.train.corpus
+        tokens = log_frequencies(corpus.token_counts).astype(np.float32)
+        units = log_frequencies(corpus.unit_counts).astype(np.float32)
+        biases = dict.fromkeys(TOKEN_BIASES, tokens)
+        biases |= dict.fromkeys(UNIT_BIASES, units if self.config.objective.is_explicit else tokens)
+        present = [name for name in biases if name in self.program.parameters]
+        set_arrays(biases, present, "corpus", self.world.place)
 
     def train(self) -> None:
         """Train to the last step. Raises InputError at a step whose loss or gradient is not finite."""
@@ -114,8 +127,7 @@ class Trainer:
     def _update(self, batch: dict[str, np.ndarray]) -> dict[str, float]:
         """One optimizer step; returns what the program reports, and the learning rate it used."""
         # The step's random numbers depend on these three alone, so a resumed run draws them again.
-        state = np.random.SeedSequence([self.config.seed, self.step, self.world.rank]).generate_state(1)
-        paddle.seed(int(state[0]))
+        _seed(self.config.seed, self.step, self.world.rank)
         assert self.program.schedule is not None
         self.program.schedule.step(self.step)
         fetched = self.program.run(self.executor, batch)
@@ -134,13 +146,16 @@ class Trainer:
         if self.run.held_out is None or self.evaluation is None:
             return
         program, corpus = self.evaluation, self.run.train.corpus
+        same_units = corpus.info.lexicon == self.run.held_out.corpus.info.lexicon
         rows = max(1, self.config.data.batch_size // self.world.size)
+        # A generator's samples are the same at every evaluation.
+        _seed(self.config.seed, self.world.rank)
         sums = unit_sums(
             lambda batch: program.run(self.executor, batch),
             self.run.held_out.held_out_batches(
                 rows, self.world.rank, self.world.size, self.config.trainer.eval_sequences
             ),
-            log_frequencies(corpus.unit_counts),
+            log_frequencies(corpus.unit_counts) if same_units else None,
             corpus.info.num_tokens,
         )
         self.log.record("eval", self.step, metrics(distributed.sum_vector(self.executor, sums)))

@@ -35,6 +35,7 @@ from reader.text import TextFiles, blocks
 from reader.tokenization import PieceTable, Vocabulary, WordIndex
 
 FORMAT = 1
+VOCABULARY, LEXICON = "vocab.txt", "lexicon.tsv"
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
 
 Int32s = npt.NDArray[np.int32]
@@ -73,6 +74,26 @@ class CorpusInfo:
         """SHA-256 of everything that made the corpus."""
         made_of = [self.format, self.vocabulary, self.lexicon, self.text]
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class UnitNames:
+    """What identities stand for: tokens 0..F-1 of a vocabulary, then the n-grams of a lexicon."""
+
+    vocabulary: Vocabulary
+    lexicon: Lexicon | None
+
+    @property
+    def num_ngrams(self) -> int:
+        """N."""
+        return len(self.lexicon) if self.lexicon else 0
+
+    def text(self, identity: int) -> str:
+        """A unit as a person would write it."""
+        if identity < len(self.vocabulary):
+            return self.vocabulary.tokens[identity]
+        assert self.lexicon is not None
+        return " ".join(self.lexicon.ngrams[identity - len(self.vocabulary)].words)
 
 
 class Corpus:
@@ -146,26 +167,24 @@ class Corpus:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        vocabulary = Vocabulary.load(self.path / "vocab.txt", self.info.lowercase)
+        vocabulary = Vocabulary.load(self.path / VOCABULARY, self.info.lowercase)
         if vocabulary.fingerprint != self.info.vocabulary:
-            raise InputError(f"{self.path / 'vocab.txt'}: not the vocabulary the corpus was made with; build it again")
+            raise InputError(f"{self.path / VOCABULARY}: not the vocabulary the corpus was made with; build it again")
         return vocabulary
 
     @cached_property
     def lexicon(self) -> Lexicon | None:
         if not self.info.lexicon:
             return None
-        lexicon = Lexicon.load(self.path / "lexicon.tsv")
+        lexicon = Lexicon.load(self.path / LEXICON)
         if lexicon.fingerprint != self.info.lexicon:
-            raise InputError(f"{self.path / 'lexicon.tsv'}: not the lexicon the corpus was made with; build it again")
+            raise InputError(f"{self.path / LEXICON}: not the lexicon the corpus was made with; build it again")
         return lexicon
 
-    def unit_text(self, identity: int) -> str:
-        """A unit as a person would write it."""
-        if identity < self.info.num_tokens:
-            return self.vocabulary.tokens[identity]
-        assert self.lexicon is not None
-        return " ".join(self.lexicon.ngrams[identity - self.info.num_tokens].words)
+    @property
+    def names(self) -> UnitNames:
+        """What its identities stand for."""
+        return UnitNames(self.vocabulary, self.lexicon)
 
     def sequences(self, max_seq_len: int) -> Int64s:
         """Cut the stream into sequences of at most `max_seq_len` tokens, [CLS] and [SEP] included.
@@ -293,8 +312,8 @@ def build_corpus(
         np.save(folder / "ngram_tokens.npy", cutter.ngram_tokens)
         np.save(folder / "ngram_offsets.npy", cutter.ngram_offsets)
         np.save(folder / "unit_counts.npy", unit_counts)
-        (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary.tokens), encoding="utf-8")
+        (folder / VOCABULARY).write_text("".join(f"{token}\n" for token in vocabulary.tokens), encoding="utf-8")
         if lexicon:
-            lexicon.save(folder / "lexicon.tsv")
+            lexicon.save(folder / LEXICON)
         (folder / "corpus.json").write_text(json.dumps(asdict(info), indent=1) + "\n")
     return info

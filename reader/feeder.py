@@ -13,7 +13,7 @@ import numpy.typing as npt
 from reader import batch as fields
 from reader.batch import Batch
 from reader.corpus import Corpus
-from reader.masking import Specials, mask_sequences
+from reader.masking import Specials, mask_sequences, query_rows
 from reader.sampler import draw, rank_share
 
 Int64s = npt.NDArray[np.int64]
@@ -27,11 +27,13 @@ class Masking:
         explicit: one [MASK] for a masked unit (True), or one for each of its tokens (False).
         fraction: share of a sequence's units that is masked.
         seed: of the masks and of the order of the sequences.
+        queries: also make the query rows of explicitly masked units.
     """
 
     explicit: bool
     fraction: float
     seed: int
+    queries: bool = False
 
 
 class Feeder:
@@ -68,7 +70,7 @@ class Feeder:
             self.specials,
         )
         labels = fields.COARSE_LABELS if masking.explicit else fields.TOKEN_LABELS
-        return {
+        batch = {
             fields.INPUT_IDS.name: masked.input_ids,
             fields.LENGTHS.name: masked.lengths,
             fields.SLOTS.name: masked.slots,
@@ -76,6 +78,18 @@ class Feeder:
             fields.SLOT_UNITS.name: masked.slot_units,
             fields.UNIT_IDS.name: masked.unit_ids,
         }
+        if masking.queries:
+            queries = query_rows(
+                masked.slots,
+                masked.labels,
+                *masked.input_ids.shape,
+                self.corpus.ngram_offsets,
+                self.corpus.ngram_tokens,
+                self.specials.num_tokens,
+            )
+            batch[fields.QUERY_SLOTS.name], batch[fields.QUERY_RANKS.name] = queries.slots, queries.ranks
+            batch[fields.FINE_ROWS.name], batch[fields.FINE_LABELS.name] = queries.rows, queries.labels
+        return batch
 
     def training_batches(
         self, consumed: int, batch_size: int, rank: int, world: int, workers: int

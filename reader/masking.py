@@ -150,3 +150,60 @@ def mask_sequences(
                 l += 1
         input_ids[b, l] = specials.sep
     return MaskedSequences(input_ids, lengths, slots, labels, slot_units, units[chosen])
+
+
+class QueryRows(NamedTuple):
+    """Query rows, padded to the most in a sequence (B sequences, K query rows, Q rows that are not padding).
+
+    slots: int64 [B, K], slot of the same sequence that a row asks about; ranks: int64 [B, K], i - 1 for row [Mi];
+    both 0 in padding. rows: int64 [Q], the others as b * K + k; labels: int64 [Q], the tokens they ask for.
+    """
+
+    slots: Int64s
+    ranks: Int64s
+    rows: Int64s
+    labels: Int64s
+
+
+@numba.njit(cache=True, nogil=True)
+def query_rows(
+    slots: Int64s,
+    labels: Int64s,
+    batch_rows: int,
+    width: int,
+    ngram_offsets: Int64s,
+    ngram_tokens: Int32s,
+    num_tokens: int,
+) -> QueryRows:
+    """Rows [M1]..[Mk] for every masked unit of k tokens (paper, section 3.3): one for each token it hides.
+
+    Args:
+        slots, labels: int64 [M], of an explicitly masked batch, see MaskedSequences.
+        batch_rows, width: B and L of that batch.
+        ngram_offsets, ngram_tokens: the tokens of n-gram i (see Corpus).
+        num_tokens: F.
+    """
+    counts = np.zeros(batch_rows, np.int64)
+    for m in range(len(slots)):
+        ngram = labels[m] - num_tokens
+        counts[slots[m] // width] += ngram_offsets[ngram + 1] - ngram_offsets[ngram] if ngram >= 0 else 1
+    most = counts.max()
+    row_slots = np.zeros((batch_rows, most), np.int64)
+    ranks = np.zeros((batch_rows, most), np.int64)
+    rows = np.empty(counts.sum(), np.int64)
+    tokens = np.empty(len(rows), np.int64)
+    counts[:] = 0
+    q = 0
+    for m in range(len(slots)):
+        b = slots[m] // width
+        ngram = labels[m] - num_tokens
+        first = ngram_offsets[ngram] if ngram >= 0 else 0
+        last = ngram_offsets[ngram + 1] if ngram >= 0 else 1
+        for t in range(first, last):
+            k = counts[b]
+            row_slots[b, k], ranks[b, k] = slots[m] % width, t - first
+            rows[q] = b * most + k
+            tokens[q] = np.int64(ngram_tokens[t]) if ngram >= 0 else labels[m]
+            counts[b] += 1
+            q += 1
+    return QueryRows(row_slots, ranks, rows, tokens)

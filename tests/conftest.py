@@ -28,6 +28,18 @@ TINY = [
     "--trainer.visualdl=false",
 ]
 
+# Objectives, by what is left out of the paper's.
+_ONLY_COARSE = {"fine": 0, "generator": 0, "rtd": 0}
+OBJECTIVES = {
+    name: [f"--objective.masking={masking}", *(f"--objective.{term}_weight={value}" for term, value in weights.items())]
+    for name, masking, weights in (
+        ("contiguous", "contiguous", {"coarse": 0, "generator": 0, "rtd": 0}),
+        ("explicit", "explicit", _ONLY_COARSE),
+        ("cnp", "explicit", _ONLY_COARSE | {"fine": 1}),
+        ("full", "explicit", {}),
+    )
+}
+
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a Python command in the checkout, its output captured."""

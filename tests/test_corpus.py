@@ -53,7 +53,7 @@ def test_ngrams_are_spelt_as_the_lexicon_says(corpus: Corpus) -> None:
         tokens = tokens_of(corpus, np.array([corpus.info.num_tokens + index]))
         spelt = " ".join(corpus.vocabulary.tokens[token] for token in tokens).replace(" ##", "")
         assert spelt == " ".join(ngram.words)
-        assert corpus.unit_text(corpus.info.num_tokens + index) == spelt
+        assert corpus.names.text(corpus.info.num_tokens + index) == spelt
         assert corpus.unit_tokens[corpus.info.num_tokens + index] == len(tokens)
 
 

@@ -29,12 +29,23 @@ def test_metrics_are_their_definitions() -> None:
     assert np.exp(log_p[0]) == pytest.approx(6 / 17)
     sums = unit_sums(lambda _: {"row_loss": losses, "row_best": best}, [batch], log_p, num_tokens=4)
     found = metrics(sums)
+    assert "generator_ngram_perplexity" not in found
     per_unit = [0.5, 6.0, 0.25, 4.0]
     assert found["loss"] == pytest.approx(np.mean(per_unit))
     assert found["perplexity"] == pytest.approx(np.exp(np.mean(per_unit)))
     assert found["accuracy"] == 3 / 4
     assert found["ngram_perplexity"] == pytest.approx(np.exp((6.0 + 4.0) / 2))
     assert found["frequency_perplexity"] == pytest.approx(1 / np.prod(np.exp(log_p[[0, 5, 2, 4]])) ** (1 / 4))
+
+
+def test_a_generator_is_judged_by_ngrams_and_other_units_have_no_baseline() -> None:
+    batch = {"coarse_labels": np.array([0, 5, 4]), "slot_units": np.arange(3), "unit_ids": np.array([0, 5, 4])}
+    loss = np.array([1.0, 2.0, 4.0], np.float32)
+    predicted = {"row_loss": loss, "row_best": np.zeros(3, int), "generator_loss": loss + 1}
+    found = metrics(unit_sums(lambda _: predicted, [batch], None, num_tokens=4))
+    assert found["ngram_perplexity"] == pytest.approx(np.exp(3))
+    assert found["generator_ngram_perplexity"] == pytest.approx(np.exp(4))
+    assert "frequency_perplexity" not in found
 
 
 def test_sums_of_parts_are_sums_of_all_and_no_ngram_is_no_perplexity() -> None:

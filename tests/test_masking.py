@@ -39,7 +39,7 @@ def reference_batch(feeder: Feeder, indices: np.ndarray, epochs: np.ndarray) -> 
         rows.append([*slots, special.sep])
     width = max(map(len, rows))
     labels = fields.COARSE_LABELS if masking.explicit else fields.TOKEN_LABELS
-    return {
+    batch = {
         fields.INPUT_IDS.name: np.array([row + [special.pad] * (width - len(row)) for row in rows]),
         fields.LENGTHS.name: np.array([len(row) for row in rows]),
         fields.SLOTS.name: np.array([row * width + slot for row, slot, _, _ in predicted]),
@@ -47,15 +47,25 @@ def reference_batch(feeder: Feeder, indices: np.ndarray, epochs: np.ndarray) -> 
         fields.SLOT_UNITS.name: np.array([unit for _, _, _, unit in predicted]),
         fields.UNIT_IDS.name: np.array(masked_units),
     }
+    if masking.queries:
+        asked: list[list[tuple[int, int, int]]] = [[] for _ in rows]  # slot, rank, token
+        for row, slot, unit, _ in predicted:
+            asked[row] += [(slot, rank, token) for rank, token in enumerate(tokens_of(corpus, np.array([unit])))]
+        most = max(map(len, asked))
+        filled = np.array([row + [(0, 0, -1)] * (most - len(row)) for row in asked])
+        batch[fields.QUERY_SLOTS.name], batch[fields.QUERY_RANKS.name] = filled[..., 0], filled[..., 1]
+        batch[fields.FINE_ROWS.name] = np.flatnonzero(filled[..., 2] >= 0)
+        batch[fields.FINE_LABELS.name] = filled[..., 2][filled[..., 2] >= 0]
+    return batch
 
 
 def same(a: Batch, b: Batch) -> bool:
     return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
 
 
-@pytest.mark.parametrize("explicit", [True, False])
-def test_batches_are_the_references(corpus: Corpus, explicit: bool) -> None:
-    feeder = Feeder(corpus, 32, Masking(explicit, 0.15, 7))
+@pytest.mark.parametrize(("explicit", "queries"), [(True, False), (True, True), (False, False)])
+def test_batches_are_the_references(corpus: Corpus, explicit: bool, queries: bool) -> None:
+    feeder = Feeder(corpus, 32, Masking(explicit, 0.15, 7, queries))
     for start in range(0, 200, 8):
         indices, epochs = np.arange(start, start + 8), np.arange(8) // 3
         batch = feeder.batch(indices, epochs)

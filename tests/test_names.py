@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from ernie_gram.config import ModelConfig, ObjectiveConfig, PretrainConfig, TrainerConfig
+from ernie_gram.config import ObjectiveConfig, PretrainConfig, TrainerConfig
+from ernie_gram.model_config import GeneratorConfig, ModelConfig
 
 H, A, E, O, TOKENS, NGRAMS, LENGTH = 8, 2, 6, 4, 30, 12, 16
 MODEL = ModelConfig(
@@ -62,15 +63,53 @@ MAPPED = {
 }
 TOKENS_ONLY = {"mask_lm_out_embedding": [TOKENS, O], "mask_lm_out_fc.b_0": [TOKENS]}
 
+QUERIES = {
+    "query_embedding": [8, H],
+    "fine_lm_trans_fc.w_0": [H, O],
+    "fine_lm_trans_fc.b_0": [O],
+    "fine_lm_out_embedding": [TOKENS, O],
+    "fine_lm_out_fc.b_0": [TOKENS],
+}
+DETECTION = {"rtd_trans_fc.w_0": [H, H], "rtd_trans_fc.b_0": [H], "rtd_out_fc.w_0": [H, 1], "rtd_out_fc.b_0": [1]}
+h = H // A  # a generator of one head
+GENERATOR = {
+    "ngram_embedding": [NGRAMS, H],
+    "generator_word_projection.w_0": [H, h],
+    "generator_word_projection.b_0": [h],
+    "generator_pos_embedding": [LENGTH, h],
+    "generator_rel_pos_embedding": [33, 1],
+    "generator_mask_lm_trans_fc.w_0": [h, O],
+    "generator_mask_lm_trans_fc.b_0": [O],
+    "generator_mask_lm_out_fc.b_0": [TOKENS + NGRAMS],
+}
+# Of the encoder's parameters, the generator has its own in its own width.
+NARROW = {H: h, 4 * H: 4 * h}
+GENERATOR |= {
+    f"generator_{name}": [NARROW[size] for size in shape]
+    for name, shape in ALWAYS.items()
+    if name.startswith(("encoder_layer", "pre_encoder"))
+}
+UNSHARED = {name: shape for name, shape in GENERATOR.items() if "projection" not in name} | {
+    "generator_word_embedding": [TOKENS, h],
+    "generator_mask_lm_out_embedding": [TOKENS + NGRAMS, O],
+}
+
+EXPLICIT = ObjectiveConfig(fine_weight=0, generator_weight=0, rtd_weight=0)
+CONTIGUOUS = ObjectiveConfig("contiguous", coarse_weight=0, generator_weight=0, rtd_weight=0)
+SHARED, OWN = GeneratorConfig(), GeneratorConfig(share_embeddings=False)
+
 CASES = {
-    "default": ({}, "explicit", ALWAYS | RELATIVE | LOW_RANK),
-    "tied": ({"out_emb_size": 0}, "explicit", ALWAYS | RELATIVE | TIED),
+    "default": ({}, EXPLICIT, SHARED, ALWAYS | RELATIVE | LOW_RANK),
+    "tied": ({"out_emb_size": 0}, EXPLICIT, SHARED, ALWAYS | RELATIVE | TIED),
     "mapped": (
         {"emb_size": E, "vocab_size": TOKENS + 2, "use_sentence_embedding": True, "use_relative_position": False},
-        "explicit",
+        EXPLICIT,
+        SHARED,
         ALWAYS | LOW_RANK | MAPPED,
     ),
-    "contiguous": ({}, "contiguous", ALWAYS | RELATIVE | LOW_RANK | TOKENS_ONLY),
+    "contiguous": ({}, CONTIGUOUS, SHARED, ALWAYS | RELATIVE | LOW_RANK | TOKENS_ONLY),
+    "full": ({}, ObjectiveConfig(), SHARED, ALWAYS | RELATIVE | LOW_RANK | QUERIES | DETECTION | GENERATOR),
+    "unshared": ({}, ObjectiveConfig(), OWN, ALWAYS | RELATIVE | LOW_RANK | QUERIES | DETECTION | UNSHARED),
 }
 
 
@@ -80,11 +119,12 @@ def test_golden_names_and_shapes(case: str) -> None:
     from ernie_gram.program import build_evaluation, build_training
     from tests.static import fresh_scope
 
-    change, masking, expected = CASES[case]
+    change, objective, generator, expected = CASES[case]
     config = PretrainConfig(
         model=dataclasses.replace(MODEL, **change),  # type: ignore[arg-type]
         data=dataclasses.replace(PretrainConfig().data, max_seq_len=LENGTH),
-        objective=ObjectiveConfig(masking=masking),  # type: ignore[arg-type]
+        objective=objective,
+        generator=generator,
         trainer=TrainerConfig(),
     )
     with fresh_scope():

@@ -44,8 +44,9 @@ def random_batch(batch: int, length: int, classes: int) -> dict[str, np.ndarray]
 def time_ours(name: str, out_emb_size: int, dropout: float) -> list[float]:
     """Seconds of each step after the first."""
     from ernie_gram import distributed
-    from ernie_gram.config import ModelConfig, OptimizerConfig, PretrainConfig
+    from ernie_gram.config import OptimizerConfig, PretrainConfig
     from ernie_gram.model import Sizes
+    from ernie_gram.model_config import ModelConfig
     from ernie_gram.program import build_training
 
     layers, hidden, heads, batch, length, ngrams, steps = MODELS[name]

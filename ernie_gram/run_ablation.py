@@ -1,0 +1,229 @@
+"""The ablation: train the rungs of conf/ablation alike, evaluate them alike, and set them side by side.
+
+    python -m ernie_gram.run_ablation --output output/ablation --rungs contiguous explicit full --jobs 2
+
+Options that are not its own go to every rung, e.g. --trainer.max_steps 2000. Stopped and started again, it goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ernie_gram.config import PretrainConfig
+from ernie_gram.config_file import load_config
+from ernie_gram.model_config import require
+from ernie_gram.plot import curve, new_figure, save_figure
+from ernie_gram.run import prepare
+from ernie_gram.runlog import read_log
+from reader.atomic import whole_file
+from reader.errors import InputError, OneLineParser, one_line_errors
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIGS = ROOT / "conf" / "ablation"
+# From the baselines up to the whole, each with its number in the paper's table (choice for the first two: none).
+RUNGS = {
+    "token": "token-level masking",
+    "contiguous": "contiguous n-gram masking",
+    "explicit": "#5 explicit n-gram masking",
+    "cnp": "#4 #5 + comprehensive prediction",
+    "enrm": "#3 #5 + relation modelling",
+    "both": "#2 #5 + both",
+    "full": "#1 #2 + relative position",
+}
+POLL_SECONDS = 1.0
+CONSOLE = "console.txt"
+COLUMNS = ("rung", "seed", "steps", "ngram_perplexity", "perplexity", "accuracy", "seconds_per_step")
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One rung with one seed: its command's options, its resolved settings, its folder."""
+
+    rung: str
+    seed: int
+    options: list[str]
+    config: PretrainConfig
+
+    @property
+    def output(self) -> Path:
+        return Path(self.config.paths.output)
+
+    @property
+    def name(self) -> str:
+        return self.output.name
+
+    @property
+    def done(self) -> bool:
+        """Whether its last evaluation is in its log."""
+        return any(r["kind"] == "eval" and r["step"] == self.config.trainer.max_steps for r in read_log(self.output))
+
+
+def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]) -> list[Job]:
+    """The jobs of a ladder. Raises InputError for an unknown option, or for rungs that do not train alike."""
+    jobs = []
+    for seed in seeds:
+        for rung in rungs:
+            options = ["--config", str(CONFIGS / f"{rung}.yaml"), *overrides, f"--seed={seed}"]
+            options.append(f"--paths.output={output / f'{rung}_{seed}'}")
+            if rung == "token" and token_corpus:
+                options.append(f"--paths.corpus={token_corpus}")
+            jobs.append(Job(rung, seed, options, load_config(options, "run_ablation", "", {})[0]))
+    first = jobs[0].config
+    for job in jobs:
+        for what in ("data", "optimizer", "trainer"):
+            if getattr(job.config, what) != getattr(first, what):
+                raise InputError(f"{CONFIGS / job.rung}.yaml: its {what} section differs from {jobs[0].rung}'s")
+    return jobs
+
+
+def start(job: Job, processes: int, threads: int) -> subprocess.Popen[bytes]:
+    """Start a job's training; what it says goes to console.txt in its folder."""
+    job.output.mkdir(parents=True, exist_ok=True)
+    environment = {
+        **os.environ,
+        "NPROC": str(processes),
+        "PYTHON": sys.executable,
+        "LOG_DIR": str(job.output / "launcher"),
+        "OMP_NUM_THREADS": str(threads),
+    }
+    command = [str(ROOT / "run_pretrain.sh"), *job.options[1:]]
+    print(f"start {job.name}: {job.output / CONSOLE}", flush=True)
+    with (job.output / CONSOLE).open("ab") as console:
+        return subprocess.Popen(command, env=environment, stdout=console, stderr=subprocess.STDOUT)
+
+
+def finish(job: Job, status: int) -> str:
+    """A finished job's result, in words. Raises InputError if it failed."""
+    if status or not job.done:
+        tail = (job.output / CONSOLE).read_text(errors="replace").strip().splitlines()[-1:]
+        raise InputError(f"{job.output / CONSOLE}: the run failed: {' '.join(tail)}")
+    last = [record for record in read_log(job.output) if record["kind"] == "eval"][-1]
+    return f"n-gram perplexity {last.get('ngram_perplexity', float('nan')):,.0f}"
+
+
+def train(jobs: list[Job], at_once: int, processes: int) -> None:
+    """Train what is not trained yet, `at_once` at a time. Raises InputError as soon as one fails."""
+    threads = max(1, (os.cpu_count() or 1) // (at_once * processes))
+    waiting = [job for job in jobs if not job.done]
+    print(f"{len(jobs)} runs, {len(jobs) - len(waiting)} of them finished before; {at_once} at a time", flush=True)
+    total, finished, began = len(waiting), 0, time.monotonic()
+    active: dict[Job, subprocess.Popen[bytes]] = {}
+    try:
+        while waiting or active:
+            while waiting and len(active) < at_once:
+                job = waiting.pop(0)
+                active[job] = start(job, processes, threads)
+            time.sleep(POLL_SECONDS)
+            for job, process in list(active.items()):
+                if process.poll() is None:
+                    continue
+                del active[job]
+                result = finish(job, process.returncode)
+                finished += 1
+                left = (time.monotonic() - began) / finished * (total - finished) / 60
+                print(f"done  {job.name}: {result}; about {left:.0f} min left", flush=True)
+    finally:
+        for process in active.values():
+            process.terminate()
+            process.wait()
+
+
+def rows_of(jobs: list[Job]) -> list[dict[str, float | int | str]]:
+    """One row of the table for every job, from its log."""
+    rows = []
+    for job in jobs:
+        records = read_log(job.output)
+        last = [record for record in records if record["kind"] == "eval"][-1]
+        rates = sorted(record["sequences_per_second"] for record in records if record["kind"] == "train")
+        seconds = job.config.data.batch_size / rates[len(rates) // 2]
+        values = {"rung": job.rung, "seed": job.seed, "steps": last["step"], "seconds_per_step": seconds}
+        rows.append(values | {key: last[key] for key in ("ngram_perplexity", "perplexity", "accuracy")})
+    return rows
+
+
+def markdown(rows: list[dict[str, float | int | str]]) -> str:
+    """The rows as a table, the mean over seeds of each rung, with the lowest and highest where there are several."""
+    seeds = sorted({int(row["seed"]) for row in rows})
+    text = f"{rows[0]['steps']} steps each, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.\n\n"
+    text += (
+        "| rung | what | n-gram perplexity | unit perplexity | accuracy | time of a step |\n|---|---|---|---|---|---|\n"
+    )
+    by_rung = {rung: [row for row in rows if row["rung"] == rung] for rung in RUNGS}
+    usual = next((each for rung, each in by_rung.items() if rung == "explicit" and each), rows)
+    base = sum(float(row["seconds_per_step"]) for row in usual) / len(usual)
+    for rung, mine in by_rung.items():
+        if not mine:
+            continue
+        cells = []
+        for key in ("ngram_perplexity", "perplexity", "accuracy", "seconds_per_step"):
+            values = [float(row[key]) for row in mine]
+            mean = sum(values) / len(values)
+            if key == "seconds_per_step":
+                cells.append(f"{mean:.2f} s ({mean / base:.2f} x)")
+                continue
+            show = (lambda value: f"{value:.1%}") if key == "accuracy" else (lambda value: f"{value:,.0f}")
+            spread = f" ({show(min(values))} - {show(max(values))})" if len(values) > 1 else ""
+            cells.append(show(mean) + spread)
+        text += f"| {rung} | {RUNGS[rung]} | {' | '.join(cells)} |\n"
+    return text
+
+
+def draw(jobs: list[Job], target: Path) -> None:
+    """N-gram perplexity against steps, a line for every job."""
+    figure, axes = new_figure(1)
+    colours: dict[str, str] = {}
+    for job in jobs:
+        steps, values = curve(read_log(job.output), "eval", "ngram_perplexity")
+        label = None if job.rung in colours else f"{job.rung}: {RUNGS[job.rung]}"
+        (line,) = axes[0].plot(steps, values, "o-", markersize=3, color=colours.get(job.rung), label=label)
+        colours[job.rung] = line.get_color()
+    axes[0].set(title="Held-out n-gram perplexity", xlabel="step", ylabel="perplexity", yscale="log")
+    save_figure(figure, axes, target)
+
+
+def main() -> None:
+    parser = OneLineParser(prog="python -m ernie_gram.run_ablation", description=__doc__, allow_abbrev=False)
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="a folder for each run, table, picture"
+    )
+    parser.add_argument(
+        "--rungs",
+        nargs="+",
+        choices=list(RUNGS),
+        default=list(RUNGS),
+        metavar="RUNG",
+        help="which: " + ", ".join(RUNGS) + " (all)",
+    )
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="train each with these (1)")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time (%(default)s)")
+    parser.add_argument("--processes", type=int, default=1, help="processes of a run, as NPROC (%(default)s)")
+    parser.add_argument("--token_corpus", metavar="DIR", help="corpus of the rung `token`, made without a lexicon")
+    arguments, overrides = parser.parse_known_args()
+    for name in ("jobs", "processes"):
+        if getattr(arguments, name) < 1:
+            raise InputError(f"--{name}: must be at least 1")
+    jobs = plan(arguments.output, arguments.rungs, arguments.seeds, arguments.token_corpus, overrides)
+    for job in jobs:
+        # All of them now: a mistake in the last should not wait for the others.
+        prepare(job.config, arguments.processes)
+        require(job.config.paths.held_out is not None, "paths.held_out", "must be given: rungs are compared on it")
+    train(jobs, arguments.jobs, arguments.processes)
+    rows = rows_of(jobs)
+    with whole_file(arguments.output / "table.csv") as partial, partial.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    with whole_file(arguments.output / "table.md") as partial:
+        partial.write_text(markdown(rows))
+    draw(jobs, arguments.output / "ngram_perplexity.png")
+    print(f"\n{markdown(rows)}\n{arguments.output}: table.md, table.csv, ngram_perplexity.png")
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

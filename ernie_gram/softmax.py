@@ -1,0 +1,158 @@
+"""A softmax over very many classes, without ever holding all of its scores.
+
+Rows are taken in chunks. A chunk's scores give its losses, its samples and its gradients at once, and are dropped
+before the next chunk's are made (see distributed.start: operations run one by one): three matrix products, as many as
+with everything in memory, and nothing kept.
+
+Shape letters: M rows, m rows of a chunk, O output size, C classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import paddle
+from paddle.nn import functional as F
+
+# A chunk's scores take about this much memory, and their softmax as much again. Smaller chunks add the gradient of
+# the table up more often, larger ones gain nothing more.
+CHUNK_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Scores:
+    """x T^T + b, not computed yet: x [M, O], T [C, O], b [C]."""
+
+    x: paddle.Tensor
+    table: paddle.Tensor
+    bias: paddle.Tensor
+
+    @property
+    def classes(self) -> int:
+        """C."""
+        return int(self.bias.shape[0])
+
+    def constant(self) -> Scores:
+        """The same numbers, from which no gradient flows back; the table in the precision of x."""
+        table = self.table.detach().astype(self.x.dtype)
+        return Scores(self.x.detach(), table, self.bias.detach())
+
+
+def chunks_for(rows: int, classes: int) -> int:
+    """How many chunks keep the scores of `rows` rows near CHUNK_BYTES each."""
+    return max(1, -(-rows * classes * 4 // CHUNK_BYTES))
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """What `cross_entropy` finds.
+
+    Attributes:
+        total: the sum of the rows' losses, a scalar; gradients flow through it.
+        row_loss: -log p(label) of each row, float32 [M]; a constant.
+        row_best: the likeliest class of each row, int64 [M].
+        sampled: a class drawn from each row's distribution, int64 [M]; None unless asked for.
+    """
+
+    total: paddle.Tensor
+    row_loss: paddle.Tensor
+    row_best: paddle.Tensor
+    sampled: paddle.Tensor | None
+
+
+def cross_entropy(
+    scores: Scores, labels_M: paddle.Tensor, chunks: int, train: bool, sample: bool = False
+) -> CrossEntropy:
+    """-log softmax(scores)[label] of every row.
+
+    Args:
+        labels_M: int64 [M].
+        chunks: into how many the rows are cut.
+        train: whether to compute gradients (of the sum, with regard to x, T and b).
+        sample: also draw from the distributions (temperature 1), for which no gradient is defined.
+    """
+    fixed = scores.constant()
+    x_chunks, label_chunks, real_chunks = _cut(fixed.x, labels_M, chunks)
+    losses: list[paddle.Tensor] = []
+    bests: list[paddle.Tensor] = []
+    samples: list[paddle.Tensor] = []
+    x_gradients: list[paddle.Tensor] = []
+    table_gradient = bias_gradient = None
+    for x_mO, labels_m, real_m in zip(x_chunks, label_chunks, real_chunks, strict=True):
+        logits_mC, p_mC = _softmax(Scores(x_mO, fixed.table, fixed.bias))
+        best_m = logits_mC.argmax(-1)
+        # log Z = the best score - the log of its probability, which is at least 1 / C: no second pass of exp and sum.
+        log_z_m = _pick(logits_mC, best_m) - _pick(p_mC, best_m).log()
+        losses.append(log_z_m - _pick(logits_mC, labels_m))
+        bests.append(best_m)
+        if sample:
+            samples.append(paddle.multinomial(p_mC, 1, replacement=True).flatten())
+        if train:
+            p_mC = p_mC.astype(x_mO.dtype)
+            x_gradients.append(paddle.matmul(p_mC, fixed.table) - paddle.gather(fixed.table, labels_m))
+            of_table = paddle.matmul(p_mC, x_mO, transpose_x=True)
+            of_bias = paddle.matmul(real_m.astype(x_mO.dtype).unsqueeze(0), p_mC)
+            table_gradient = of_table if table_gradient is None else table_gradient + of_table
+            bias_gradient = of_bias if bias_gradient is None else bias_gradient + of_bias
+    rows = paddle.shape(labels_M)[0]
+    row_loss, row_best = paddle.concat(losses)[:rows], paddle.concat(bests)[:rows]
+    total = row_loss.sum()
+    if train:
+        assert table_gradient is not None
+        assert bias_gradient is not None
+        ones = paddle.ones_like(labels_M).astype(fixed.x.dtype)
+        gradients = Scores(
+            paddle.concat(x_gradients)[:rows],
+            paddle.index_add(table_gradient, labels_M, 0, -fixed.x),
+            paddle.index_add(bias_gradient.flatten(), labels_M, 0, -ones),
+        )
+        total = _with_gradients(total, scores, gradients)
+    return CrossEntropy(total, row_loss, row_best, paddle.concat(samples)[:rows] if sample else None)
+
+
+def probabilities(scores: Scores) -> paddle.Tensor:
+    """All of softmax(scores), float32 [M, C]."""
+    return _softmax(scores)[1]
+
+
+def _softmax(scores: Scores) -> tuple[paddle.Tensor, paddle.Tensor]:
+    logits = paddle.matmul(scores.x, scores.table, transpose_y=True).astype("float32") + scores.bias
+    return logits, F.softmax(logits)
+
+
+def _cut(
+    x_MO: paddle.Tensor, labels_M: paddle.Tensor, chunks: int
+) -> tuple[list[paddle.Tensor], list[paddle.Tensor], list[paddle.Tensor]]:
+    """Rows, labels, and a 1 for every real row, in chunks of equal size: rows of zeros fill the last ones up."""
+    real_M = paddle.ones_like(labels_M)
+    if chunks == 1:
+        return [x_MO], [labels_M], [real_M]
+    rows = paddle.shape(labels_M)[0]
+    missing = (chunks - rows % chunks) % chunks
+    zeros = paddle.zeros([missing], "int64")
+    x = paddle.concat([x_MO, paddle.zeros([missing, x_MO.shape[1]], x_MO.dtype)]).reshape([chunks, -1, x_MO.shape[1]])
+    labels, real = (paddle.concat([each, zeros]).reshape([chunks, -1]) for each in (labels_M, real_M))
+    return [x[i] for i in range(chunks)], [labels[i] for i in range(chunks)], [real[i] for i in range(chunks)]
+
+
+def _pick(values_mC: paddle.Tensor, classes_m: paddle.Tensor) -> paddle.Tensor:
+    """values[i, classes[i]], [m]."""
+    return paddle.index_sample(values_mC, classes_m.unsqueeze(1)).flatten()
+
+
+def _with_gradients(total: paddle.Tensor, scores: Scores, gradients: Scores) -> paddle.Tensor:
+    """`total`, from which exactly these gradients flow back to x, T and b.
+
+    The products below have the gradients as their derivatives; their values cancel out.
+    """
+    carried = []
+    for name in ("x", "table", "bias"):
+        value, gradient = getattr(scores, name).astype("float32"), getattr(gradients, name).astype("float32")
+        gradient.stop_gradient = True
+        # A product of one row with one column: its own gradient is a product as well, which the CPU does fastest.
+        # Never in bfloat16, which would round, and crashes where one factor needs no gradient.
+        with paddle.amp.auto_cast(enable=False):
+            carried.append(paddle.matmul(value.reshape([1, -1]), gradient.reshape([-1, 1])).flatten())
+    carrier = reduce(paddle.add, carried).sum()
+    return total + (carrier - carrier.detach())

@@ -1,0 +1,91 @@
+"""Predicting with a trained model from the command line, and that what it says is what the model computes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import OBJECTIVES, ROOT, TINY, python
+
+
+@pytest.fixture(scope="module", params=["explicit", "full", "contiguous"])
+def trained(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("fill") / request.param
+    paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.output={output}"]
+    done = python("-m", "ernie_gram.pretrain", *TINY, *paths, "--trainer.max_steps=30", *OBJECTIVES[request.param])
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def fill(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ernie_gram.fill", *arguments]
+    return subprocess.run(command, cwd=ROOT, input=stdin, capture_output=True, text=True, check=False, timeout=300)
+
+
+LINES = "the [MASK] of a [MASK] is\n\nin [MASK]\n"
+
+
+def test_lines_of_standard_input_as_json(trained: Path) -> None:
+    done = fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES)
+    assert done.returncode == 0, done.stderr
+    first, second = (json.loads(line) for line in done.stdout.splitlines())
+    assert [first["text"], second["text"]] == ["the [MASK] of a [MASK] is", "in [MASK]"]
+    assert [len(first["masks"]), len(second["masks"])] == [2, 1]
+    for mask in [*first["masks"], *second["masks"]]:
+        probabilities = [guess["probability"] for guess in mask]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert sum(probabilities) == pytest.approx(1, abs=1e-4)
+        has_ngrams = any(" " in guess["unit"] for guess in mask)
+        assert has_ngrams == (trained.name != "contiguous")
+    # Alone or among others, a text gets the same answer; and the next time, too.
+    again = fill("--model", str(trained / "step_30"), "--json", "--top", "4000", "in [MASK]")
+    (alone,) = json.loads(again.stdout)["masks"]
+    if trained.name != "full":  # elsewhere in the batch, other samples are drawn
+        for one, other in zip(alone[:20], second["masks"][0][:20], strict=True):
+            assert one["unit"] == other["unit"]
+            assert one["probability"] == pytest.approx(other["probability"], rel=1e-4)
+    assert fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES).stdout == done.stdout
+
+
+def test_a_text_for_people(trained: Path) -> None:
+    done = fill("--model", str(trained), "--top", "3", "the [MASK] of a [MASK] is")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "the [MASK] of a [MASK] is"
+    assert [line.strip() for line in lines if "[MASK " in line] == ["[MASK 1]", "[MASK 2]"]
+    assert sum("%" in line for line in lines) == 6
+    ngrams = fill("--model", str(trained), "--top", "3", "--ngrams", "the [MASK] is")
+    if trained.name == "contiguous":
+        assert ngrams.returncode == 2
+        assert ngrams.stderr.splitlines()[-1].endswith("was not trained to predict n-grams")
+    else:
+        assert all(" " in line.split("%")[1].strip() for line in ngrams.stdout.splitlines() if "%" in line)
+
+
+def test_bad_input_is_one_line(trained: Path, tmp_path: Path) -> None:
+    if trained.name != "explicit":
+        return
+    run = str(trained)
+    long = " ".join(["word"] * 40) + " [MASK]"
+    for arguments, stdin, message in (
+        (["--model", str(tmp_path / "nowhere"), "[MASK]"], "", "nowhere: no such folder"),
+        (["--model", str(tmp_path), "[MASK]"], "", "neither a checkpoint nor a run"),
+        (["--model", run, "no mask"], "", "text 1: no [MASK] in it"),
+        (["--model", run, "--top", "0", "[MASK]"], "", "--top: must be at least 1"),
+        (["--model", run], "a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
+        (["--model", run, long], "", "tokens, but the model reads at most 32"),
+    ):
+        done = fill(*arguments, stdin=stdin)
+        assert done.returncode == 2
+        assert message in done.stderr.splitlines()[-1]
+        assert done.stderr.splitlines()[-1].startswith("error: ")
+    (tmp_path / "run").mkdir()
+    for path in trained.rglob("*"):
+        target = tmp_path / "run" / path.relative_to(trained)
+        target.mkdir(exist_ok=True, parents=True) if path.is_dir() else target.write_bytes(path.read_bytes())
+    (tmp_path / "run/vocab.txt").write_text((trained / "vocab.txt").read_text() + "more\n")
+    done = fill("--model", str(tmp_path / "run"), "[MASK]")
+    assert "vocab.txt: not the vocabulary the model was trained with" in done.stderr.splitlines()[-1]
