@@ -21,6 +21,7 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.reader
 	$(BIN)/python -m tests.benchmarks.pretrain_step
+	$(BIN)/python -m tests.benchmarks.softmax
 
 $(READY): setup.py
 	$(PYTHON) -m venv .venv

@@ -35,8 +35,7 @@ class Scores:
 
     def constant(self) -> Scores:
         """The same numbers, from which no gradient flows back; the table in the precision of x."""
-        table = self.table.detach().astype(self.x.dtype)
-        return Scores(self.x.detach(), table, self.bias.detach())
+        return Scores(self.x.detach(), _as(self.table.detach(), self.x.dtype), self.bias.detach())
 
 
 def chunks_for(rows: int, classes: int) -> int:
@@ -87,9 +86,9 @@ def cross_entropy(
         losses.append(log_z_m - _pick(logits_mC, labels_m))
         bests.append(best_m)
         if sample:
-            samples.append(paddle.multinomial(p_mC, 1, replacement=True).flatten())
+            samples.append(_draw(p_mC))
         if train:
-            p_mC = p_mC.astype(x_mO.dtype)
+            p_mC = _as(p_mC, x_mO.dtype)
             x_gradients.append(paddle.matmul(p_mC, fixed.table) - paddle.gather(fixed.table, labels_m))
             of_table = paddle.matmul(p_mC, x_mO, transpose_x=True)
             of_bias = paddle.matmul(real_m.astype(x_mO.dtype).unsqueeze(0), p_mC)
@@ -117,8 +116,13 @@ def probabilities(scores: Scores) -> paddle.Tensor:
 
 
 def _softmax(scores: Scores) -> tuple[paddle.Tensor, paddle.Tensor]:
-    logits = paddle.matmul(scores.x, scores.table, transpose_y=True).astype("float32") + scores.bias
+    logits = _as(paddle.matmul(scores.x, scores.table, transpose_y=True), paddle.float32) + scores.bias
     return logits, F.softmax(logits)
+
+
+def _as(x: paddle.Tensor, dtype: paddle.dtype) -> paddle.Tensor:
+    """x in another precision; Paddle would copy it even if it has that already."""
+    return x if x.dtype == dtype else x.astype(dtype)
 
 
 def _cut(
@@ -136,6 +140,13 @@ def _cut(
     return [x[i] for i in range(chunks)], [labels[i] for i in range(chunks)], [real[i] for i in range(chunks)]
 
 
+def _draw(p_mC: paddle.Tensor) -> paddle.Tensor:
+    """One class from each row of probabilities, int64 [m]."""
+    # Drawing from NaN is an error in the middle of a program; the loss will tell of it where it can be explained.
+    p_mC = paddle.where(p_mC.isnan(), paddle.zeros_like(p_mC) + 1.0 / p_mC.shape[1], p_mC)
+    return paddle.multinomial(p_mC, 1, replacement=True).flatten()
+
+
 def _pick(values_mC: paddle.Tensor, classes_m: paddle.Tensor) -> paddle.Tensor:
     """values[i, classes[i]], [m]."""
     return paddle.index_sample(values_mC, classes_m.unsqueeze(1)).flatten()
@@ -148,7 +159,7 @@ def _with_gradients(total: paddle.Tensor, scores: Scores, gradients: Scores) -> 
     """
     carried = []
     for name in ("x", "table", "bias"):
-        value, gradient = getattr(scores, name).astype("float32"), getattr(gradients, name).astype("float32")
+        value, gradient = (_as(getattr(each, name), paddle.float32) for each in (scores, gradients))
         gradient.stop_gradient = True
         # A product of one row with one column: its own gradient is a product as well, which the CPU does fastest.
         # Never in bfloat16, which would round, and crashes where one factor needs no gradient.

@@ -1,9 +1,11 @@
-"""Command line of the reader: `python -m reader.build vocab | lexicon | corpus`."""
+"""Command line of the reader: `python -m reader.build vocab | lexicon | corpus | inspect`."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from reader.atomic import whole_file
 from reader.corpus import build_corpus
 from reader.counting import NO_WORD, build_ngrams
 from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.inspect import coverage, cut_text, describe
 from reader.lexicon import Lexicon, LexiconInfo
 from reader.text import TextFiles, blocks, find_files
 from reader.tokenization import PieceTable, Vocabulary, WordIndex, holds_text, train_vocabulary
@@ -90,6 +93,23 @@ def build_corpus_folder(args: argparse.Namespace) -> None:
     )
 
 
+def inspect_lexicon(args: argparse.Namespace) -> None:
+    """Show a lexicon: sizes, quantiles, entries; with a text, how much of it lies in n-grams, and a sample, cut."""
+    lexicon = Lexicon.load(args.lexicon)
+    if args.input and not args.vocab:
+        raise InputError("--vocab: must be given with --input, to cut the text with")
+    vocabulary = Vocabulary.load(args.vocab, args.lowercase) if args.input else None
+    files = find_files(args.input) if args.input else []
+    for line in describe(lexicon, args.entries):
+        print(line)
+    if vocabulary is None:
+        return
+    print(f"\n{', '.join(map(str, files))}: {coverage(lexicon, vocabulary, TextFiles(files, args.text_field))}\n")
+    sample = [line for line in islice(TextFiles(files, args.text_field).lines(), args.sample) if line]
+    for line in cut_text(lexicon, vocabulary, sample, sys.stdout.isatty()):
+        print(line)
+
+
 def open_text(args: argparse.Namespace) -> TextFiles:
     """The input files; raises InputError before any long work if the output is in the way."""
     if args.output.exists() and not args.overwrite:
@@ -147,7 +167,7 @@ def parser() -> OneLineParser:
     vocab.add_argument("--vocab", type=Path, required=True, metavar="FILE", help="vocab.txt in BERT's format")
 
     main = OneLineParser(prog="python -m reader.build", description=__doc__)
-    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus")
+    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | inspect")
 
     command = commands.add_parser("vocab", parents=[common], help=build_vocab.__doc__, description=build_vocab.__doc__)
     command.add_argument(
@@ -178,6 +198,16 @@ def parser() -> OneLineParser:
     )
     command.add_argument("--lexicon", type=Path, metavar="FILE", help="lexicon.tsv; without it every unit is a token")
     command.set_defaults(run=build_corpus_folder)
+
+    command = commands.add_parser("inspect", help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__)
+    command.add_argument("lexicon", type=Path, metavar="LEXICON", help="a lexicon.tsv")
+    command.add_argument("--entries", type=positive, default=10, help="how many of top, middle and end (%(default)s)")
+    command.add_argument("--input", nargs="+", metavar="PATH", help="a text to cut with it; files, folders or globs")
+    command.add_argument("--vocab", type=Path, metavar="FILE", help="the vocab.txt it was made with, for --input")
+    command.add_argument("--sample", type=positive, default=5, help="lines of the text to show, cut (%(default)s)")
+    command.add_argument("--text_field", default="text", help="field of a .jsonl record with its text (%(default)s)")
+    command.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
+    command.set_defaults(run=inspect_lexicon)
     return main
 
 

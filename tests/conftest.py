@@ -10,6 +10,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
+from ernie_gram.runlog import Record, read_log
 from reader.corpus import Corpus
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +28,8 @@ TINY = [
     "--trainer.log_every=1",
     "--trainer.visualdl=false",
 ]
+
+NO_DROPOUT = ["--model.hidden_dropout_prob=0", "--model.attention_probs_dropout_prob=0"]
 
 # Objectives, by what is left out of the paper's.
 _ONLY_COARSE = {"fine": 0, "generator": 0, "rtd": 0}
@@ -80,3 +83,30 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def corpus(built: Path) -> Corpus:
     return Corpus(built / "corpus")
+
+
+def options(built: Path, output: Path, *more: str) -> list[str]:
+    paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}", f"--paths.output={output}"]
+    return [*TINY, *paths, *more]
+
+
+def pretrain(built: Path, output: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return python("-m", "ernie_gram.pretrain", *options(built, output, *more))
+
+
+def train_losses(output: Path) -> list[tuple[int, float, float]]:
+    records = [record for record in read_log(output) if record["kind"] == "train"]
+    return [(record["step"], record["loss"], record["grad_norm"]) for record in records]
+
+
+def evaluations(output: Path) -> list[Record]:
+    return [record for record in read_log(output) if record["kind"] == "eval"]
+
+
+@pytest.fixture(scope="session")
+def finished(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The output of an undisturbed run of 24 steps, with dropout."""
+    output = tmp_path_factory.mktemp("finished") / "run"
+    done = pretrain(built, output, "--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12")
+    assert done.returncode == 0, done.stderr
+    return output

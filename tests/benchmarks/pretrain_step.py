@@ -1,6 +1,8 @@
 """Seconds and memory of a training step on this machine: `python -m tests.benchmarks.pretrain_step [--model base]`.
 
-Random sequences of full length, 15 % of the slots masked, explicit objective; each setting in a process of its own.
+Every rung of the ablation, on random sequences as explicit masking leaves them where 15 % of the tokens are masked and
+a masked unit has 1.9 tokens (as with 300,000 n-grams); each in a process of its own, one after the other. Beside the
+time, what the products of a forward and backward pass let expect, for the same number of sequences.
 `--torch` times the same encoder and a masked-LM head over the same classes in Hugging Face's BERT, if torch and
 transformers are installed.
 """
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,23 +31,69 @@ MODELS = {
 }
 
 
-def random_batch(batch: int, length: int, classes: int) -> dict[str, np.ndarray]:
+ONLY_COARSE = {"fine_weight": 0.0, "generator_weight": 0.0, "rtd_weight": 0.0}
+RUNGS: dict[str, dict[str, Any]] = {
+    "contiguous": {"masking": "contiguous", "coarse_weight": 0.0, "generator_weight": 0.0, "rtd_weight": 0.0},
+    "explicit": ONLY_COARSE,
+    "cnp": ONLY_COARSE | {"fine_weight": 1.0},
+    "enrm": ONLY_COARSE | {"generator_weight": 1.0, "rtd_weight": 1.0},
+    "full": {},
+}
+TOKENS_PER_UNIT = 1.9
+
+
+def shapes(length: int, rung: str) -> tuple[int, int, int]:
+    """L context slots, M predicted slots and K query rows of a sequence of `length` tokens."""
+    tokens = round(0.15 * length)
+    if rung == "contiguous":
+        return length, tokens, 0
+    units = round(tokens / TOKENS_PER_UNIT)
+    return length - tokens + units, units, tokens if rung in ("cnp", "full") else 0
+
+
+def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, np.ndarray]:
     """Sequences without padding."""
     random = np.random.default_rng(0)
-    masked = round(0.15 * length)
-    slots = np.sort(np.argsort(random.random((batch, length - 2)))[:, :masked] + 1) + np.arange(batch)[:, None] * length
-    return {
-        "input_ids": random.integers(200, TOKENS, (batch, length)),
-        "lengths": np.full(batch, length),
-        "slots": slots.flatten(),
-        "coarse_labels": random.integers(0, classes, slots.size),
+    width, masked, queries = shapes(length, rung)
+    slots = np.sort(np.argsort(random.random((batch, width - 2)))[:, :masked] + 1)
+    at = slots + np.arange(batch)[:, None] * width
+    labels = random.integers(0, TOKENS if rung == "contiguous" else classes, slots.size)
+    fields = {
+        "input_ids": random.integers(200, TOKENS, (batch, width)),
+        "lengths": np.full(batch, width),
+        "slots": at.flatten(),
+        ("token_labels" if rung == "contiguous" else "coarse_labels"): labels,
     }
+    if queries:
+        fields["query_slots"] = np.sort(np.resize(slots, (batch, queries)))
+        fields["query_ranks"] = random.integers(0, 3, (batch, queries))
+        fields["fine_rows"] = np.arange(batch * queries)
+        fields["fine_labels"] = random.integers(0, TOKENS, batch * queries)
+    return fields
 
 
-def time_ours(name: str, out_emb_size: int, dropout: float) -> list[float]:
+def gigaflops(name: str, rung: str, out_emb_size: int) -> float:
+    """Of a sequence, forward and backward: the matrix products, each three times."""
+    layers, hidden, heads, _, length, ngrams, _ = MODELS[name]
+    slots, masked, queries = shapes(length, rung)
+
+    def encoder(width: int, rows: int) -> float:
+        return layers * rows * (24 * width * width + 4 * slots * width)
+
+    classes = TOKENS + (0 if rung == "contiguous" else ngrams)
+    total = encoder(hidden, slots + queries) + 2 * masked * classes * out_emb_size
+    total += 2 * queries * TOKENS * out_emb_size
+    if rung in ("enrm", "full"):
+        small = hidden // heads * max(1, heads // 3)
+        total += encoder(small, slots) + 2 * slots * hidden * small
+        total += 2 * masked * classes * out_emb_size + 2 * slots * hidden * hidden
+    return 3 * total / 1e9
+
+
+def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> list[float]:
     """Seconds of each step after the first."""
     from ernie_gram import distributed
-    from ernie_gram.config import OptimizerConfig, PretrainConfig
+    from ernie_gram.config import DataConfig, ObjectiveConfig, OptimizerConfig, PretrainConfig
     from ernie_gram.model import Sizes
     from ernie_gram.model_config import ModelConfig
     from ernie_gram.program import build_training
@@ -61,10 +110,16 @@ def time_ours(name: str, out_emb_size: int, dropout: float) -> list[float]:
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
     )
-    program = build_training(PretrainConfig(model=model, optimizer=OptimizerConfig()), Sizes(TOKENS, ngrams))
+    config = PretrainConfig(
+        model=model,
+        data=DataConfig(max_seq_len=length, batch_size=batch),
+        objective=ObjectiveConfig(**RUNGS[rung]),
+        optimizer=OptimizerConfig(),
+    )
+    program = build_training(config, Sizes(TOKENS, ngrams))
     executor = paddle.static.Executor(world.place)
     executor.run(program.startup)
-    feed = random_batch(batch, length, TOKENS + ngrams)
+    feed = random_batch(batch, length, TOKENS + ngrams, rung)
     return _times(lambda: program.run(executor, feed), steps)
 
 
@@ -88,7 +143,9 @@ def time_torch(name: str, dropout: float) -> list[float]:
     head = torch.nn.Sequential(torch.nn.Linear(hidden, 128), torch.nn.GELU(), torch.nn.Linear(128, TOKENS + ngrams))
     parameters = [*encoder.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(parameters, 1e-4)
-    feed = {key: torch.as_tensor(value) for key, value in random_batch(batch, length, TOKENS + ngrams).items()}
+    feed = {
+        key: torch.as_tensor(value) for key, value in random_batch(batch, length, TOKENS + ngrams, "explicit").items()
+    }
 
     def step() -> float:
         optimizer.zero_grad()
@@ -114,31 +171,44 @@ def _times(step: object, steps: int) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", nargs="+", choices=MODELS, default=["small"])
+    parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(RUNGS))
     parser.add_argument("--out_emb_size", type=int, default=128)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--torch", action="store_true", help="time Hugging Face's BERT too")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        name = arguments.model[0]
-        ours = arguments.one == "ours"
-        seconds = (
-            time_ours(name, arguments.out_emb_size, arguments.dropout) if ours else time_torch(name, arguments.dropout)
-        )
+        (name,), (rung,) = arguments.model, arguments.rungs
+        if arguments.torch:
+            seconds = time_torch(name, arguments.dropout)
+        else:
+            seconds = time_ours(name, rung, arguments.out_emb_size, arguments.dropout)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(json.dumps({"seconds": float(np.median(seconds)), "peak": peak}))
         return
-    print("| model | code | seconds a step | peak GB |\n| --- | --- | ---: | ---: |")
+    print("| model | rung | seconds a step | to explicit | products alone | peak GB |")
+    print("| --- | --- | ---: | ---: | ---: | ---: |")
     for name in arguments.model:
-        for code in ["ours", "torch"] if arguments.torch else ["ours"]:
-            command = [sys.executable, "-m", "tests.benchmarks.pretrain_step", "--one", code, "--model", name]
+        # Explicit first: the others are set against it.
+        rungs = sorted(arguments.rungs, key=lambda rung: rung != "explicit")
+        base = None
+        for rung in [*rungs, *(["torch"] if arguments.torch else [])]:
+            command = [sys.executable, "-m", "tests.benchmarks.pretrain_step", "--one", "--model", name]
+            command += ["--torch", "--rungs", "explicit"] if rung == "torch" else ["--rungs", rung]
             command += ["--out_emb_size", str(arguments.out_emb_size), "--dropout", str(arguments.dropout)]
             tunables = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "OMP_NUM_THREADS": str(os.cpu_count())}
             done = subprocess.run(
                 command, cwd=ROOT, env={**tunables, **os.environ}, capture_output=True, text=True, check=True
             )
             result = json.loads(done.stdout.splitlines()[-1])
-            print(f"| {name} | {code} | {result['seconds']:.2f} | {result['peak']:.2f} |", flush=True)
+            base = base or result["seconds"]
+            size = arguments.out_emb_size
+            expected = "" if rung == "torch" else f"{gigaflops(name, rung, size) / gigaflops(name, rungs[0], size):.2f}"
+            seconds = result["seconds"]
+            print(
+                f"| {name} | {rung} | {seconds:.2f} | {seconds / base:.2f} | {expected} | {result['peak']:.2f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""The ablation's command: rungs alike but for what they ablate, a table and a picture of what they logged."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.run_ablation import RUNGS, markdown, plan, rows_of
+from ernie_gram.runlog import read_log
+from reader.errors import InputError
+from tests.conftest import TINY, build, python
+
+
+def test_rungs_are_one_change_apart(tmp_path: Path) -> None:
+    """The table of the paper's ablation: what each rung has, and nothing else between them."""
+    jobs = {job.rung: job.config for job in plan(tmp_path, list(RUNGS), [1], "tokens", [])}
+    # rung: explicit, query rows, generator, detection, relative position
+    table = {
+        "token": (False, False, False, False, False),
+        "contiguous": (False, False, False, False, False),
+        "explicit": (True, False, False, False, False),
+        "cnp": (True, True, False, False, False),
+        "enrm": (True, False, True, True, False),
+        "both": (True, True, True, True, False),
+        "full": (True, True, True, True, True),
+    }
+    for rung, config in jobs.items():
+        objective = config.objective
+        found = (objective.is_explicit, objective.has_queries, objective.has_generator, objective.rtd_weight > 0)
+        assert (*found, config.model.use_relative_position) == table[rung]
+        same = dataclasses.replace(
+            config,
+            objective=jobs["full"].objective,
+            model=dataclasses.replace(config.model, use_relative_position=True),
+            paths=jobs["full"].paths,
+        )
+        assert same == jobs["full"]
+        assert config.paths.corpus == ("tokens" if rung == "token" else jobs["full"].paths.corpus)
+        assert config.paths.output == str(tmp_path / f"{rung}_1")
+
+
+def test_the_ladder_trains_resumes_and_reports(built: Path, tmp_path: Path) -> None:
+    tokens, output = tmp_path / "tokens", tmp_path / "ladder"
+    build("corpus", "--input", str(built / "train.txt"), "--vocab", str(built / "vocab.txt"), "--output", str(tokens))
+    options = [*TINY, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
+    options += ["--trainer.max_steps=8", "--trainer.eval_every=4", "--trainer.eval_sequences=20"]
+    command = ["-m", "ernie_gram.run_ablation", "--output", str(output), "--jobs", "2", "--token_corpus", str(tokens)]
+    first = python(*command, *options, "--rungs", "token", "full")
+    assert first.returncode == 0, first.stderr
+    trained = (output / "full_1" / "step_8" / "model.safetensors").stat().st_mtime_ns
+    done = python(*command, *options, "--rungs", "token", "contiguous", "full")
+    assert done.returncode == 0, done.stderr
+    assert "3 runs, 2 of them finished before" in done.stdout
+    assert (output / "full_1" / "step_8" / "model.safetensors").stat().st_mtime_ns == trained
+    with (output / "table.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["rung"] for row in rows] == ["token", "contiguous", "full"]
+    for row in rows:
+        logged = [record for record in read_log(output / f"{row['rung']}_1") if record["kind"] == "eval"]
+        assert [record["step"] for record in logged] == [0, 4, 8]
+        assert float(row["ngram_perplexity"]) == logged[-1]["ngram_perplexity"] > 1
+    assert "#1 #2 + relative position" in (output / "table.md").read_text()
+    assert (output / "ngram_perplexity.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_table_gives_the_mean_and_the_range_of_the_seeds() -> None:
+    rows: list[dict[str, float | int | str]] = [
+        {
+            "rung": "explicit",
+            "seed": seed,
+            "steps": 5,
+            "ngram_perplexity": 100.0 * seed,
+            "perplexity": 10.0,
+            "accuracy": 0.25,
+            "seconds_per_step": 2.0,
+        }
+        for seed in (1, 2)
+    ]
+    rows.append(rows[0] | {"rung": "full", "seconds_per_step": 3.0})
+    text = markdown(rows)
+    assert "5 steps each, seeds 1, 2." in text
+    assert "| explicit | #5 explicit n-gram masking | 150 (100 - 200) | 10 (10 - 10) | 25.0% (25.0% - 25.0%) |" in text
+    assert "| 2.00 s (1.00 x) |" in text
+    assert "| 100 | 10 | 25.0% | 3.00 s (1.50 x) |" in text
+
+
+def test_mistakes_come_before_any_training(built: Path, tmp_path: Path) -> None:
+    command = ["-m", "ernie_gram.run_ablation", "--output", str(tmp_path / "ladder")]
+    good = [*TINY, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
+    for options, message in (
+        (["--rungs", "fuller"], "invalid choice: 'fuller'"),
+        (["--jobs", "0"], "--jobs: must be at least 1"),
+        (["--trainer.max_stpes=8"], "did you mean trainer.max_steps?"),
+        (["--token_corpus", "nowhere"], "nowhere: no corpus there"),
+        (["--rungs", "full", "--paths.held_out=null"], "paths.held_out: must be given"),
+    ):
+        done = python(*command, *good, "--trainer.max_steps=8", *options)
+        assert done.returncode == 2
+        assert message in done.stderr.splitlines()[-1]
+        assert not (tmp_path / "ladder").exists()
+
+
+def test_a_rung_that_fails_is_named(built: Path, tmp_path: Path) -> None:
+    output = tmp_path / "ladder"
+    options = [*TINY, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
+    options += ["--trainer.max_steps=8", "--trainer.save_every=4", "--optimizer.learning_rate=1e30"]
+    done = python("-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "full", *options)
+    assert done.returncode == 2
+    assert f"{output / 'full_1' / 'console.txt'}: the run failed: error: " in done.stderr.splitlines()[-1]
+    with pytest.raises(InputError, match="unknown key"):
+        plan(output, ["full"], [1], None, ["--nonsense=3"])
+    assert rows_of([]) == []
