@@ -137,7 +137,8 @@ class PathsConfig:
 
     Attributes:
         corpus: folder made by `python -m reader.build corpus`; must be given.
-        held_out: another one, made with the same vocabulary and lexicon, to evaluate on; null for none.
+        held_out: another one, to evaluate on, made with the same vocabulary and, unless masking is contiguous, the
+            same lexicon; null for none.
         output: folder of the run, for checkpoints, logs and the resolved config; must be given.
     """
 

@@ -47,9 +47,9 @@ def show_predictions(output: Path, corpus: Corpus, most: int = 4) -> None:
     Raises InputError if no checkpoint is whole.
     """
     from ernie_gram import distributed
-    from ernie_gram.fill import Filler
+    from ernie_gram.fill import Filler, checkpoint_in
 
-    filler = Filler(output, distributed.start("cpu"))
+    filler = Filler(checkpoint_in(output), distributed.start("cpu"))
     settings = filler.config
     feeder = Feeder(corpus, settings.data.max_seq_len, Masking(True, settings.objective.mask_fraction, settings.seed))
     # Sequences of a readable length, spread over the held-out text.

@@ -75,9 +75,10 @@ class Filler:
     """A pre-trained model that ranks units for masked slots."""
 
     def __init__(self, path: Path, world: World, draws: int = 8) -> None:
-        """Load a run's newest whole checkpoint, or the given one; raises InputError if files are damaged or missing.
+        """Load a verified checkpoint; raises InputError if what belongs to it is damaged or missing.
 
         Args:
+            path: of the checkpoint, see `checkpoint_in`.
             draws: where a generator fills the slots, over how many of its samples probabilities are averaged.
         """
         import paddle
@@ -86,17 +87,16 @@ class Filler:
         from ernie_gram.parameters import set_arrays
         from ernie_gram.program import build_prediction
 
-        found = checkpoint_in(path)
-        state = checkpoint.load_state(found)
-        self.units = load_units(found.parent, state.identity)
-        self.config = config_from_tree(state.config, str(found))
+        state = checkpoint.load_state(path)
+        self.units = load_units(path.parent, state.identity)
+        self.config = config_from_tree(state.config, str(path))
         self.draws = draws if self.config.objective.has_generator else 1
         self._seed = paddle.seed
         self._cutter = UnitCutter(self.units.vocabulary, None)
         self._program = build_prediction(self.config, Sizes(len(self.units.vocabulary), self.units.num_ngrams))
         self._executor = paddle.static.Executor(world.place)
         self._executor.run(self._program.startup)
-        set_arrays(checkpoint.load_model(found), self._program.parameters, str(found), world.place)
+        set_arrays(checkpoint.load_model(path), self._program.parameters, str(path), world.place)
 
     def probabilities(self, batch: Batch) -> npt.NDArray[np.float32]:
         """Of every class in every predicted slot of a batch, float32 [M, C] (F classes if masks are contiguous)."""
@@ -119,9 +119,9 @@ class Filler:
     def batch(self, texts: list[tuple[str, str]]) -> Batch:
         """Texts with [MASK]s, each with a name for errors, as a batch.
 
-        Raises InputError for a text without a mask, or with more tokens than the model reads.
+        Raises InputError for a text without a mask, or with more tokens than the model was trained on.
         """
-        vocabulary, longest = self.units.vocabulary, self.config.model.max_position_embeddings
+        vocabulary, longest = self.units.vocabulary, self.config.data.max_seq_len
         rows: list[Int64s] = []
         for name, text in texts:
             parts = text.split(MASK)
@@ -133,7 +133,7 @@ class Filler:
                 ids += [*([vocabulary.mask] if i else []), *pieces[starts[i] : starts[i + 1]]]
             ids.append(vocabulary.sep)
             if len(ids) > longest:
-                raise InputError(f"{name}: {len(ids)} tokens, but the model reads at most {longest}")
+                raise InputError(f"{name}: {len(ids)} tokens, but the model was trained on at most {longest}")
             rows.append(np.array(ids, np.int64))
         lengths = np.array([len(row) for row in rows], np.int64)
         input_ids = np.full((len(rows), lengths.max()), vocabulary.pad, np.int64)
@@ -182,6 +182,18 @@ def in_groups(texts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]
         yield group
 
 
+def standard_input() -> Iterator[tuple[str, str]]:
+    """The lines of standard input that are not blank; raises InputError for one that is not UTF-8."""
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        name = f"standard input, line {number}"
+        try:
+            text = line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name}: not UTF-8 ({error.reason} at byte {error.start})") from error
+        if text.strip():
+            yield name, text
+
+
 def show(text: str, guesses: list[list[Guess]], as_json: bool) -> None:
     """Print what was found for one text."""
     if as_json:
@@ -219,17 +231,17 @@ def main() -> None:
     for number, text in enumerate(arguments.text, start=1):
         if MASK not in text:
             raise InputError(f"text {number}: no {MASK} in it")
-    checkpoint_in(arguments.model)
+    found = checkpoint_in(arguments.model)
     from ernie_gram import distributed
 
-    filler = Filler(arguments.model, distributed.start("auto"), arguments.draws)
+    filler = Filler(found, distributed.start("auto"), arguments.draws)
     if arguments.ngrams and not (filler.units.num_ngrams and filler.config.objective.is_explicit):
         raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
+    texts: Iterable[tuple[str, str]]
     if arguments.text:
         texts = ((f"text {number}", text) for number, text in enumerate(arguments.text, start=1))
     else:
-        lines = enumerate((line.rstrip("\n") for line in sys.stdin), start=1)
-        texts = ((f"standard input, line {number}", line) for number, line in lines if line.strip())
+        texts = standard_input()
     for group in in_groups(texts):
         for (_, text), guesses in zip(group, filler.fill(group, arguments.top, arguments.ngrams), strict=True):
             show(text, guesses, arguments.json)

@@ -59,7 +59,7 @@ class TiedHead(nn.Layer):
 
 
 class DetectionHead(nn.Layer):
-    """One score a row: is it the original? gelu(H W) w + b (choice: ELECTRA's)."""
+    """One score a row: was it replaced? gelu(H W) w + b (choice: ELECTRA's)."""
 
     def __init__(self, prefix: str, config: ModelConfig) -> None:
         super().__init__()

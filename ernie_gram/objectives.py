@@ -41,13 +41,15 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Softmax:
-    """How softmaxes over the classes are to be computed: for training or not, for how many rows at most."""
+    """How softmaxes over the classes are to be computed: for training or not, for about how many rows, in bfloat16?"""
 
     train: bool
     rows: int
+    half: bool = False
 
     def __call__(self, scores: Scores, labels: paddle.Tensor, sample: bool = False) -> CrossEntropy:
-        return cross_entropy(scores, labels, chunks_for(self.rows, scores.classes), self.train, sample)
+        dtype = paddle.bfloat16 if self.half else paddle.float32
+        return cross_entropy(scores, labels, chunks_for(self.rows, scores.classes), self.train, sample, dtype)
 
 
 @dataclass(frozen=True)
@@ -141,10 +143,10 @@ def terms_of(config: ObjectiveConfig) -> list[Term]:
 def softmax_of(config: PretrainConfig, train: bool, ranks: int) -> Softmax:
     """Softmaxes for batches of this config, dealt to `ranks` processes.
 
-    A sequence may have as many masked tokens as it has masked units, or (n-grams being masked whole) a few more.
+    Their number is what full sequences without n-grams would have; it decides into how many chunks rows are cut.
     """
     rows = -(-config.data.batch_size // ranks) * config.data.max_seq_len * config.objective.mask_fraction
-    return Softmax(train, int(rows) + 1)
+    return Softmax(train, int(rows) + 1, config.optimizer.precision == "bfloat16")
 
 
 def encode(model: PretrainModel, feeds: Feeds, softmax: Softmax) -> Encoded:

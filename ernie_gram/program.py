@@ -88,8 +88,9 @@ def _autocast(half: bool) -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def _forward(config: PretrainConfig, sizes: Sizes, train: bool, ranks: int) -> Iterator[_Forward]:
+def _forward(config: PretrainConfig, sizes: Sizes, softmax: Softmax) -> Iterator[_Forward]:
     """Build the model up to its encoders, and leave the program open for what is to follow."""
+    train = softmax.train
     main, startup = paddle.static.Program(), paddle.static.Program()
     terms = terms_of(config.objective)
     # Without a step to be made, nobody reads the fields of the terms that only training has.
@@ -102,7 +103,6 @@ def _forward(config: PretrainConfig, sizes: Sizes, train: bool, ranks: int) -> I
         model = PretrainModel(config, sizes)
         model.train() if train else model.eval()
         feeds = placeholders(tuple(used))
-        softmax = softmax_of(config, train, ranks)
         with _autocast(half):
             encoded = encode(model, feeds, softmax)
         yield _Forward(main, startup, model, feeds, encoded, terms, softmax, half)
@@ -111,7 +111,7 @@ def _forward(config: PretrainConfig, sizes: Sizes, train: bool, ranks: int) -> I
 def build_evaluation(config: PretrainConfig, sizes: Sizes) -> Program:
     """A program that fetches, for the first term, `row_loss` float32 [M] and `row_best` int64 [M], the top class;
     and, where there is a generator, its `generator_loss` float32 [M]."""
-    with _forward(config, sizes, train=False, ranks=distributed.WORLD) as built:
+    with _forward(config, sizes, softmax_of(config, False, distributed.WORLD)) as built:
         (loss,) = built.losses(built.terms[:1])
         assert loss.softmax is not None
         fetches = {"row_loss": loss.softmax.row_loss, "row_best": loss.softmax.row_best}
@@ -121,11 +121,11 @@ def build_evaluation(config: PretrainConfig, sizes: Sizes) -> Program:
 
 
 def build_prediction(config: PretrainConfig, sizes: Sizes) -> Program:
-    """A program that fetches `probabilities`, float32 [M, C]: of every class in every predicted slot.
+    """A program that fetches `probabilities`, float32 [M, C]: of every class in every predicted slot, a few at a time.
 
     Under contiguous masking the classes are the F tokens. Labels are asked for, and have no effect.
     """
-    with _forward(config, sizes, train=False, ranks=1) as built:
+    with _forward(config, sizes, Softmax(train=False, rows=1)) as built:
         with _autocast(built.half):
             scores = built.model.head(paddle.gather(built.encoded.context, built.feeds[fields.SLOTS.name]))
         return built.finished({"probabilities": probabilities(scores)})
@@ -137,7 +137,7 @@ def build_training(config: PretrainConfig, sizes: Sizes) -> Program:
     A rank's loss is its share of the whole batch's: its rows, divided by the rows of all. Gradients and terms are
     then summed, and do not depend on how rows are dealt to ranks.
     """
-    with _forward(config, sizes, train=True, ranks=distributed.WORLD) as built:
+    with _forward(config, sizes, softmax_of(config, True, distributed.WORLD)) as built:
         terms, losses = built.terms, built.losses(built.terms)
         counts = paddle.stack([loss.count for loss in losses])
         counts.stop_gradient = True

@@ -19,14 +19,15 @@ from ernie_gram.config import PretrainConfig
 from ernie_gram.config_file import load_config
 from ernie_gram.model_config import require
 from ernie_gram.plot import curve, new_figure, save_figure
-from ernie_gram.run import prepare
+from ernie_gram.run import CONFIG, prepare
 from ernie_gram.runlog import read_log
 from reader.atomic import whole_file
+from reader.corpus import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "conf" / "ablation"
-# From the baselines up to the whole, each with its number in the paper's table (choice for the first two: none).
+# From the baselines up to the whole; the numbers are those of the paper's table, which lacks the first two.
 RUNGS = {
     "token": "token-level masking",
     "contiguous": "contiguous n-gram masking",
@@ -66,9 +67,12 @@ class Job:
 
 def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]) -> list[Job]:
     """The jobs of a ladder. Raises InputError for an unknown option, or for rungs that do not train alike."""
+    for own in ("--config", "--print_config", "--seed", "--paths.output"):
+        if any(option.partition("=")[0] == own for option in overrides):
+            raise InputError(f"{own}: not for the ablation, which sets it for every run")
     jobs = []
-    for seed in seeds:
-        for rung in rungs:
+    for seed in dict.fromkeys(seeds):
+        for rung in dict.fromkeys(rungs):
             options = ["--config", str(CONFIGS / f"{rung}.yaml"), *overrides, f"--seed={seed}"]
             options.append(f"--paths.output={output / f'{rung}_{seed}'}")
             if rung == "token" and token_corpus:
@@ -80,6 +84,32 @@ def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | N
             if getattr(job.config, what) != getattr(first, what):
                 raise InputError(f"{CONFIGS / job.rung}.yaml: its {what} section differs from {jobs[0].rung}'s")
     return jobs
+
+
+def check(jobs: list[Job], processes: int) -> None:
+    """Raise InputError if any of the jobs cannot be trained, or could not be compared with the others.
+
+    All of them before the first is trained: a mistake in the last should not wait for the others.
+    """
+    texts = {}
+    for job in jobs:
+        paths, trainer = job.config.paths, job.config.trainer
+        require(bool(paths.held_out), "paths.held_out", "must be given: rungs are compared on it")
+        run = prepare(job.config, processes)
+        trained_on, held_out = run.train.corpus.info, Corpus(Path(str(paths.held_out))).info
+        require(held_out.num_ngrams > 0, "paths.held_out", f"{paths.held_out} has no n-grams to compare rungs on")
+        if job.rung == "token":
+            hint = "give one made without a lexicon by --token_corpus"
+            require(trained_on.num_ngrams == 0, "--token_corpus", f"{paths.corpus} has n-grams; {hint}")
+        else:
+            require(trained_on.num_ngrams > 0, "paths.corpus", f"{paths.corpus} has no n-grams")
+        texts[trained_on.text] = paths.corpus
+        require(len(texts) == 1, "--token_corpus", f"{' and '.join(texts.values())} were made of different texts")
+        before = job.output / CONFIG
+        if before.is_file():
+            old = load_config(["--config", str(before)], "run_ablation", "", {})[0]
+            same = (old.paths.held_out, old.trainer.eval_sequences) == (paths.held_out, trainer.eval_sequences)
+            require(same, "paths.held_out", f"{job.output} was evaluated on other text; choose another --output")
 
 
 def start(job: Job, processes: int, threads: int) -> subprocess.Popen[bytes]:
@@ -157,6 +187,8 @@ def markdown(rows: list[dict[str, float | int | str]]) -> str:
     by_rung = {rung: [row for row in rows if row["rung"] == rung] for rung in RUNGS}
     usual = next((each for rung, each in by_rung.items() if rung == "explicit" and each), rows)
     base = sum(float(row["seconds_per_step"]) for row in usual) / len(usual)
+    reference = "explicit" if by_rung["explicit"] else "the mean"
+    text = text.replace("time of a step |", f"time of a step (to {reference}) |")
     for rung, mine in by_rung.items():
         if not mine:
             continue
@@ -209,10 +241,7 @@ def main() -> None:
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name}: must be at least 1")
     jobs = plan(arguments.output, arguments.rungs, arguments.seeds, arguments.token_corpus, overrides)
-    for job in jobs:
-        # All of them now: a mistake in the last should not wait for the others.
-        prepare(job.config, arguments.processes)
-        require(job.config.paths.held_out is not None, "paths.held_out", "must be given: rungs are compared on it")
+    check(jobs, arguments.processes)
     train(jobs, arguments.jobs, arguments.processes)
     rows = rows_of(jobs)
     with whole_file(arguments.output / "table.csv") as partial, partial.open("w", newline="") as file:

@@ -15,8 +15,8 @@ from functools import reduce
 import paddle
 from paddle.nn import functional as F
 
-# A chunk's scores take about this much memory, and their softmax as much again. Smaller chunks add the gradient of
-# the table up more often, larger ones gain nothing more.
+# A chunk's scores take about this much memory, and as much again with the bias added, as a softmax, and for sampling.
+# Smaller chunks add the gradient of the table up more often, larger ones gain little.
 CHUNK_BYTES = 256 << 20
 
 
@@ -33,9 +33,10 @@ class Scores:
         """C."""
         return int(self.bias.shape[0])
 
-    def constant(self) -> Scores:
-        """The same numbers, from which no gradient flows back; the table in the precision of x."""
-        return Scores(self.x.detach(), _as(self.table.detach(), self.x.dtype), self.bias.detach())
+    def constant(self, dtype: paddle.dtype = paddle.float32) -> Scores:
+        """The same numbers, from which no gradient flows back, the factors in a precision for their products."""
+        x, table = (_as(_as(value, paddle.float32).detach(), dtype) for value in (self.x, self.table))
+        return Scores(x, table, self.bias.detach())
 
 
 def chunks_for(rows: int, classes: int) -> int:
@@ -61,7 +62,12 @@ class CrossEntropy:
 
 
 def cross_entropy(
-    scores: Scores, labels_M: paddle.Tensor, chunks: int, train: bool, sample: bool = False
+    scores: Scores,
+    labels_M: paddle.Tensor,
+    chunks: int,
+    train: bool,
+    sample: bool = False,
+    dtype: paddle.dtype = paddle.float32,
 ) -> CrossEntropy:
     """-log softmax(scores)[label] of every row.
 
@@ -70,8 +76,16 @@ def cross_entropy(
         chunks: into how many the rows are cut.
         train: whether to compute gradients (of the sum, with regard to x, T and b).
         sample: also draw from the distributions (temperature 1), for which no gradient is defined.
+        dtype: of the factors of the large products, float32 or bfloat16; sums and the softmax are float32.
     """
-    fixed = scores.constant()
+    with paddle.amp.auto_cast(enable=False):  # `dtype` decides, and the table is converted once, not for every chunk
+        return _cross_entropy(scores, labels_M, chunks, train, sample, dtype)
+
+
+def _cross_entropy(
+    scores: Scores, labels_M: paddle.Tensor, chunks: int, train: bool, sample: bool, dtype: paddle.dtype
+) -> CrossEntropy:
+    fixed = scores.constant(dtype)
     x_chunks, label_chunks, real_chunks = _cut(fixed.x, labels_M, chunks)
     losses: list[paddle.Tensor] = []
     bests: list[paddle.Tensor] = []
@@ -90,8 +104,9 @@ def cross_entropy(
         if train:
             p_mC = _as(p_mC, x_mO.dtype)
             x_gradients.append(paddle.matmul(p_mC, fixed.table) - paddle.gather(fixed.table, labels_m))
-            of_table = paddle.matmul(p_mC, x_mO, transpose_x=True)
-            of_bias = paddle.matmul(real_m.astype(x_mO.dtype).unsqueeze(0), p_mC)
+            # Sums over rows and chunks are float32: in bfloat16, 256 + 1 is 256.
+            of_table = _as(paddle.matmul(p_mC, x_mO, transpose_x=True), paddle.float32)
+            of_bias = _as(paddle.matmul(real_m.astype(x_mO.dtype).unsqueeze(0), p_mC), paddle.float32)
             table_gradient = of_table if table_gradient is None else table_gradient + of_table
             bias_gradient = of_bias if bias_gradient is None else bias_gradient + of_bias
     rows = paddle.shape(labels_M)[0]
@@ -100,10 +115,10 @@ def cross_entropy(
     if train:
         assert table_gradient is not None
         assert bias_gradient is not None
-        ones = paddle.ones_like(labels_M).astype(fixed.x.dtype)
+        x_MO, ones = _as(fixed.x, paddle.float32), paddle.ones_like(labels_M).astype("float32")
         gradients = Scores(
             paddle.concat(x_gradients)[:rows],
-            paddle.index_add(table_gradient, labels_M, 0, -fixed.x),
+            paddle.index_add(table_gradient, labels_M, 0, -x_MO),
             paddle.index_add(bias_gradient.flatten(), labels_M, 0, -ones),
         )
         total = _with_gradients(total, scores, gradients)
@@ -112,7 +127,7 @@ def cross_entropy(
 
 def probabilities(scores: Scores) -> paddle.Tensor:
     """All of softmax(scores), float32 [M, C]."""
-    return _softmax(scores)[1]
+    return _softmax(scores.constant())[1]
 
 
 def _softmax(scores: Scores) -> tuple[paddle.Tensor, paddle.Tensor]:
@@ -143,7 +158,9 @@ def _cut(
 def _draw(p_mC: paddle.Tensor) -> paddle.Tensor:
     """One class from each row of probabilities, int64 [m]."""
     # Drawing from NaN is an error in the middle of a program; the loss will tell of it where it can be explained.
-    p_mC = paddle.where(p_mC.isnan(), paddle.zeros_like(p_mC) + 1.0 / p_mC.shape[1], p_mC)
+    # One NaN makes its whole row NaN.
+    is_broken_m1 = p_mC[:, :1].isnan()
+    p_mC = paddle.where(is_broken_m1, paddle.full([1, 1], 1.0 / p_mC.shape[1]), p_mC)
     return paddle.multinomial(p_mC, 1, replacement=True).flatten()
 
 
@@ -162,8 +179,6 @@ def _with_gradients(total: paddle.Tensor, scores: Scores, gradients: Scores) -> 
         value, gradient = (_as(getattr(each, name), paddle.float32) for each in (scores, gradients))
         gradient.stop_gradient = True
         # A product of one row with one column: its own gradient is a product as well, which the CPU does fastest.
-        # Never in bfloat16, which would round, and crashes where one factor needs no gradient.
-        with paddle.amp.auto_cast(enable=False):
-            carried.append(paddle.matmul(value.reshape([1, -1]), gradient.reshape([-1, 1])).flatten())
+        carried.append(paddle.matmul(value.reshape([1, -1]), gradient.reshape([-1, 1])).flatten())
     carrier = reduce(paddle.add, carried).sum()
     return total + (carrier - carrier.detach())

@@ -148,7 +148,7 @@ class Trainer:
         program, corpus = self.evaluation, self.run.train.corpus
         same_units = corpus.info.lexicon == self.run.held_out.corpus.info.lexicon
         rows = max(1, self.config.data.batch_size // self.world.size)
-        # A generator's samples are the same at every evaluation.
+        # The same random numbers at every evaluation: what differs is what the model makes of them.
         _seed(self.config.seed, self.world.rank)
         sums = unit_sums(
             lambda batch: program.run(self.executor, batch),

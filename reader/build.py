@@ -105,7 +105,8 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
     if vocabulary is None:
         return
     print(f"\n{', '.join(map(str, files))}: {coverage(lexicon, vocabulary, TextFiles(files, args.text_field))}\n")
-    sample = [line for line in islice(TextFiles(files, args.text_field).lines(), args.sample) if line]
+    lines = TextFiles(files, args.text_field).lines()
+    sample = list(islice((line for line in lines if line), args.sample))
     for line in cut_text(lexicon, vocabulary, sample, sys.stdout.isatty()):
         print(line)
 

@@ -58,7 +58,7 @@ def coverage(lexicon: Lexicon, vocabulary: Vocabulary, text: TextFiles) -> str:
     share = inside / tokens if tokens else 0.0
     return (
         f"{tokens:,} tokens in {units:,} units: {share:.1%} of the tokens lie in n-grams ({ngrams:,} of them, "
-        f"{seen.sum():,} different: {seen.mean():.1%} of the lexicon)"
+        f"{seen.sum():,} different: {seen.sum() / max(1, len(seen)):.1%} of the lexicon)"
     )
 
 

@@ -62,12 +62,52 @@ def test_a_text_for_people(trained: Path) -> None:
         assert ngrams.returncode == 2
         assert ngrams.stderr.splitlines()[-1].endswith("was not trained to predict n-grams")
     else:
-        assert all(" " in line.split("%")[1].strip() for line in ngrams.stdout.splitlines() if "%" in line)
+        assert ngrams.returncode == 0, ngrams.stderr
+        shown = [line.split("%")[1].strip() for line in ngrams.stdout.splitlines() if "%" in line]
+        assert len(shown) == 3
+        assert all(" " in unit for unit in shown)
 
 
+SAME_AS_EVALUATION = """
+import sys, numpy as np, paddle
+from pathlib import Path
+from ernie_gram import checkpoint, distributed
+from ernie_gram.fill import Filler, checkpoint_in
+from ernie_gram.model import Sizes
+from ernie_gram.parameters import set_arrays
+from ernie_gram.program import build_evaluation
+from reader.corpus import Corpus
+from reader.feeder import Feeder, Masking
+world = distributed.start("cpu")
+path, corpus = checkpoint_in(Path(sys.argv[1])), Corpus(Path(sys.argv[2]))
+filler = Filler(path, world, draws=1)
+explicit = filler.config.objective.is_explicit
+batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
+found = filler.probabilities(batch)
+evaluation = build_evaluation(filler.config, Sizes(corpus.info.num_tokens, corpus.info.num_ngrams))
+executor = paddle.static.Executor(world.place)
+executor.run(evaluation.startup)
+set_arrays(checkpoint.load_model(path), evaluation.parameters, str(path), world.place)
+paddle.seed(0)  # the filler's first draw
+expected = evaluation.run(executor, batch)
+labels = batch["coarse_labels" if explicit else "token_labels"]
+np.testing.assert_allclose(-np.log(found[np.arange(len(labels)), labels]), expected["row_loss"], atol=1e-4)
+assert found.argmax(1).tolist() == expected["row_best"].tolist()
+best = filler.best(found[0], 3)
+assert best[0].unit == filler.units.text(int(expected["row_best"][0])) and len(best) == 3
+length = batch["lengths"][0]
+masks = (batch["slots"] < batch["input_ids"].shape[1]).sum()
+assert filler.text(batch["input_ids"][0, :length]).count("[MASK ") == masks > 0
+"""
+
+
+def test_probabilities_are_those_of_the_evaluation(trained: Path, built: Path) -> None:
+    done = python("-c", SAME_AS_EVALUATION, str(trained), str(built / "held_out"))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("trained", ["explicit"], indirect=True)
 def test_bad_input_is_one_line(trained: Path, tmp_path: Path) -> None:
-    if trained.name != "explicit":
-        return
     run = str(trained)
     long = " ".join(["word"] * 40) + " [MASK]"
     for arguments, stdin, message in (
@@ -76,12 +116,16 @@ def test_bad_input_is_one_line(trained: Path, tmp_path: Path) -> None:
         (["--model", run, "no mask"], "", "text 1: no [MASK] in it"),
         (["--model", run, "--top", "0", "[MASK]"], "", "--top: must be at least 1"),
         (["--model", run], "a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
-        (["--model", run, long], "", "tokens, but the model reads at most 32"),
+        (["--model", run, long], "", "tokens, but the model was trained on at most 32"),
     ):
         done = fill(*arguments, stdin=stdin)
         assert done.returncode == 2
         assert message in done.stderr.splitlines()[-1]
         assert done.stderr.splitlines()[-1].startswith("error: ")
+    command = [sys.executable, "-m", "ernie_gram.fill", "--model", run]
+    raw = subprocess.run(command, cwd=ROOT, input=b"\xff [MASK]\n", capture_output=True, check=False)
+    assert raw.returncode == 2
+    assert b"error: standard input, line 1: not UTF-8" in raw.stderr.splitlines()[-1]
     (tmp_path / "run").mkdir()
     for path in trained.rglob("*"):
         target = tmp_path / "run" / path.relative_to(trained)

@@ -55,6 +55,9 @@ def test_the_ladder_trains_resumes_and_reports(built: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert "3 runs, 2 of them finished before" in done.stdout
     assert (output / "full_1" / "step_8" / "model.safetensors").stat().st_mtime_ns == trained
+    other = python(*command, *options, "--rungs", "full", "--trainer.eval_sequences=30")
+    assert other.returncode == 2
+    assert "was evaluated on other text" in other.stderr
     with (output / "table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["rung"] for row in rows] == ["token", "contiguous", "full"]
@@ -96,6 +99,8 @@ def test_mistakes_come_before_any_training(built: Path, tmp_path: Path) -> None:
         (["--trainer.max_stpes=8"], "did you mean trainer.max_steps?"),
         (["--token_corpus", "nowhere"], "nowhere: no corpus there"),
         (["--rungs", "full", "--paths.held_out=null"], "paths.held_out: must be given"),
+        (["--rungs", "token", "--token_corpus", str(built / "corpus")], "corpus has n-grams; give one made without"),
+        (["--rungs", "full", "--config", "conf/pretrain/demo.yaml"], "--config: not for the ablation"),
     ):
         done = python(*command, *good, "--trainer.max_steps=8", *options)
         assert done.returncode == 2

@@ -97,6 +97,34 @@ def test_chunks_make_no_difference() -> None:
         np.testing.assert_allclose(other, one, atol=1e-6)
 
 
+def test_sums_are_single_precision_under_bfloat16() -> None:
+    """A class that is right 2000 times: in bfloat16 the sum would stick at 256."""
+    from ernie_gram.softmax import Scores, cross_entropy
+
+    rows, classes = 2000, 16
+    feeds = example(rows, 8, classes, spread=0.1)
+    feeds["labels"][:] = 3
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup):
+            x, table, bias, labels = (
+                paddle.static.data(name, value.shape, str(value.dtype)) for name, value in feeds.items()
+            )
+            for value in (x, table, bias):
+                value.stop_gradient = False
+            with paddle.amp.auto_cast(dtype="bfloat16"):
+                found = cross_entropy(Scores(x, table, bias), labels, 4, train=True, dtype=paddle.bfloat16)
+            gradients = paddle.static.gradients([found.total], [table, bias])
+        table_gradient, bias_gradient = executor.run(main, feed=feeds, fetch_list=gradients)
+    x64, table64 = feeds["x"].astype(np.float64), feeds["table"].astype(np.float64)
+    slope = softmax(x64 @ table64.T + feeds["bias"], -1)
+    slope[:, 3] -= 1
+    assert abs(slope[:, 3].sum()) > 1000
+    np.testing.assert_allclose(bias_gradient, slope.sum(0), rtol=0.02, atol=2)
+    expected = slope.T @ x64
+    np.testing.assert_allclose(table_gradient, expected, rtol=0.02, atol=0.02 * np.abs(expected).max())
+
+
 def test_samples_follow_the_softmax() -> None:
     draws, classes = 20_000, 12
     feeds = example(1, 4, classes, spread=0.2)
