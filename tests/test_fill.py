@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.conftest import OBJECTIVES, ROOT, TINY, python
+from ernie_gram.fill import main
+from reader.errors import one_line_errors
+from tests.conftest import OBJECTIVES, TINY, python
+from tests.static import fresh_scope
 
 
 @pytest.fixture(scope="module", params=["explicit", "full", "contiguous"])
@@ -21,17 +26,40 @@ def trained(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytes
     return output
 
 
-def fill(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ernie_gram.fill", *arguments]
-    return subprocess.run(command, cwd=ROOT, input=stdin, capture_output=True, text=True, check=False, timeout=300)
+class Filled(NamedTuple):
+    """What a call of the command line left behind."""
+
+    returncode: int
+    stdout: str
+    error: str
 
 
-LINES = "the [MASK] of a [MASK] is\n\nin [MASK]\n"
+@pytest.fixture
+def fill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Filled]:
+    """`python -m ernie_gram.fill` in this process: Paddle takes seconds to load."""
+
+    def call(*arguments: str, stdin: bytes = b"") -> Filled:
+        monkeypatch.setattr(sys, "argv", ["fill", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        status = 0
+        with fresh_scope():
+            try:
+                one_line_errors(main)
+            except SystemExit as exit_:
+                status = int(exit_.code or 0)
+        captured = capsys.readouterr()
+        return Filled(status, captured.out, captured.err.strip().splitlines()[-1] if status else "")
+
+    return call
 
 
-def test_lines_of_standard_input_as_json(trained: Path) -> None:
+LINES = b"the [MASK] of a [MASK] is\n\nin [MASK]\n"
+
+
+def test_lines_of_standard_input_as_json(trained: Path, fill: Callable[..., Filled]) -> None:
     done = fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.error
     first, second = (json.loads(line) for line in done.stdout.splitlines())
     assert [first["text"], second["text"]] == ["the [MASK] of a [MASK] is", "in [MASK]"]
     assert [len(first["masks"]), len(second["masks"])] == [2, 1]
@@ -51,7 +79,7 @@ def test_lines_of_standard_input_as_json(trained: Path) -> None:
     assert fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES).stdout == done.stdout
 
 
-def test_a_text_for_people(trained: Path) -> None:
+def test_a_text_for_people(trained: Path, fill: Callable[..., Filled]) -> None:
     done = fill("--model", str(trained), "--top", "3", "the [MASK] of a [MASK] is")
     lines = done.stdout.splitlines()
     assert lines[0] == "the [MASK] of a [MASK] is"
@@ -60,9 +88,9 @@ def test_a_text_for_people(trained: Path) -> None:
     ngrams = fill("--model", str(trained), "--top", "3", "--ngrams", "the [MASK] is")
     if trained.name == "contiguous":
         assert ngrams.returncode == 2
-        assert ngrams.stderr.splitlines()[-1].endswith("was not trained to predict n-grams")
+        assert ngrams.error.endswith("was not trained to predict n-grams")
     else:
-        assert ngrams.returncode == 0, ngrams.stderr
+        assert ngrams.returncode == 0, ngrams.error
         shown = [line.split("%")[1].strip() for line in ngrams.stdout.splitlines() if "%" in line]
         assert len(shown) == 3
         assert all(" " in unit for unit in shown)
@@ -107,29 +135,26 @@ def test_probabilities_are_those_of_the_evaluation(trained: Path, built: Path) -
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)
-def test_bad_input_is_one_line(trained: Path, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(trained: Path, tmp_path: Path, fill: Callable[..., Filled]) -> None:
     run = str(trained)
     long = " ".join(["word"] * 40) + " [MASK]"
     for arguments, stdin, message in (
-        (["--model", str(tmp_path / "nowhere"), "[MASK]"], "", "nowhere: no such folder"),
-        (["--model", str(tmp_path), "[MASK]"], "", "neither a checkpoint nor a run"),
-        (["--model", run, "no mask"], "", "text 1: no [MASK] in it"),
-        (["--model", run, "--top", "0", "[MASK]"], "", "--top: must be at least 1"),
-        (["--model", run], "a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
-        (["--model", run, long], "", "tokens, but the model was trained on at most 32"),
+        (["--model", str(tmp_path / "nowhere"), "[MASK]"], b"", "nowhere: no such folder"),
+        (["--model", str(tmp_path), "[MASK]"], b"", "neither a checkpoint nor a run"),
+        (["--model", run, "no mask"], b"", "text 1: no [MASK] in it"),
+        (["--model", run, "--top", "0", "[MASK]"], b"", "--top: must be at least 1"),
+        (["--model", run], b"a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
+        (["--model", run], b"\xff [MASK]\n", "standard input, line 1: not UTF-8"),
+        (["--model", run, long], b"", "tokens, but the model was trained on at most 32"),
     ):
         done = fill(*arguments, stdin=stdin)
         assert done.returncode == 2
-        assert message in done.stderr.splitlines()[-1]
-        assert done.stderr.splitlines()[-1].startswith("error: ")
-    command = [sys.executable, "-m", "ernie_gram.fill", "--model", run]
-    raw = subprocess.run(command, cwd=ROOT, input=b"\xff [MASK]\n", capture_output=True, check=False)
-    assert raw.returncode == 2
-    assert b"error: standard input, line 1: not UTF-8" in raw.stderr.splitlines()[-1]
+        assert message in done.error
+        assert done.error.startswith("error: ")
     (tmp_path / "run").mkdir()
     for path in trained.rglob("*"):
         target = tmp_path / "run" / path.relative_to(trained)
         target.mkdir(exist_ok=True, parents=True) if path.is_dir() else target.write_bytes(path.read_bytes())
     (tmp_path / "run/vocab.txt").write_text((trained / "vocab.txt").read_text() + "more\n")
     done = fill("--model", str(tmp_path / "run"), "[MASK]")
-    assert "vocab.txt: not the vocabulary the model was trained with" in done.stderr.splitlines()[-1]
+    assert "vocab.txt: not the vocabulary the model was trained with" in done.error
