@@ -207,16 +207,18 @@ def markdown(rows: list[dict[str, float | int | str]]) -> str:
 
 
 def draw(jobs: list[Job], target: Path) -> None:
-    """N-gram perplexity against steps, a line for every job."""
-    figure, axes = new_figure(1)
+    """Perplexities over masked n-grams and over all masked units against steps, a line for every job."""
+    figure, panels = new_figure(2)
     colours: dict[str, str] = {}
-    for job in jobs:
-        steps, values = curve(read_log(job.output), "eval", "ngram_perplexity")
+    for job in sorted(jobs, key=lambda job: list(RUNGS).index(job.rung)):
         label = None if job.rung in colours else f"{job.rung}: {RUNGS[job.rung]}"
-        (line,) = axes[0].plot(steps, values, "o-", markersize=3, color=colours.get(job.rung), label=label)
-        colours[job.rung] = line.get_color()
-    axes[0].set(title="Held-out n-gram perplexity", xlabel="step", ylabel="perplexity", yscale="log")
-    save_figure(figure, axes, target)
+        for axes, key in zip(panels, ("ngram_perplexity", "perplexity"), strict=True):
+            steps, values = curve(read_log(job.output), "eval", key)
+            (line,) = axes.plot(steps, values, "o-", markersize=3, color=colours.get(job.rung), label=label)
+            colours[job.rung] = line.get_color()
+    for axes, what in zip(panels, ("masked n-grams", "all masked units"), strict=True):
+        axes.set(title=f"Held-out perplexity of {what}", xlabel="step", ylabel="perplexity", yscale="log")
+    save_figure(figure, panels, target)
 
 
 def main() -> None:
@@ -250,8 +252,8 @@ def main() -> None:
         writer.writerows(rows)
     with whole_file(arguments.output / "table.md") as partial:
         partial.write_text(markdown(rows))
-    draw(jobs, arguments.output / "ngram_perplexity.png")
-    print(f"\n{markdown(rows)}\n{arguments.output}: table.md, table.csv, ngram_perplexity.png")
+    draw(jobs, arguments.output / "curves.png")
+    print(f"\n{markdown(rows)}\n{arguments.output}: table.md, table.csv, curves.png")
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def test_the_ladder_trains_resumes_and_reports(built: Path, tmp_path: Path) -> N
         assert [record["step"] for record in logged] == [0, 4, 8]
         assert float(row["ngram_perplexity"]) == logged[-1]["ngram_perplexity"] > 1
     assert "#1 #2 + relative position" in (output / "table.md").read_text()
-    assert (output / "ngram_perplexity.png").read_bytes().startswith(b"\x89PNG")
+    assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_table_gives_the_mean_and_the_range_of_the_seeds() -> None:
