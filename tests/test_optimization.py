@@ -30,8 +30,8 @@ def test_matrices_decay_and_nothing_else() -> None:
     from ernie_gram.optimization import is_decayed
     from tests.test_names import CASES
 
-    decayed = {name for _, _, names in CASES.values() for name, shape in names.items() if is_decayed(name)}
-    matrices = {name for _, _, names in CASES.values() for name, shape in names.items() if len(shape) == 2}
+    decayed = {name for *_, names in CASES.values() for name, shape in names.items() if is_decayed(name)}
+    matrices = {name for *_, names in CASES.values() for name, shape in names.items() if len(shape) == 2}
     assert decayed == matrices
 
 

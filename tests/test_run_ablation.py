@@ -48,24 +48,24 @@ def test_the_ladder_trains_resumes_and_reports(built: Path, tmp_path: Path) -> N
     options = [*TINY, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
     options += ["--trainer.max_steps=8", "--trainer.eval_every=4", "--trainer.eval_sequences=20"]
     command = ["-m", "ernie_gram.run_ablation", "--output", str(output), "--jobs", "2", "--token_corpus", str(tokens)]
-    first = python(*command, *options, "--rungs", "token", "full")
+    first = python(*command, *options, "--rungs", "token", "cnp")
     assert first.returncode == 0, first.stderr
-    trained = (output / "full_1" / "step_8" / "model.safetensors").stat().st_mtime_ns
-    done = python(*command, *options, "--rungs", "token", "contiguous", "full")
+    trained = (output / "cnp_1" / "step_8" / "model.safetensors").stat().st_mtime_ns
+    done = python(*command, *options, "--rungs", "token", "contiguous", "cnp")
     assert done.returncode == 0, done.stderr
     assert "3 runs, 2 of them finished before" in done.stdout
-    assert (output / "full_1" / "step_8" / "model.safetensors").stat().st_mtime_ns == trained
-    other = python(*command, *options, "--rungs", "full", "--trainer.eval_sequences=30")
+    assert (output / "cnp_1" / "step_8" / "model.safetensors").stat().st_mtime_ns == trained
+    other = python(*command, *options, "--rungs", "cnp", "--trainer.eval_sequences=30")
     assert other.returncode == 2
     assert "was evaluated on other text" in other.stderr
     with (output / "table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["rung"] for row in rows] == ["token", "contiguous", "full"]
+    assert [row["rung"] for row in rows] == ["token", "contiguous", "cnp"]
     for row in rows:
         logged = [record for record in read_log(output / f"{row['rung']}_1") if record["kind"] == "eval"]
         assert [record["step"] for record in logged] == [0, 4, 8]
         assert float(row["ngram_perplexity"]) == logged[-1]["ngram_perplexity"] > 1
-    assert "#1 #2 + relative position" in (output / "table.md").read_text()
+    assert "#4 #5 + comprehensive prediction" in (output / "table.md").read_text()
     assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -112,9 +112,9 @@ def test_a_rung_that_fails_is_named(built: Path, tmp_path: Path) -> None:
     output = tmp_path / "ladder"
     options = [*TINY, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
     options += ["--trainer.max_steps=8", "--trainer.save_every=4", "--optimizer.learning_rate=1e30"]
-    done = python("-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "full", *options)
+    done = python("-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "explicit", *options)
     assert done.returncode == 2
-    assert f"{output / 'full_1' / 'console.txt'}: the run failed: error: " in done.stderr.splitlines()[-1]
+    assert f"{output / 'explicit_1' / 'console.txt'}: the run failed: error: " in done.stderr.splitlines()[-1]
     with pytest.raises(InputError, match="unknown key"):
         plan(output, ["full"], [1], None, ["--nonsense=3"])
     assert rows_of([]) == []
