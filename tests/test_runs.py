@@ -26,7 +26,7 @@ def launch(script: str, log: Path, *arguments: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("objective", ["cnp", "contiguous", "full"])
+@pytest.mark.parametrize("objective", ["contiguous", "full"])
 def test_two_processes_are_one_with_the_whole_batch(built: Path, tmp_path: Path, objective: str) -> None:
     # An odd batch: the ranks' shares differ.
     more = ["--trainer.max_steps=20", "--data.batch_size=7", *OBJECTIVES[objective], *NO_DROPOUT]
@@ -67,9 +67,11 @@ def start_and_kill(command: list[str], environment: dict[str, str], output: Path
     process.wait()
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_been(built: Path, finished: Path, tmp_path: Path) -> None:
-    output = tmp_path / "run"
-    more = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12"]
+def test_a_killed_run_goes_on_as_if_nothing_had_been(built: Path, tmp_path: Path) -> None:
+    """With all that draws random numbers: masks, dropout, and the generator's samples."""
+    finished, output = tmp_path / "calm", tmp_path / "run"
+    more = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12", *OBJECTIVES["full"]]
+    assert pretrain(built, finished, *more).returncode == 0
     command = [sys.executable, "-m", "ernie_gram.pretrain", *options(built, output, *more)]
     start_and_kill(command, {**os.environ, "PYTHONPATH": str(ROOT)}, output, step=10)
     saved = checkpoint.newest_whole(output)
@@ -102,12 +104,10 @@ def test_two_killed_processes_go_on(built: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("objective", "start"),
-    [("explicit", "frequency"), ("explicit", "zero"), ("contiguous", "frequency"), ("full", "frequency")],
+    [("explicit", "frequency"), ("explicit", "zero"), ("contiguous", "frequency")],
 )
 def test_learning_lowers_the_held_out_perplexity(built: Path, tmp_path: Path, objective: str, start: str) -> None:
-    # With samples instead of [MASK]s to read, the main model needs longer.
-    every = 100 if objective == "full" else 50
-    more = [f"--trainer.max_steps={2 * every}", f"--trainer.eval_every={every}", "--data.batch_size=32"]
+    more = ["--trainer.max_steps=100", "--trainer.eval_every=50", "--trainer.log_every=50", "--data.batch_size=32"]
     done = pretrain(built, tmp_path / "run", *more, *OBJECTIVES[objective], f"--objective.output_bias={start}")
     assert done.returncode == 0, done.stderr
     first, middle, last = (record["perplexity"] for record in evaluations(tmp_path / "run"))

@@ -27,7 +27,7 @@ MODELS = {
     # name: (layers, hidden, heads, batch, length, n-grams, steps)
     "small": (4, 256, 4, 32, 128, 30_000, 5),
     "base": (12, 768, 12, 4, 512, 0, 3),
-    "base_300k": (12, 768, 12, 4, 512, 300_000, 3),
+    "base_300k": (12, 768, 12, 4, 512, 300_000, 2),
 }
 
 
