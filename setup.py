@@ -15,11 +15,13 @@ setup(
     packages=find_packages(include=["reader", "reader.*", "ernie_gram", "ernie_gram.*"]),
     install_requires=[
         "docstring-parser>=0.16,<1",
+        "jieba>=0.42.1,<1",
         "jsonargparse>=4.40,<5",
         "matplotlib>=3.8,<4",
         "numba>=0.60,<1",
         "numpy>=1.26,<3",
         "PyYAML>=6,<7",
+        "rjieba>=0.2,<1",
         "safetensors>=0.5,<1",
         "tokenizers>=0.20,<1",
         "tqdm>=4.66,<5",

@@ -21,7 +21,8 @@ from ernie_gram import checkpoint
 from ernie_gram.config_file import config_from_tree
 from reader import batch as fields
 from reader.batch import Batch
-from reader.corpus import LEXICON, VOCABULARY, UnitCutter, UnitNames
+from reader.corpus import LEXICON, VOCABULARY, UnitNames
+from reader.corpus_build import UnitCutter
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.lexicon import Lexicon
 from reader.tokenization import Vocabulary
@@ -122,10 +123,11 @@ class Filler:
         vocabulary, longest = self.units.vocabulary, self.config.data.max_seq_len
         rows: list[Int64s] = []
         for name, text in texts:
-            parts = text.split(MASK)
+            # A line for each part, so that it can be told where the masks were.
+            parts = text.replace("\n", " ").split(MASK)
             if len(parts) == 1:
                 raise InputError(f"{name}: no {MASK} in it")
-            pieces, starts = self._cutter.cut(parts)
+            pieces, starts, _ = self._cutter.cut("\n".join([*parts, ""]).encode("utf-8", "ignore"))
             ids = [vocabulary.cls]
             for i in range(len(parts)):
                 ids += [*([vocabulary.mask] if i else []), *pieces[starts[i] : starts[i + 1]]]

@@ -5,7 +5,6 @@ Nothing here needs Paddle, so bad input is told before it loads.
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +19,9 @@ from reader.corpus import LEXICON, VOCABULARY, Corpus
 from reader.errors import InputError
 from reader.feeder import Feeder, Masking
 from reader.lexicon import info_path
+from reader.work_folder import lock_folder
 
-CONFIG, LOCK = "config.yaml", ".lock"
+CONFIG = "config.yaml"
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,9 @@ class Run:
 
         Raises InputError if another process has it: two runs in one folder would remove each other's checkpoints.
         """
-        self.output.mkdir(parents=True, exist_ok=True)
-        lock = (self.output / LOCK).open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(f"paths.output: {self.output} is in use by another process that trains") from error
+        lock = lock_folder(self.output)
+        if lock is None:
+            raise InputError(f"paths.output: {self.output} is in use by another process that trains")
         with whole_file(self.output / CONFIG) as partial:
             partial.write_text(explained_yaml(self.config), encoding="utf-8")
         # What the model's classes are called: with these the run's folder is all that predicting takes.

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from reader.errors import InputError
+import numpy as np
+
+from reader.errors import InputError, SystemRefusedError
 
 
 def sha256_of(path: Path) -> str:
@@ -38,7 +40,7 @@ def flush_to_disk(path: Path) -> None:
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write; on success it becomes `path`, on any error it is removed.
 
-    Raises InputError if the disk refuses, or if a folder is in the way.
+    Raises SystemRefusedError if the disk refuses, InputError if a folder is in the way.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
@@ -50,7 +52,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         partial.replace(path)
         flush_to_disk(path.parent)
     except OSError as error:
-        raise InputError(f"{path}: could not be written: {error.strerror or error}") from error
+        raise SystemRefusedError(f"{path}: could not be written: {error.strerror or error}") from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -60,8 +62,8 @@ def whole_file(path: Path) -> Iterator[Path]:
 def whole_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill; on success it becomes `path`, replacing the folder that was there.
 
-    What an earlier, killed attempt at the same folder left behind is cleared away. Raises InputError if the disk
-    refuses, or if a file is in the way.
+    What an earlier, killed attempt at the same folder left behind is cleared away. Raises SystemRefusedError if
+    the disk refuses, InputError if a file is in the way.
     """
     partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
     try:
@@ -82,7 +84,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         partial.rename(path)
         flush_to_disk(path.parent)
     except OSError as error:
-        raise InputError(f"{path}: could not be written: {error.strerror or error}") from error
+        raise SystemRefusedError(f"{path}: could not be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if path.exists():
@@ -95,3 +97,15 @@ def remove_folder(path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
     path.rename(old)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def save_arrays(folder: Path, **arrays: np.ndarray) -> None:
+    """Write arrays as a folder of .npy files, whole or not at all."""
+    with whole_folder(folder) as partial:
+        for name, array in arrays.items():
+            np.save(partial / f"{name}.npy", array)
+
+
+def load_array(folder: Path, name: str) -> np.ndarray:
+    """One of the arrays of `save_arrays`, memory-mapped."""
+    return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))

@@ -8,11 +8,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.counting import NO_WORD
+from reader.split_kernel import DOCUMENT_END
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
 
 NO_NGRAM = -1
 
@@ -20,20 +21,22 @@ NO_NGRAM = -1
 class Trie(NamedTuple):
     """The lexicon as a prefix tree over word ids, its edges in one open-addressing hash table.
 
-    A node is a prefix of some n-gram. Node w (w < words) is the prefix of the single word w.
+    A node is a prefix of some n-gram. Node w (w < num_words) is the prefix of the single word w; a word with a
+    number from num_words on is in no n-gram.
 
     keys: uint64 [slots], (node << 32 | word) + 1, 0 where free; children: int32 [slots].
-    ngram: int32 [nodes], the n-gram that ends at a node, or NO_NGRAM.
+    ngram: int32 [nodes], the n-gram that ends at a node, or NO_NGRAM; goes_on: bool [nodes], whether longer ones do.
     """
 
     keys: UInt64s
     children: Int32s
     ngram: Int32s
-    max_order: int
+    goes_on: Bools
+    num_words: int
 
 
 def build_trie(ngrams: list[tuple[int, ...]], num_words: int) -> Trie:
-    """The prefix tree of n-grams (tuples of two or more word ids below `num_words`); n-gram i is ngrams[i]."""
+    """The prefix tree of n-grams (tuples of word ids below `num_words`); n-gram i is ngrams[i]."""
     edges: dict[tuple[int, int], int] = {}
     ends: dict[int, int] = {}
     nodes = num_words
@@ -51,7 +54,9 @@ def build_trie(ngrams: list[tuple[int, ...]], num_words: int) -> Trie:
     _insert(keys, children, edge_ends, np.fromiter(edges.values(), np.int32, len(edges)))
     ngram_of = np.full(nodes, NO_NGRAM, np.int32)
     ngram_of[list(ends)] = list(ends.values())
-    return Trie(keys, children, ngram_of, max(map(len, ngrams), default=1))
+    goes_on = np.zeros(nodes, bool)
+    goes_on[edge_ends[:, 0]] = True
+    return Trie(keys, children, ngram_of, goes_on, num_words)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -60,110 +65,112 @@ def _key(node: int, word: int) -> np.uint64:
 
 
 @numba.njit(cache=True, nogil=True)
-def _slot(keys: UInt64s, key: np.uint64) -> int:
-    """The slot that holds `key`, or the free one where it belongs (Fibonacci hashing, linear probing)."""
-    mask = np.uint64(len(keys) - 1)
+def _first_slot(key: np.uint64, slots: int) -> int:
+    """Where to start to look for a key (Fibonacci hashing, linear probing)."""
     hashed = key * np.uint64(0x9E3779B97F4A7C15)
-    at = (hashed ^ (hashed >> np.uint64(32))) & mask
-    while keys[at] != 0 and keys[at] != key:
-        at = (at + np.uint64(1)) & mask
-    return np.int64(at)
+    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(slots - 1))
 
 
 @numba.njit(cache=True, nogil=True)
 def _insert(keys: UInt64s, children: Int32s, edges: Int64s, targets: Int32s) -> None:
     for i in range(len(targets)):
         key = _key(edges[i, 0], edges[i, 1])
-        at = _slot(keys, key)
+        at = _first_slot(key, len(keys))
+        while keys[at] != 0:
+            at = (at + 1) & (len(keys) - 1)
         keys[at] = key
         children[at] = targets[i]
 
 
-@numba.njit(cache=True, nogil=True)
-def fewest_segments(words: Int32s, trie: Trie, lengths: Int32s, ngrams: Int32s) -> int:
-    """Cut one line into the fewest segments; of several ways, the one whose first segment is longest,
-    then its second, and so on (paper, section 3.2 "N-gram boundary extraction").
+class Units(NamedTuple):
+    """What lines of words were cut into.
 
-    Args:
-        words: int32 [n], ids as the trie knows them, NO_WORD for a word in no n-gram.
-        lengths, ngrams: int32 [>= n], filled with each segment's words, and its n-gram or NO_NGRAM.
-    Returns:
-        The number of segments.
+    units: int32 [n], identities; starts: int64 [lines + 1], where each line's begin; documents: int64, where in
+    `units` a document ends.
     """
-    n = len(words)
-    # From each position on: fewest segments, and the first of them.
-    best = np.zeros(n + 1, np.int32)
-    length = np.ones(n, np.int32)
-    ngram = np.full(n, NO_NGRAM, np.int32)
-    for i in range(n - 1, -1, -1):
-        best[i] = best[i + 1] + 1
-        node = words[i]
-        if node == NO_WORD:
-            continue
-        for end in range(i + 1, min(n, i + trie.max_order)):
-            if words[end] == NO_WORD:
-                break
-            key = _key(node, words[end])
-            at = _slot(trie.keys, key)
-            if trie.keys[at] == 0:
-                break
-            node = trie.children[at]
-            # "<=": an equally short cut with a longer first segment wins.
-            if trie.ngram[node] != NO_NGRAM and best[end + 1] + 1 <= best[i]:
-                best[i] = best[end + 1] + 1
-                length[i] = end + 1 - i
-                ngram[i] = trie.ngram[node]
-    segments = 0
-    at = 0
-    while at < n:
-        lengths[segments] = length[at]
-        ngrams[segments] = ngram[at]
-        segments += 1
-        at += length[at]
-    return segments
+
+    units: Int32s
+    starts: Int64s
+    documents: Int64s
 
 
 @numba.njit(cache=True, nogil=True)
-def cut_lines(
-    words: Int32s,
-    starts: Int64s,
-    trie_words: Int32s,
-    trie: Trie,
-    piece_offsets: Int64s,
-    pieces: Int32s,
-    num_tokens: int,
-) -> tuple[Int32s, Int64s]:
+def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s, num_tokens: int) -> Units:
     """Cut lines of words into units: a matched n-gram is one unit, a single word one unit per piece.
 
+    Of all ways to cut a line into n-grams and single words it is one with the fewest segments; of several such, the
+    one whose first segment is longest, then its second, and so on (paper, section 3.2 "N-gram boundary extraction").
+
     Args:
-        words: int32 [n]; starts: int64 [lines + 1], where each line's words start.
-        trie_words: int32 [distinct words], the trie's id of each word, or NO_WORD.
+        stream: int32, word ids, and where a line ends LINE_END or DOCUMENT_END (see splitting.py).
         piece_offsets, pieces: the token ids of word w are pieces[piece_offsets[w]:piece_offsets[w + 1]].
         num_tokens: F; n-gram i has identity F + i.
-    Returns:
-        Unit identities, int32 [units], and where each line's units start, int64 [lines + 1].
     """
-    most = 0
-    for word in words:
-        most += piece_offsets[word + 1] - piece_offsets[word]
+    keys, children, ngram_of, goes_on, num_words = trie
+    slots = len(keys)
+    most = lines = documents = longest = start = 0
+    for i in range(len(stream)):
+        word = stream[i]
+        if word >= 0:
+            most += piece_offsets[word + 1] - piece_offsets[word]
+        else:
+            lines += 1
+            documents += word == DOCUMENT_END
+            longest = max(longest, i - start)
+            start = i + 1
     units = np.empty(most, np.int32)
-    unit_starts = np.zeros(len(starts), np.int64)
-    lengths = np.empty(len(words), np.int32)
-    ngrams = np.empty(len(words), np.int32)
-    at = 0
-    for line in range(len(starts) - 1):
-        first, last = starts[line], starts[line + 1]
-        segments = fewest_segments(trie_words[words[first:last]], trie, lengths, ngrams)
-        position = first
-        for s in range(segments):
-            if ngrams[s] != NO_NGRAM:
-                units[at] = num_tokens + ngrams[s]
-                at += 1
+    starts = np.zeros(lines + 1, np.int64)
+    document_ends = np.empty(documents, np.int64)
+    # From each word of a line on: the fewest segments, the words of the first of them, and its n-gram or NO_NGRAM.
+    best = np.empty(longest + 1, np.int32)
+    length = np.empty(longest, np.int32)
+    ngram = np.empty(longest, np.int32)
+    filled = line = documents = start = 0
+    for end in range(len(stream)):
+        if stream[end] >= 0:
+            continue
+        n = end - start
+        best[n] = 0
+        for i in range(n - 1, -1, -1):
+            node = np.int64(stream[start + i])
+            best[i] = best[i + 1] + 1
+            length[i] = 1
+            ngram[i] = ngram_of[node] if node < num_words else NO_NGRAM
+            last = i + 1
+            while node < num_words or last > i + 1:
+                if not goes_on[node] or last == n:
+                    break
+                word = np.int64(stream[start + last])
+                if word >= num_words:
+                    break
+                key = _key(node, word)
+                at = _first_slot(key, slots)
+                while keys[at] != key and keys[at] != 0:
+                    at = (at + 1) & (slots - 1)
+                if keys[at] == 0:
+                    break
+                node = np.int64(children[at])
+                last += 1
+                # "<=": an equally short cut with a longer first segment wins.
+                if ngram_of[node] != NO_NGRAM and best[last] + 1 <= best[i]:
+                    best[i] = best[last] + 1
+                    length[i] = last - i
+                    ngram[i] = ngram_of[node]
+        i = 0
+        while i < n:
+            if ngram[i] != NO_NGRAM:
+                units[filled] = num_tokens + ngram[i]
+                filled += 1
             else:
-                word = words[position]
+                word = np.int64(stream[start + i])
                 for p in range(piece_offsets[word], piece_offsets[word + 1]):
-                    units[at] = pieces[p]
-                    at += 1
-            position += lengths[s]
-        unit_starts[line + 1] = at
-    return units[:at].copy(), unit_starts
+                    units[filled] = pieces[p]
+                    filled += 1
+            i += length[i]
+        line += 1
+        starts[line] = filled
+        if stream[end] == DOCUMENT_END:
+            document_ends[documents] = filled
+            documents += 1
+        start = end + 1
+    return Units(units[:filled].copy(), starts, document_ends)

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from reader.atomic import whole_file
-from reader.corpus import build_corpus
-from reader.counting import NO_WORD, build_ngrams
+from reader.corpus import Corpus
+from reader.corpus_build import build_corpus
+from reader.counting_job import Counted, CountingJob, Settings
+from reader.counting_stages import MAX_ORDER
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.inspect import coverage, cut_text, describe
 from reader.lexicon import Lexicon, LexiconInfo
-from reader.text import TextFiles, blocks, find_files
-from reader.tokenization import PieceTable, Vocabulary, WordIndex, holds_text, train_vocabulary
+from reader.segment_work import BASE_BYTES, Resources
+from reader.segmenters import SEGMENTERS
+from reader.text import TextFiles, find_files
+from reader.tokenization import PieceTable, Vocabulary, train_vocabulary
+from reader.work_folder import work_folder
 
 
 def build_vocab(args: argparse.Namespace) -> None:
@@ -35,47 +43,35 @@ def build_lexicon(args: argparse.Namespace) -> None:
     """Count n-grams, score them by the t-test, and write the best."""
     vocabulary = Vocabulary.load(args.vocab, args.lowercase)
     text = open_text(args)
-    lexicon = count_lexicon(text, with_progress(text, "counting"), vocabulary, args.top, args.max_ngram_tokens)
-    lexicon.save(args.output)
+    settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
+    resources = Resources(args.memory, args.workers)
+    with work_folder(args.output, plan_of(args, text, resources, segmenter=args.segmenter)) as folder:
+        counted = CountingJob(text, settings, resources, folder, tqdm.write).run()
+        lexicon = lexicon_of(counted, vocabulary, settings, args.max_ngram_tokens)
+        if not lexicon.ngrams:
+            raise InputError(f"{', '.join(args.input)}: too little text for an n-gram of {min(args.top)} words")
+        lexicon.save(args.output)
     info = lexicon.info
     sizes = ", ".join(f"{sum(len(n.words) == order for n in lexicon.ngrams):,} of {order} words" for order in args.top)
     print(f"{args.output}: {len(lexicon):,} n-grams ({sizes}); {info.totals['1']:,} words counted")
     print(f"left out for having more than {args.max_ngram_tokens} sub-word tokens: {info.left_out:,}")
 
 
-def count_lexicon(
-    text: TextFiles, lines: Iterator[str], vocabulary: Vocabulary, top: dict[int, int], max_ngram_tokens: int
-) -> Lexicon:
-    """The lexicon of a text.
-
-    Args:
-        text: the files; lines: their lines, which may come through a progress bar.
-        top: order l -> k_l; max_ngram_tokens: n-grams of more sub-word tokens are left out.
-    """
-    index = WordIndex(vocabulary.lowercase)
-    parts: list[np.ndarray] = []
-    for block in blocks(lines):
-        ids, starts = index.encode(block)
-        # A separator behind every line: no n-gram crosses it.
-        parts.append(np.insert(ids, starts[1:], NO_WORD))
-    stream = np.concatenate(parts).astype(np.int64)
-    is_text = np.array([*map(holds_text, index.words), False])  # the last one serves NO_WORD
-    stream[~is_text[stream]] = NO_WORD
-    scored, totals = build_ngrams(stream, index.words, top)
-    if not scored:
-        raise InputError(f"{', '.join(map(str, text.paths))}: too little text for an n-gram of {min(top)} words")
-
+def lexicon_of(counted: Counted, vocabulary: Vocabulary, settings: Settings, max_ngram_tokens: int) -> Lexicon:
+    """The lexicon of what was counted, without n-grams of more than `max_ngram_tokens` sub-word tokens."""
+    words = list(dict.fromkeys(word for ngram in counted.best for word in ngram.words))
     table = PieceTable(vocabulary)
-    table.extend(index.words)
-    pieces = dict(zip(index.words, np.diff(table.offsets).tolist(), strict=True))
-    kept = [ngram for ngram in scored if sum(pieces[word] for word in ngram.words) <= max_ngram_tokens]
+    table.extend(words)
+    pieces = dict(zip(words, np.diff(table.offsets).tolist(), strict=True))
+    kept = [ngram for ngram in counted.best if sum(map(pieces.__getitem__, ngram.words)) <= max_ngram_tokens]
     info = LexiconInfo(
         vocabulary=vocabulary.fingerprint,
-        text=text.digest,
-        totals={str(order): total for order, total in totals.items()},
-        top={str(order): k for order, k in top.items()},
+        han=settings.han,
+        text=counted.text,
+        totals={str(order): total for order, total in counted.totals.items()},
+        top={str(order): k for order, k in settings.top.items()},
         max_ngram_tokens=max_ngram_tokens,
-        left_out=len(scored) - len(kept),
+        left_out=len(counted.best) - len(kept),
     )
     return Lexicon(kept, info)
 
@@ -85,12 +81,31 @@ def build_corpus_folder(args: argparse.Namespace) -> None:
     vocabulary = Vocabulary.load(args.vocab, args.lowercase)
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
     text = open_text(args)
-    with tqdm(total=text.size, unit="B", unit_scale=True, desc="building", mininterval=0.5) as bar:
-        info = build_corpus(text, vocabulary, lexicon, args.output, lambda: bar.update(text.position - bar.n))
+    resources = Resources(args.memory, args.workers)
+    made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
+    with work_folder(args.output, plan_of(args, text, resources, **made_with)) as folder:
+        info = build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
     print(
         f"{args.output}: {info.documents:,} documents, {info.tokens:,} tokens, {info.units:,} units; "
         f"{info.ngram_units:,} n-grams, {1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens"
     )
+    corpus = Corpus(args.output)
+    frequent = np.argsort(-corpus.unit_counts[info.num_tokens :], kind="stable")[:10] + info.num_tokens
+    if info.ngram_units:
+        shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
+        print(f"most frequent: {', '.join(shown)}")
+
+
+def plan_of(args: argparse.Namespace, text: TextFiles, resources: Resources, **more: str) -> dict[str, Any]:
+    """What must be the same for a stopped job to go on."""
+    files = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in text.paths]
+    return {
+        "files": files,
+        "text_field": args.text_field,
+        "lowercase": args.lowercase,
+        "segment_bytes": resources.segment_bytes(text),
+        **more,
+    }
 
 
 def inspect_lexicon(args: argparse.Namespace) -> None:
@@ -130,15 +145,26 @@ def with_progress(text: TextFiles, what: str) -> Iterator[str]:
         bar.update(text.position - bar.n)
 
 
-def top_by_order(text: str) -> dict[int, int]:
+def by_order(text: str) -> dict[int, int]:
     """Parse "2:200000,3:100000"."""
     try:
-        top = {int(order): int(k) for order, k in (part.split(":") for part in text.split(","))}
+        numbers = {int(order): int(number) for order, number in (part.split(":") for part in text.split(","))}
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected ORDER:K,... such as 2:200000,3:100000") from error
-    if any(order < 2 or k < 1 for order, k in top.items()):
-        raise argparse.ArgumentTypeError(f"{text!r}: orders start at 2, k at 1")
-    return dict(sorted(top.items()))
+        raise argparse.ArgumentTypeError(f"{text!r}: expected ORDER:NUMBER,... such as 2:200000,3:100000") from error
+    if any(not 1 <= order <= MAX_ORDER or number < 1 for order, number in numbers.items()):
+        raise argparse.ArgumentTypeError(f"{text!r}: orders go from 1 to {MAX_ORDER}, numbers start at 1")
+    return dict(sorted(numbers.items()))
+
+
+def memory(text: str) -> int:
+    """Parse "2GB" or "500MB"."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MG])B?", text.strip().upper())
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a size such as 500MB or 2GB")
+    size = int(float(found[1]) * {"M": 10**6, "G": 10**9}[found[2]])
+    if size < 2 * BASE_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r}: too little; at least {2 * BASE_BYTES / 1e6:.0f}MB are needed")
+    return size
 
 
 def positive(text: str) -> int:
@@ -165,6 +191,13 @@ def parser() -> OneLineParser:
     )
     common.add_argument("--output", type=Path, required=True, metavar="PATH", help="where the result goes")
     common.add_argument("--overwrite", action="store_true", help="replace what is at --output")
+    large = OneLineParser(add_help=False)
+    large.add_argument(
+        "--memory", type=memory, default="2GB", metavar="SIZE", help="most memory of all processes (%(default)s)"
+    )
+    large.add_argument(
+        "--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="processes (all cores: %(default)s)"
+    )
     vocab = OneLineParser(add_help=False)
     vocab.add_argument("--vocab", type=Path, required=True, metavar="FILE", help="vocab.txt in BERT's format")
 
@@ -178,14 +211,30 @@ def parser() -> OneLineParser:
     command.set_defaults(run=build_vocab)
 
     command = commands.add_parser(
-        "lexicon", parents=[common, vocab], help=build_lexicon.__doc__, description=build_lexicon.__doc__
+        "lexicon", parents=[common, vocab, large], help=build_lexicon.__doc__, description=build_lexicon.__doc__
     )
     command.add_argument(
         "--top",
-        type=top_by_order,
+        type=by_order,
         default="2:200000,3:100000",
         metavar="ORDER:K,...",
-        help="how many n-grams of each order to keep (%(default)s, as in the paper)",
+        help="how many n-grams of each order to keep (%(default)s, as in the paper); order 1, which the paper has not, "
+        "takes whole words of several Han characters, by their counts",
+    )
+    command.add_argument(
+        "--segmenter",
+        choices=SEGMENTERS,
+        default=SEGMENTERS[0],
+        help="how words of Han characters are found: rjieba (a fast jieba), jieba, char: each character is a word, "
+        "space: they are parted by spaces already (%(default)s)",
+    )
+    command.add_argument(
+        "--threshold",
+        type=by_order,
+        default={},
+        metavar="ORDER:COUNT,...",
+        help="leave out n-grams that occur less often, instead of guessing from when on they cannot be among the best; "
+        "a number found too high in the end is lowered, and the counting repeated",
     )
     command.add_argument(
         "--max_ngram_tokens", type=positive, default=8, help="leave out n-grams of more sub-word tokens (%(default)s)"
@@ -194,7 +243,7 @@ def parser() -> OneLineParser:
 
     command = commands.add_parser(
         "corpus",
-        parents=[common, vocab],
+        parents=[common, vocab, large],
         help=build_corpus_folder.__doc__,
         description=build_corpus_folder.__doc__,
     )

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -26,20 +25,21 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.atomic import whole_folder
-from reader.boundaries import Trie, build_trie, cut_lines
-from reader.counting import NO_WORD
 from reader.errors import InputError
 from reader.lexicon import Lexicon
-from reader.text import TextFiles, blocks
-from reader.tokenization import PieceTable, Vocabulary, WordIndex
+from reader.tokenization import Vocabulary
 
-FORMAT = 1
+FORMAT = 2
 VOCABULARY, LEXICON = "vocab.txt", "lexicon.tsv"
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
+
+
+def unit_dtype(num_units: int) -> type[np.uint16] | type[np.uint32]:
+    """What identities 0..num_units - 1 are stored as."""
+    return np.uint16 if num_units <= 1 << 16 else np.uint32
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class CorpusInfo:
 
     @property
     def unit_dtype(self) -> type[np.uint16] | type[np.uint32]:
-        return np.uint16 if self.num_tokens + self.num_ngrams <= 1 << 16 else np.uint32
+        return unit_dtype(self.num_tokens + self.num_ngrams)
 
     @property
     def fingerprint(self) -> str:
@@ -186,11 +186,12 @@ class Corpus:
         """What its identities stand for."""
         return UnitNames(self.vocabulary, self.lexicon)
 
-    def sequences(self, max_seq_len: int) -> Int64s:
+    def sequences(self, max_seq_len: int, packed: bool = False) -> Int64s:
         """Cut the stream into sequences of at most `max_seq_len` tokens, [CLS] and [SEP] included.
 
         Each document is cut from its start, every sequence taking as many whole units as fit; none spans two
-        documents. Returns int64 [sequences + 1], where each sequence's units start.
+        documents, unless `packed`: then a sequence goes on into the next ones until it is full.
+        Returns int64 [sequences + 1], where each sequence's units start.
         """
         longest = int(self.unit_tokens.max())
         if max_seq_len - SPECIALS_PER_SEQUENCE < longest:
@@ -199,7 +200,8 @@ class Corpus:
                 f"and [CLS] and [SEP] take {SPECIALS_PER_SEQUENCE}"
             )
         room = max_seq_len - SPECIALS_PER_SEQUENCE
-        starts = _cut_sequences(self.units, self.documents, self.unit_tokens, room)
+        documents = self.documents[[0, -1]] if packed else self.documents
+        starts = _cut_sequences(self.units, documents, self.unit_tokens, room)
         if len(starts) == 0:
             raise InputError(f"{self.path / 'units.bin'}: damaged: it holds an unknown unit; build the corpus again")
         return starts
@@ -221,99 +223,3 @@ def _cut_sequences(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, ro
             used += tokens
         starts.append(documents[document + 1])
     return np.array(starts)
-
-
-class UnitCutter:
-    """Text lines -> unit identities, for one vocabulary and one lexicon.
-
-    Raises InputError if the lexicon was made for another vocabulary.
-    """
-
-    def __init__(self, vocabulary: Vocabulary, lexicon: Lexicon | None) -> None:
-        if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
-            raise InputError(
-                "--lexicon: it was made with another vocabulary (or another --lowercase) than --vocab; build it again"
-            )
-        self.num_tokens = len(vocabulary)
-        self._words = WordIndex(vocabulary.lowercase)
-        self._pieces = PieceTable(vocabulary)
-        ngrams = [tuple(map(self._words.id_of, ngram.words)) for ngram in lexicon.ngrams] if lexicon else []
-        # The lexicon's words have been numbered first: any word with a later number is in no n-gram.
-        self._trie_size = len(self._words.words)
-        self._trie: Trie = build_trie(ngrams, self._trie_size)
-        self._pieces.extend(self._words.words)
-        offsets, pieces = self._pieces.offsets, self._pieces.pieces
-        tokens = [np.concatenate([pieces[offsets[w] : offsets[w + 1]] for w in ngram]) for ngram in ngrams]
-        self.ngram_offsets = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
-        self.ngram_tokens = np.concatenate([np.zeros(0, np.int32), *tokens]).astype(np.int32)
-
-    def cut(self, lines: list[str]) -> tuple[Int32s, Int64s]:
-        """Unit identities of all lines, int32 [units], and where each line's start, int64 [lines + 1]."""
-        ids, starts = self._words.encode(lines)
-        self._pieces.extend(self._words.words)
-        trie_words = np.arange(len(self._words.words), dtype=np.int32)
-        trie_words[self._trie_size :] = NO_WORD
-        return cut_lines(
-            ids, starts, trie_words, self._trie, self._pieces.offsets, self._pieces.pieces, self.num_tokens
-        )
-
-
-def document_ends(lines: list[str]) -> Int64s:
-    """Indices of the blank lines that end documents."""
-    return np.flatnonzero(np.fromiter((not line for line in lines), bool, len(lines)))
-
-
-def build_corpus(
-    text: TextFiles,
-    vocabulary: Vocabulary,
-    lexicon: Lexicon | None,
-    output: Path,
-    on_progress: Callable[[], object] = lambda: None,
-) -> CorpusInfo:
-    """Cut text into units and store them; the folder `output` appears when all is done.
-
-    `on_progress` is called after every block of text.
-    """
-    cutter = UnitCutter(vocabulary, lexicon)
-    num_ngrams = len(lexicon) if lexicon else 0
-    num_units = cutter.num_tokens + num_ngrams
-    dtype = np.uint16 if num_units <= 1 << 16 else np.uint32
-    unit_counts = np.zeros(num_units, np.int64)
-    documents = [np.zeros(1, np.int64)]
-    written = 0
-    with whole_folder(output) as folder:
-        with (folder / "units.bin").open("wb") as file:
-            for lines in blocks(text.lines()):
-                units, starts = cutter.cut(lines)
-                file.write(units.astype(dtype).tobytes())
-                unit_counts += np.bincount(units, minlength=num_units)
-                documents.append(written + starts[document_ends(lines)])
-                written += len(units)
-                on_progress()
-        # Two blank lines in a row end one document, not two.
-        ends = np.unique(np.concatenate(documents))
-        if written == 0:
-            raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
-        unit_tokens = np.concatenate([np.ones(cutter.num_tokens, np.int64), np.diff(cutter.ngram_offsets)])
-        info = CorpusInfo(
-            format=FORMAT,
-            vocabulary=vocabulary.fingerprint,
-            lexicon=lexicon.fingerprint if lexicon else "",
-            text=text.digest,
-            lowercase=vocabulary.lowercase,
-            num_tokens=cutter.num_tokens,
-            num_ngrams=num_ngrams,
-            documents=len(ends) - 1,
-            units=written,
-            tokens=int(unit_counts @ unit_tokens),
-            ngram_units=int(unit_counts[cutter.num_tokens :].sum()),
-        )
-        (folder / "documents.bin").write_bytes(ends.tobytes())
-        np.save(folder / "ngram_tokens.npy", cutter.ngram_tokens)
-        np.save(folder / "ngram_offsets.npy", cutter.ngram_offsets)
-        np.save(folder / "unit_counts.npy", unit_counts)
-        (folder / VOCABULARY).write_text("".join(f"{token}\n" for token in vocabulary.tokens), encoding="utf-8")
-        if lexicon:
-            lexicon.save(folder / LEXICON)
-        (folder / "corpus.json").write_text(json.dumps(asdict(info), indent=1) + "\n")
-    return info

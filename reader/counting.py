@@ -1,70 +1,182 @@
 """N-gram counts and the t-test over them (paper, section 3.2 "N-gram extraction", Algorithm 1).
 
-Everything is exact. Words are numbers; NO_WORD stands wherever an n-gram may not continue: at the end of a
-line and in place of a token that holds no letter, digit or Han character.
+Pure functions on arrays; counting_job.py has them work through a text that does not fit into memory. An l-gram is
+known by a key: the number of its first l - 1 words among the (l-1)-grams that were kept, and its last word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
 NO_WORD = -1
 
+Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
+UInt64s = npt.NDArray[np.uint64]
 Float64s = npt.NDArray[np.float64]
 
 
-class NGramCounts(NamedTuple):
-    """The distinct n-grams of one order l.
-
-    words: int64 [n, l], word ids; counts: int64 [n]; total: N_l, the occurrences of all l-grams.
-    """
-
-    words: Int64s
-    counts: Int64s
-    total: int
-
-
-@dataclass(frozen=True)
-class ScoredNGram:
+class ScoredNGram(NamedTuple):
     """An n-gram with its count and its t statistic."""
 
     words: tuple[str, ...]
-    count: int
+    count: int  # type: ignore[assignment]  # in place of tuple.count
     t: float
 
 
-def count_ngrams(stream: Int64s, vocabulary_size: int, max_order: int) -> Iterator[NGramCounts]:
-    """Count the n-grams of orders 1 to `max_order` in a stream of word ids.
+class Packing(NamedTuple):
+    """How an l-gram and a count share 64 bits: key << count_bits | count, the key being head << word_bits | word."""
+
+    word_bits: int
+    count_bits: int
+
+
+def packing(heads: int, words: int) -> Packing:
+    """For keys of `heads` (l-1)-grams and `words` words; raises ValueError if no room is left for counts."""
+    word_bits = max(1, words.bit_length())
+    count_bits = 64 - word_bits - max(1, heads.bit_length())
+    if count_bits < 1:
+        raise ValueError(f"{heads:,} n-grams and {words:,} words are too many to be numbered in 64 bits")
+    return Packing(word_bits, count_bits)
+
+
+@numba.njit(cache=True, nogil=True)
+def occurrences(stream: Int32s, orders: int) -> Int64s:
+    """N_l for l = 1 to `orders`, int64 [orders]: how many l-grams there are, NO_WORD (any negative number) in none."""
+    totals = np.zeros(orders, np.int64)
+    run = 0
+    for word in stream:
+        run = run + 1 if word >= 0 else 0
+        for order in range(min(run, orders)):
+            totals[order] += 1
+    return totals
+
+
+@numba.njit(cache=True, nogil=True)
+def renumbered(stream: Int32s, numbers: Int32s) -> Int32s:
+    """numbers[word] for every word of a stream, NO_WORD for what is negative."""
+    out = np.empty(len(stream), np.int32)
+    for i in range(len(stream)):
+        out[i] = numbers[stream[i]] if stream[i] >= 0 else NO_WORD
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def ngram_keys(heads: Int32s, words: Int32s, order: int, word_bits: int) -> UInt64s:
+    """The key of every l-gram whose first and last l - 1 words are both known.
 
     Args:
-        stream: int64 [words], each below `vocabulary_size`, or NO_WORD.
-    Yields:
-        One NGramCounts for each order, n-grams in ascending order of their word ids.
+        heads: int32, the number of the (l-1)-gram that starts at each place, negative where none does that counts.
+        words: int32 [the same]; order: l.
     """
-    counts = np.bincount(stream[stream >= 0], minlength=vocabulary_size).astype(np.int64)
-    seen = np.flatnonzero(counts)
-    yield NGramCounts(seen[:, None], counts[seen], int(counts.sum()))
-    # gram[i] numbers the distinct l-gram that starts at position i, NO_WORD where none does.
-    gram = stream
-    words = np.arange(vocabulary_size, dtype=np.int64)[:, None]
-    for order in range(2, max_order + 1):
-        last = stream[order - 1 :]
-        head = gram[: len(last)]
-        at = np.flatnonzero((head >= 0) & (last >= 0))
-        # Two numbers below 2^31 packed into one key: sorting keys sorts n-grams.
-        keys, inverse, counts = np.unique(
-            head[at] * vocabulary_size + last[at], return_inverse=True, return_counts=True
-        )
-        words = np.column_stack([words[keys // vocabulary_size], keys % vocabulary_size])
-        gram = np.full(len(stream), NO_WORD, np.int64)
-        gram[at] = inverse
-        yield NGramCounts(words, counts.astype(np.int64), len(at))
+    places = len(words) - order + 1
+    keys = np.empty(max(0, places), np.uint64)
+    filled = 0
+    for i in range(places):
+        if heads[i] >= 0 and heads[i + 1] >= 0:
+            keys[filled] = np.uint64(heads[i]) << np.uint64(word_bits) | np.uint64(words[i + order - 1])
+            filled += 1
+    return keys[:filled]
+
+
+@numba.njit(cache=True, nogil=True)
+def pack_sorted(keys: UInt64s, count_bits: int) -> UInt64s:
+    """Sorted keys as packed (key, count) entries, sorted; a count too large for its bits takes several."""
+    most = (np.int64(1) << count_bits) - 1
+    shift = np.uint64(count_bits)
+    entries = 0
+    for i in range(len(keys)):
+        entries += i == 0 or keys[i] != keys[i - 1]
+    packed = np.empty(entries + len(keys) // most, np.uint64)
+    filled = 0
+    run = 0
+    for i in range(len(keys)):
+        run += 1
+        if run == most or i + 1 == len(keys) or keys[i + 1] != keys[i]:
+            packed[filled] = keys[i] << shift | np.uint64(run)
+            filled += 1
+            run = 0
+    return packed[:filled]
+
+
+@numba.njit(cache=True, nogil=True)
+def sum_sorted(packed: UInt64s, count_bits: int, at_least: int) -> tuple[UInt64s, Int64s]:
+    """Keys, ascending, and total counts of sorted packed entries, of those counted at least so often."""
+    shift = np.uint64(count_bits)
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    kept = 0
+    for only_counting in (True, False):
+        if not only_counting:
+            keys, counts = np.empty(kept, np.uint64), np.empty(kept, np.int64)
+            kept = 0
+        total = 0
+        for i in range(len(packed)):
+            total += np.int64(packed[i] & mask)
+            if i + 1 == len(packed) or packed[i + 1] >> shift != packed[i] >> shift:
+                if total >= at_least:
+                    if not only_counting:
+                        keys[kept], counts[kept] = packed[i] >> shift, total
+                    kept += 1
+                total = 0
+    return keys, counts
+
+
+class KeyTable(NamedTuple):
+    """Key -> its place among the keys it was built from: open addressing, at most half full.
+
+    keys: uint64 [slots], key + 1, 0 where free; places: int32 [slots].
+    """
+
+    keys: UInt64s
+    places: Int32s
+
+
+@numba.njit(cache=True, nogil=True)
+def key_table(keys: UInt64s) -> KeyTable:
+    """The table of some keys, all different."""
+    slots = 16
+    while slots < 2 * len(keys):
+        slots *= 2
+    table, places = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
+    for i in range(len(keys)):
+        at = _first_slot(keys[i], slots)
+        while table[at] != 0:
+            at = (at + 1) & (slots - 1)
+        table[at], places[at] = keys[i] + np.uint64(1), i
+    return KeyTable(table, places)
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_slot(key: np.uint64, slots: int) -> int:
+    hashed = key * np.uint64(0x9E3779B97F4A7C15)
+    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(slots - 1))
+
+
+@numba.njit(cache=True, nogil=True)
+def longer_heads(heads: Int32s, words: Int32s, order: int, word_bits: int, table: KeyTable) -> Int32s:
+    """The number in `table` of the l-gram that starts at each place, NO_WORD where none of them does.
+
+    Args:
+        heads, words, order (l), word_bits: as for `ngram_keys`.
+    """
+    known, places = table
+    slots = len(known)
+    out = np.full(len(heads), NO_WORD, np.int32)
+    for i in range(len(heads) - order + 1):
+        if heads[i] < 0 or heads[i + 1] < 0:
+            continue
+        key = (np.uint64(heads[i]) << np.uint64(word_bits) | np.uint64(words[i + order - 1])) + np.uint64(1)
+        at = _first_slot(key - np.uint64(1), slots)
+        while known[at] != key and known[at] != 0:
+            at = (at + 1) & (slots - 1)
+        if known[at] == key:
+            out[i] = places[at]
+    return out
 
 
 def t_statistic(counts: Int64s, total: int, unigram_counts: Int64s, unigram_total: int) -> Float64s:
@@ -87,40 +199,25 @@ def t_statistic(counts: Int64s, total: int, unigram_counts: Int64s, unigram_tota
         return np.asarray((p - independent) / np.sqrt(p * (1.0 - p) / total), np.float64)
 
 
-def best_ngrams(
-    counted: NGramCounts, unigram_counts: Int64s, unigram_total: int, words: list[str], k: int
-) -> list[ScoredNGram]:
-    """The `k` n-grams with the largest t, best first; equal scores are ordered by their words."""
-    t = t_statistic(counted.counts, counted.total, unigram_counts[counted.words], unigram_total)
-    if k < len(t):
-        bound = np.partition(t, len(t) - k)[len(t) - k]
-        chosen = np.flatnonzero(t >= bound)
-    else:
-        chosen = np.arange(len(t))
-    scored = [
-        ScoredNGram(tuple(words[w] for w in ids), int(count), float(score))
-        for ids, count, score in zip(counted.words[chosen], counted.counts[chosen], t[chosen], strict=True)
-    ]
-    scored.sort(key=lambda ngram: (-ngram.t, ngram.words))
-    return scored[:k]
+def kth_largest(t: Float64s, k: int) -> float | None:
+    """The k-th largest score, or None if there are fewer."""
+    return float(np.partition(t, len(t) - k)[len(t) - k]) if k <= len(t) else None
 
 
-def build_ngrams(stream: Int64s, words: list[str], top: dict[int, int]) -> tuple[list[ScoredNGram], dict[int, int]]:
-    """The best n-grams of each order, in the order of a lexicon: by order, then by t downwards.
+def largest(t: Float64s, k: int) -> Int64s:
+    """Places of the k largest scores, and of all that equal the last of them; int64, ascending."""
+    last = kth_largest(t, k)
+    return np.arange(len(t), dtype=np.int64) if last is None else np.flatnonzero(t >= last)
 
-    Args:
-        stream: word ids as for `count_ngrams`; words: the word of each id.
-        top: order l (2 or more) -> k_l, how many to keep.
-    Returns:
-        The n-grams, and N_l of every order counted.
+
+def needed_count(score: float, total: int) -> int:
+    """The least count an l-gram must have for its t to reach a score: t <= sqrt(c / (1 - c / N_l)).
+
+    Solved for c, and rounded down generously: a count too low costs time, one too high an n-gram.
     """
-    best: list[ScoredNGram] = []
-    totals: dict[int, int] = {}
-    unigram_counts = np.zeros(len(words), np.int64)
-    for order, counted in enumerate(count_ngrams(stream, len(words), max(top)), start=1):
-        totals[order] = counted.total
-        if order == 1:
-            unigram_counts[counted.words[:, 0]] = counted.counts
-        if order in top and counted.total:
-            best += best_ngrams(counted, unigram_counts, totals[1], words, top[order])
-    return best, totals
+    if score <= 0:
+        return 1
+    if math.isinf(score):
+        return total
+    squared = score * score
+    return max(1, math.floor(squared * total / (total + squared) * (1 - 1e-9)))

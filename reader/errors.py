@@ -13,6 +13,10 @@ class InputError(Exception):
     """Bad input. The message names the file, line or key, and says what to do."""
 
 
+class SystemRefusedError(InputError):
+    """Not the input is bad: the disk is full, say, or memory short. Tried again later, the same command goes on."""
+
+
 def one_line_errors(main: Callable[[], None]) -> None:
     """Run a command's `main`; what the user can mend becomes one line on standard error, and exit status 2."""
     for stream in (sys.stdout, sys.stderr):

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from reader.corpus import UnitCutter, UnitNames
+from reader.corpus import UnitNames
+from reader.corpus_build import UnitCutter
 from reader.lexicon import Lexicon
-from reader.text import TextFiles, blocks
+from reader.text import TextFiles
 from reader.tokenization import Vocabulary
 
+SEGMENT_BYTES = 1 << 22
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 UNDERLINED, PLAIN = "\033[4;36m", "\033[0m"
 
@@ -48,8 +50,8 @@ def coverage(lexicon: Lexicon, vocabulary: Vocabulary, text: TextFiles) -> str:
     sizes = np.diff(cutter.ngram_offsets)
     units = tokens = ngrams = inside = 0
     seen = np.zeros(len(lexicon), bool)
-    for lines in blocks(text.lines()):
-        found, _ = cutter.cut(lines)
+    for segment in text.segments(SEGMENT_BYTES):
+        found = cutter.cut(segment.checked_text()).units
         matched = found[found >= len(vocabulary)] - len(vocabulary)
         seen[matched] = True
         units, ngrams = units + len(found), ngrams + len(matched)
@@ -68,7 +70,7 @@ def cut_text(lexicon: Lexicon, vocabulary: Vocabulary, lines: list[str], coloure
     Raises InputError if the lexicon was made for another vocabulary.
     """
     names = UnitNames(vocabulary, lexicon)
-    units, starts = UnitCutter(vocabulary, lexicon).cut(lines)
+    units, starts, _ = UnitCutter(vocabulary, lexicon).cut("".join(f"{line}\n" for line in lines).encode())
     before, after = (UNDERLINED, PLAIN) if coloured else ("[", "]")
     for line in range(len(lines)):
         shown: list[str] = []

@@ -24,6 +24,7 @@ class LexiconInfo:
 
     Attributes:
         vocabulary: fingerprint of the vocabulary whose rules split the words.
+        han: the segmenter that found words of Han characters (see segmenters.py).
         text: SHA-256 of the text counted.
         totals: order l -> N_l.
         top: order l -> k_l asked for.
@@ -33,6 +34,7 @@ class LexiconInfo:
     """
 
     vocabulary: str
+    han: str
     text: str
     totals: dict[str, int]
     top: dict[str, int]
@@ -53,8 +55,9 @@ class Lexicon:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the n-grams and of the vocabulary they were split for."""
-        return hashlib.sha256(f"{self.info.vocabulary}\n{self.info.sha256}".encode()).hexdigest()
+        """SHA-256 of the n-grams, and of the vocabulary and the segmenter they were split by."""
+        made_of = f"{self.info.vocabulary}\n{self.info.han}\n{self.info.sha256}"
+        return hashlib.sha256(made_of.encode()).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write the TSV, then the JSON that vouches for it: without its JSON a TSV is not a lexicon."""

@@ -1,4 +1,4 @@
-"""Raw text: which files to read, and their lines.
+"""Raw text: which files to read, and what is in them.
 
 A file is `.txt` (one paragraph or sentence a line, a blank line between documents) or `.jsonl` (one
 document a line, its text in one field); either may be gzipped (`.gz`).
@@ -6,18 +6,22 @@ document a line, its text in one field); either may be gzipped (`.gz`).
 
 from __future__ import annotations
 
+import codecs
 import glob
 import gzip
 import hashlib
 import json
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple
 
 from reader.errors import InputError
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
+CHUNK_BYTES = 1 << 22
+END_OF_FILE = b"\xff"  # no byte of UTF-8
 
 
 def find_files(inputs: list[str]) -> list[Path]:
@@ -44,11 +48,95 @@ def find_files(inputs: list[str]) -> list[Path]:
     return sorted(found.values())
 
 
-class TextFiles:
-    """The lines of several files, read once from front to back.
+class Part(NamedTuple):
+    """Whole lines of one file, as they lie in it.
 
-    `position` of `size` bytes on disk have been read (for progress); `digest` is the SHA-256 of the lines that
-    came, document ends included, and complete once the last has.
+    path: of the file; line: number of the first one, from 1 on; raw: their bytes; ends: whether the file ends here.
+    """
+
+    path: Path
+    line: int
+    raw: bytes
+    ends: bool
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of text: lines of one file or of several.
+
+    Attributes:
+        parts: where it comes from.
+        text_field: of the records in .jsonl files.
+    """
+
+    parts: list[Part]
+    text_field: str
+
+    def text(self) -> bytes:
+        """Its lines, each ending with a line feed; a blank one stands between documents.
+
+        Raises InputError, with file and line, for a record of JSON that is bad.
+        """
+        return b"".join(self._text_of(part) for part in self.parts)
+
+    def _text_of(self, part: Part) -> bytes:
+        if is_jsonl(part.path):
+            return b"".join(self._record(part.path, *line) for line in enumerate(part.raw.split(b"\n"), part.line))
+        # A byte order mark is an encoding's signature, not text.
+        raw = part.raw.removeprefix(codecs.BOM_UTF8) if part.line == 1 else part.raw
+        end = b"\n" if raw and not raw.endswith(b"\n") else b""
+        return raw + end + (b"\n" if part.ends else b"")
+
+    def _record(self, path: Path, number: int, line: bytes) -> bytes:
+        """The text of one record, which is a document: blank lines inside it end none."""
+        if not line.strip():
+            return b""
+        try:
+            record: Any = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+        except UnicodeDecodeError as error:
+            raise _not_utf8(path, number, error) from error
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}:{number}: not JSON: {error}") from error
+        text = record.get(self.text_field) if isinstance(record, dict) else None
+        if not isinstance(text, str):
+            raise InputError(f"{path}:{number}: no text field {self.text_field!r} (see --text_field)")
+        lines = "".join(f"{part}\n" for part in text.split("\n") if part.strip())
+        # An escape may stand for half a character (a lone surrogate), which no file can hold.
+        return f"{lines}\n".encode("utf-8", "ignore")
+
+    def checked_text(self) -> bytes:
+        """`text`; raises InputError, with file and line, if it is not UTF-8."""
+        text = self.text()
+        try:
+            text.decode("utf-8")
+        except UnicodeDecodeError:
+            self.blame()
+            raise
+        return text
+
+    def blame(self) -> None:
+        """Raise the InputError that names the first line which is not UTF-8, if there is one."""
+        for part in self.parts:
+            for number, line in enumerate(part.raw.split(b"\n"), part.line):
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise _not_utf8(part.path, number, error) from error
+
+
+def _not_utf8(path: Path, number: int, error: UnicodeDecodeError) -> InputError:
+    return InputError(f"{path}:{number}: not UTF-8 ({error.reason} at byte {error.start})")
+
+
+def is_jsonl(path: Path) -> bool:
+    return path.name.removesuffix(".gz").endswith(".jsonl")
+
+
+class TextFiles:
+    """The text of several files, read once from front to back.
+
+    `position` of `size` bytes on disk have been read (for progress); `digest` is the SHA-256 of what was read, of
+    packed files unpacked, with the files' ends, and complete once the last has been.
     """
 
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
@@ -67,74 +155,61 @@ class TextFiles:
     def digest(self) -> str:
         return self._digest.hexdigest()
 
-    def lines(self) -> Iterator[str]:
-        """Yield each line of text without its line end; "" stands between documents.
+    def segments(self, size: int) -> Iterator[Segment]:
+        """The text in pieces of about `size` bytes, cut at the ends of lines; the same text in the same pieces.
 
-        Raises InputError for text that is not UTF-8, a damaged .gz, a bad JSON line (each with its line
-        number), and when there is no text at all.
+        Raises InputError for a file that cannot be read or is damaged, and when there is no text at all.
         """
+        parts: list[Part] = []
+        gathered = 0
         empty = True
         for path in self.paths:
-            try:
-                for line in self._lines_of(path):
-                    empty = empty and not line
-                    self._digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
-                    yield line
-            except OSError as error:
-                raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-            self._digest.update(b"\n")
-            yield ""
+            line = 1
+            for raw, ends in self._chunks(path, size):
+                parts.append(Part(path, line, raw, ends))
+                line += raw.count(b"\n")
+                gathered += len(raw)
+                empty = empty and not raw.strip()
+                if gathered >= size:
+                    yield Segment(parts, self.text_field)
+                    parts, gathered = [], 0
         if empty:
             raise InputError(f"{', '.join(map(str, self.paths))}: no text in it")
+        if parts:
+            yield Segment(parts, self.text_field)
 
-    def _lines_of(self, path: Path) -> Iterator[str]:
-        is_json = path.name.removesuffix(".gz").endswith(".jsonl")
-        with path.open("rb") as self._current:
-            file = gzip.GzipFile(fileobj=self._current) if path.name.endswith(".gz") else self._current
-            for number, raw in enumerate(self._raw_lines(path, cast("IO[bytes]", file)), start=1):
-                try:
-                    # A byte order mark is an encoding's signature, not text.
-                    line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError as error:
-                    raise InputError(f"{path}:{number}: not UTF-8 ({error.reason} at byte {error.start})") from error
-                if is_json:
-                    if line.strip():
-                        # A record is one document: blank lines inside it end none.
-                        yield from (part for part in self._json_text(path, number, line).split("\n") if part.strip())
-                        yield ""
-                else:
-                    line = line.rstrip("\r\n")
-                    yield "" if line.isspace() else line
-        self._finished += path.stat().st_size
-        self._current = None
+    def lines(self) -> Iterator[str]:
+        """Each line of text without its line end; "" stands between documents.
 
-    def _raw_lines(self, path: Path, file: IO[bytes]) -> Iterator[bytes]:
-        """Lines end at LF only: str.splitlines would also cut at U+2028 and the like."""
+        Raises InputError as `segments` does, and for what is not UTF-8.
+        """
+        for segment in self.segments(1 << 22):
+            for line in segment.checked_text().decode("utf-8").split("\n")[:-1]:
+                yield "" if line.isspace() else line.rstrip("\r")
+
+    def _chunks(self, path: Path, size: int) -> Iterator[tuple[bytes, bool]]:
+        """A file's bytes in chunks of whole lines (LF only ends one), and whether each is the last."""
+        if is_jsonl(path):
+            self._digest.update(self.text_field.encode() + END_OF_FILE)
         try:
-            yield from file
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            with path.open("rb") as self._current:
+                file = gzip.GzipFile(fileobj=self._current) if path.name.endswith(".gz") else self._current
+                rest: list[bytes] = []
+                while chunk := file.read(min(size, CHUNK_BYTES)):
+                    self._digest.update(chunk)
+                    end = chunk.rfind(b"\n") + 1
+                    if end:
+                        yield b"".join([*rest, chunk[:end]]), False
+                        rest = []
+                    rest.append(chunk[end:])
+                yield b"".join(rest), True
+            self._digest.update(END_OF_FILE)
+        except OSError as error:
+            if isinstance(error, gzip.BadGzipFile):
+                raise InputError(f"{path}: damaged or cut short: {error}") from error
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except (EOFError, zlib.error) as error:
             raise InputError(f"{path}: damaged or cut short: {error}") from error
-
-    def _json_text(self, path: Path, number: int, line: str) -> str:
-        try:
-            record: Any = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}:{number}: not JSON: {error}") from error
-        text = record.get(self.text_field) if isinstance(record, dict) else None
-        if not isinstance(text, str):
-            raise InputError(f"{path}:{number}: no text field {self.text_field!r} (see --text_field)")
-        return text
-
-
-def blocks(lines: Iterator[str], characters: int = 1 << 22) -> Iterator[list[str]]:
-    """Group lines into lists of about `characters` characters, so that each list can be handled in one go."""
-    block: list[str] = []
-    size = 0
-    for line in lines:
-        block.append(line)
-        size += len(line) + 1
-        if size >= characters:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
+        finally:
+            self._current = None
+        self._finished += path.stat().st_size

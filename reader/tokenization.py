@@ -12,11 +12,11 @@ import json
 import unicodedata
 from array import array
 from collections import Counter
+from collections.abc import Callable
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
@@ -50,41 +50,47 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 
-def _is_han(character: str) -> bool:
+def is_han(character: str) -> bool:
     code = ord(character)
     return code >= 0x3400 and any(first <= code <= last for first, last in _HAN_RANGES)
 
 
-def _is_dropped(character: str) -> bool:
+def is_dropped(character: str) -> bool:
     """Control, format, private and unassigned characters, and the replacement character."""
     return character == "\ufffd" or unicodedata.category(character)[0] == "C"
 
 
-def _is_punctuation(character: str) -> bool:
+def is_punctuation(character: str) -> bool:
     """Unicode punctuation, and every ASCII character that is neither letter nor digit, such as $ or ^."""
     if character.isascii():
         return not character.isalnum()
     return unicodedata.category(character)[0] == "P"
 
 
-def split_words(text: str, lowercase: bool) -> list[str]:
+def fold(text: str) -> str:
+    """Lower case without accents."""
+    folded = unicodedata.normalize("NFD", text.lower())
+    return "".join(character for character in folded if unicodedata.category(character) != "Mn")
+
+
+def split_words(text: str, lowercase: bool, cut_han: Callable[[str], list[str]] = list) -> list[str]:
     """Split a text into words, as BERT's basic tokenizer does."""
-    return [word for run in text.translate(_NOT_SPACE).split() for word in split_run(run, lowercase)]
+    return [word for run in text.translate(_NOT_SPACE).split() for word in split_run(run, lowercase, cut_han)]
 
 
-def split_run(run: str, lowercase: bool) -> list[str]:
-    """Split a text without white space into words."""
+def split_run(run: str, lowercase: bool, cut_han: Callable[[str], list[str]] = list) -> list[str]:
+    """Split a text without white space into words; `cut_han` gives those of Han characters in a row."""
     if run.isascii() and run.isalnum():
         return [run.lower() if lowercase else run]
-    kept = "".join(f" {c} " if _is_han(c) else c for c in run if not _is_dropped(c))
     words: list[str] = []
-    for part in kept.split():
-        if lowercase:
-            # Upstream's order: Han characters are set apart before folding, punctuation after it.
-            folded = unicodedata.normalize("NFD", part.lower())
-            part = "".join(c for c in folded if unicodedata.category(c) != "Mn")
-        spaced = "".join(f" {c} " if _is_punctuation(c) else c for c in part)
-        words.extend(spaced.split())
+    # Upstream's order: Han characters are set apart before folding, punctuation after it.
+    for in_han, group in groupby((c for c in run if not is_dropped(c)), key=is_han):
+        part = "".join(group)
+        part = fold(part) if lowercase else part
+        if in_han:
+            words.extend(cut_han(part))
+        else:
+            words.extend("".join(f" {c} " if is_punctuation(c) else c for c in part).split())
     return words
 
 
@@ -151,110 +157,41 @@ class Vocabulary:
         return hashlib.sha256(json.dumps(["wordpiece", self.lowercase, self.tokens]).encode()).hexdigest()
 
 
-class Words(NamedTuple):
-    """The words of some lines: ids as the WordIndex gives them, and where each line starts.
-
-    ids: int32 [words]; starts: int64 [lines + 1].
-    """
-
-    ids: Int32s
-    starts: Int64s
-
-
-class WordIndex:
-    """Numbers the distinct words of a text in the order of their first appearance.
-
-    `words[i]` is the word with id i. Runs and words met once are remembered: text that repeats costs a look-up.
-    """
-
-    def __init__(self, lowercase: bool) -> None:
-        self.words: list[str] = []
-        self._ids: dict[str, int] = {}
-        self._runs = _Runs(self, lowercase)
-
-    def id_of(self, word: str) -> int:
-        index = self._ids.setdefault(word, len(self.words))
-        if index == len(self.words):
-            self.words.append(word)
-        return index
-
-    def encode(self, lines: list[str]) -> Words:
-        """The words of `lines`, as ids."""
-        look_up = self._runs.__getitem__
-        runs = array("i")
-        counts = array("q", [0])
-        for line in lines:
-            if not line.isascii() or not line.isprintable():
-                line = line.translate(_NOT_SPACE)
-            runs.extend(map(look_up, line.split()))
-            counts.append(len(runs))
-        # A copy: an array whose buffer is shared may not grow, and the next block makes it grow.
-        offsets = np.array(self._runs.offsets, np.int64)
-        flat = np.array(self._runs.flat, np.int32)
-        return Words(*_expand(np.asarray(runs, np.int32), np.asarray(counts, np.int64), offsets, flat))
-
-
-class _Runs(dict[str, int]):
-    """Run of characters without white space -> number of the run; its words are flat[offsets[i]:offsets[i+1]]."""
-
-    def __init__(self, index: WordIndex, lowercase: bool) -> None:
-        super().__init__()
-        self.index = index
-        self.lowercase = lowercase
-        self.flat = array("i")
-        self.offsets = array("q", [0])
-
-    def __missing__(self, run: str) -> int:
-        number = self[run] = len(self.offsets) - 1
-        self.flat.extend(map(self.index.id_of, split_run(run, self.lowercase)))
-        self.offsets.append(len(self.flat))
-        return number
-
-
-@numba.njit(cache=True, nogil=True)
-def _expand(runs: Int32s, line_runs: Int64s, offsets: Int64s, flat: Int32s) -> tuple[Int32s, Int64s]:
-    """Replace each run by its words; line_runs [lines + 1] says where a line's runs start."""
-    total = 0
-    for run in runs:
-        total += offsets[run + 1] - offsets[run]
-    ids = np.empty(total, np.int32)
-    starts = np.zeros(len(line_runs), np.int64)
-    at = 0
-    for line in range(len(line_runs) - 1):
-        for r in range(line_runs[line], line_runs[line + 1]):
-            for w in range(offsets[runs[r]], offsets[runs[r] + 1]):
-                ids[at] = flat[w]
-                at += 1
-        starts[line + 1] = at
-    return ids, starts
-
-
 class PieceTable:
     """The pieces of numbered words: `pieces[offsets[i]:offsets[i + 1]]` are the token ids of word i.
 
-    `extend` follows a WordIndex as it grows.
+    Attributes:
+        pieces: int32; offsets: int64 [words + 1].
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._model = WordPiece(
             vocabulary.ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARACTERS, continuing_subword_prefix="##"
         )
-        self._pieces = array("i")
-        self._offsets = array("q", [0])
+        self.pieces = np.zeros(0, np.int32)
+        self.offsets = np.zeros(1, np.int64)
+
+    def __len__(self) -> int:
+        """How many words it knows."""
+        return len(self.offsets) - 1
 
     def extend(self, words: list[str]) -> None:
-        """Cut into pieces the words that have come to the list since the last call."""
-        for word in words[len(self._offsets) - 1 :]:
-            self._pieces.extend(token.id for token in self._model.tokenize(word))
-            self._offsets.append(len(self._pieces))
+        """Cut the words numbered from len(self) on."""
+        if not words:
+            return
+        ends, pieces = array("q"), array("i")
+        for word in words:
+            # A segmenter's word of several Han characters: each is a token, as in text that is not segmented.
+            for part in word if is_han(word[0]) else (word,):
+                pieces.extend(token.id for token in self._model.tokenize(part))
+            ends.append(len(pieces))
+        self.offsets = np.concatenate([self.offsets, self.offsets[-1] + np.asarray(ends, np.int64)])
+        self.pieces = np.concatenate([self.pieces, np.asarray(pieces, np.int32)])
 
-    @property
-    def pieces(self) -> Int32s:
-        return np.array(self._pieces, np.int32)
-
-    @property
-    def offsets(self) -> Int64s:
-        return np.array(self._offsets, np.int64)
+    def keep(self, words: int) -> None:
+        """Forget all but the first `words` words."""
+        self.offsets = self.offsets[: words + 1].copy()
+        self.pieces = self.pieces[: self.offsets[-1]].copy()
 
 
 def train_vocabulary(lines: list[str], size: int, lowercase: bool) -> Vocabulary:

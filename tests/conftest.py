@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -52,6 +55,22 @@ def build(*arguments: str) -> None:
     """`python -m reader.build`, which must succeed."""
     done = python("-m", "reader.build", *arguments)
     assert done.returncode == 0, done.stderr
+
+
+def kill_when(arguments: list[str], there: Callable[[], object]) -> None:
+    """Start a Python command, and kill it and its children as soon as something is there (or it has ended)."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline and not there():
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from reader.boundaries import build_trie, cut_lines, fewest_segments
-from reader.counting import NO_WORD
+from reader.boundaries import build_trie, cut_lines
+from reader.split_kernel import DOCUMENT_END, LINE_END
 
 
 def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:
@@ -27,35 +27,35 @@ def test_every_cut_is_the_best_of_all() -> None:
     for _ in range(400):
         alphabet = draw.randint(2, 5)
         lexicon = sorted(
-            {tuple(draw.choices(range(alphabet), k=draw.randint(2, 4))) for _ in range(draw.randint(1, 14))}
+            {tuple(draw.choices(range(alphabet), k=draw.randint(1, 4))) for _ in range(draw.randint(1, 14))}
         )
         trie = build_trie(lexicon, alphabet)
-        # One word more than the trie knows.
-        words = draw.choices([*range(alphabet), NO_WORD], k=draw.randint(0, 10))
-        lengths, ngrams = np.empty(10, np.int32), np.empty(10, np.int32)
-        segments = fewest_segments(np.array(words, np.int32), trie, lengths, ngrams)
-        assert lengths[:segments].tolist() == brute_force(words, set(lexicon))
-        at = 0
-        for length, ngram in zip(lengths[:segments], ngrams[:segments], strict=True):
-            assert (ngram == -1) == (length == 1)
-            assert length == 1 or lexicon[ngram] == tuple(words[at : at + length])
-            at += length
+        # One word more than the trie knows; every word is one piece, its own number.
+        pieces = np.arange(alphabet + 1, dtype=np.int32)
+        lines = [draw.choices(range(alphabet + 1), k=draw.randint(0, 10)) for _ in range(3)]
+        stream = np.array([word for line in lines for word in [*line, LINE_END]], np.int32)
+        cut = cut_lines(stream, trie, np.arange(alphabet + 2, dtype=np.int64), pieces, 100)
+        for line, words in enumerate(lines):
+            expected, at = [], 0
+            for length in brute_force(words, set(lexicon)):
+                segment = tuple(words[at : at + length])
+                expected.append(100 + lexicon.index(segment) if segment in lexicon else segment[0])
+                at += length
+            assert cut.units[cut.starts[line] : cut.starts[line + 1]].tolist() == expected
 
 
 def test_ngrams_are_one_unit_and_words_one_a_piece() -> None:
     # Words 0..3; word 3 has two pieces; the lexicon holds (0 1) and (1 2).
     trie = build_trie([(0, 1), (1, 2)], 3)
     offsets, pieces = np.array([0, 1, 2, 3, 5], np.int64), np.array([10, 11, 12, 13, 14], np.int32)
-    words, starts = np.array([3, 0, 1, 2, 0, 1, 1], np.int32), np.array([0, 4, 4, 7], np.int64)
-    to_trie = np.array([0, 1, 2, NO_WORD], np.int32)
-    units, unit_starts = cut_lines(words, starts, to_trie, trie, offsets, pieces, 100)
+    stream = np.array([3, 0, 1, 2, LINE_END, DOCUMENT_END, 0, 1, 1, LINE_END, DOCUMENT_END], np.int32)
+    units, starts, documents = cut_lines(stream, trie, offsets, pieces, 100)
     assert units.tolist() == [13, 14, 100, 12, 100, 11]
-    assert unit_starts.tolist() == [0, 4, 4, 6]
+    assert starts.tolist() == [0, 4, 4, 6, 6]
+    assert documents.tolist() == [4, 6]
 
 
 def test_no_lexicon_no_ngrams() -> None:
-    trie = build_trie([], 2)
+    trie = build_trie([], 0)
     offsets, pieces = np.array([0, 1, 2], np.int64), np.array([7, 8], np.int32)
-    words, starts = np.array([0, 1, 0], np.int32), np.array([0, 3], np.int64)
-    units, _ = cut_lines(words, starts, np.array([0, 1], np.int32), trie, offsets, pieces, 100)
-    assert units.tolist() == [7, 8, 7]
+    assert cut_lines(np.array([0, 1, 0, LINE_END], np.int32), trie, offsets, pieces, 100).units.tolist() == [7, 8, 7]

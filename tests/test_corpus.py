@@ -16,7 +16,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.corpus import Corpus
 from reader.errors import InputError
-from tests.conftest import build, python
+from tests.conftest import build, kill_when, python
 
 
 def tokens_of(corpus: Corpus, units: np.ndarray) -> list[int]:
@@ -163,3 +163,35 @@ def test_a_result_is_not_overwritten_unasked(built: Path) -> None:
     assert done.returncode == 2
     assert "exists already" in done.stderr
     assert (built / "vocab.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize("stage", ["cut/0", "cut/2", "cut/*"])
+def test_a_killed_build_goes_on(built: Path, tmp_path: Path, stage: str) -> None:
+    (tmp_path / "text.txt").write_bytes((built / "train.txt").read_bytes() * 40)
+    text = ["--input", str(tmp_path / "text.txt"), "--workers", "2"]
+    made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv")]
+    command = ["-m", "reader.build", "corpus", *text, *made_with, "--output"]
+    work = tmp_path / ".corpus.work"
+    wanted = 3 if stage.endswith("*") else 1
+    kill_when([*command, str(tmp_path / "corpus")], lambda: len(list(work.glob(stage))) >= wanted)
+    assert not (tmp_path / "corpus").exists()
+    assert len(list(work.glob(stage))) >= wanted
+    for name in ("corpus", "undisturbed"):
+        done = python(*command, str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+    assert not work.exists()
+    files = sorted(path.name for path in (tmp_path / "corpus").iterdir())
+    assert files == sorted(path.name for path in (tmp_path / "undisturbed").iterdir())
+    for name in files:
+        assert (tmp_path / "corpus" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
+
+
+def test_packed_sequences_go_on_into_the_next_document(corpus: Corpus) -> None:
+    starts, packed = corpus.sequences(64), corpus.sequences(64, packed=True)
+    tokens = np.add.reduceat(corpus.unit_tokens[corpus.units], packed[:-1])
+    assert packed[-1] == starts[-1] == corpus.info.units
+    assert len(packed) < len(starts)
+    assert tokens.max() <= 62
+    # No sequence but the last could have taken another unit.
+    following = corpus.unit_tokens[corpus.units[packed[1:-1]]]
+    assert (tokens[:-1] + following > 62).all()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from reader.text import TextFiles, blocks, find_files
+from reader.text import TextFiles, find_files
 
 
 def lines(*paths: Path) -> list[str]:
@@ -26,7 +26,7 @@ def test_every_kind_of_file_gives_the_same_lines(tmp_path: Path) -> None:
     )
     expected = ["first line", "second line", "", "next document", ""]
     assert lines(tmp_path / "a.txt") == lines(tmp_path / "b.txt.gz") == expected
-    assert lines(tmp_path / "c.jsonl") == [*expected, ""]
+    assert lines(tmp_path / "c.jsonl") == expected
 
 
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
@@ -72,16 +72,22 @@ def test_bad_inputs_are_named(tmp_path: Path) -> None:
             find_files([str(tmp_path / name)])
 
 
-def test_blocks_and_digest_cover_everything(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("".join(f"line {i}\n" for i in range(1000)))
-    text = TextFiles([tmp_path / "a.txt"])
-    joined = [line for block in blocks(text.lines(), characters=100) for line in block]
-    assert joined == [*(f"line {i}" for i in range(1000)), ""]
-    assert text.position == text.size
-    (tmp_path / "a.txt").write_text("line 0\n")
-    other = TextFiles([tmp_path / "a.txt"])
-    list(other.lines())
-    assert other.digest != text.digest
+def test_segments_are_whole_lines_whatever_their_size(tmp_path: Path) -> None:
+    content = "".join(f"line {i}\n\n" * (i % 3) for i in range(1000)) + "a long line " * 50
+    (tmp_path / "a.txt").write_text(content)
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"more\n"))
+    (tmp_path / "c.jsonl").write_text(json.dumps({"text": "last"}) + "\n")
+    paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
+    digests = set()
+    for size in (1, 100, 1 << 20):
+        text = TextFiles(paths)
+        segments = [segment.text() for segment in text.segments(size)]
+        assert b"".join(segments) == content.encode() + b"\n\nmore\n\nlast\n\n"
+        assert all(segment.endswith(b"\n") for segment in segments if segment)
+        assert (len(segments) > 100) == (size == 1)
+        assert text.position == text.size
+        digests.add(text.digest)
+    assert len(digests) == 1
 
 
 def test_the_digest_tells_documents_apart(tmp_path: Path) -> None:
@@ -101,4 +107,4 @@ def test_the_digest_tells_documents_apart(tmp_path: Path) -> None:
 
 def test_blank_lines_in_a_record_end_no_document(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one\n\n \ntwo\n"}) + "\n")
-    assert lines(tmp_path / "a.jsonl") == ["one", "two", "", ""]
+    assert lines(tmp_path / "a.jsonl") == ["one", "two", ""]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from pydoc_data.topics import topics
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
@@ -12,11 +13,11 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.errors import InputError
+from reader.splitting import WordIndex
 from reader.tokenization import (
     SPECIAL_TOKENS,
     PieceTable,
     Vocabulary,
-    WordIndex,
     holds_text,
     split_words,
     train_vocabulary,
@@ -57,21 +58,22 @@ def test_pieces_are_wordpieces(built: Path) -> None:
     lines = (built / "held_out.txt").read_text(encoding="utf-8").split("\n") + MIXED
     index, table = WordIndex(lowercase=True), PieceTable(vocabulary)
     for _ in range(2):  # the second time every run and word has been seen
-        words = index.encode(lines)
-        table.extend(index.words)
-        offsets, pieces = table.offsets, table.pieces
-        for i, line in enumerate(lines):
-            ids = words.ids[words.starts[i] : words.starts[i + 1]]
-            ours = [int(piece) for word in ids for piece in pieces[offsets[word] : offsets[word + 1]]]
+        stream = index.encode("".join(f"{line}\n" for line in lines).encode())
+        table.extend(index.words(len(table)))
+        ends = np.flatnonzero(stream < 0)
+        for line, words in zip(lines, np.split(stream, ends + 1)[:-1], strict=True):
+            ours = [int(piece) for w in words[:-1] for piece in table.pieces[table.offsets[w] : table.offsets[w + 1]]]
             assert ours == tokenizer.encode(line, add_special_tokens=False).ids, repr(line)
 
 
-def test_splitting_whole_lines_equals_splitting_runs() -> None:
-    index = WordIndex(lowercase=True)
-    words = index.encode(MIXED)
-    for i, line in enumerate(MIXED):
-        ids = words.ids[words.starts[i] : words.starts[i + 1]]
-        assert [index.words[word] for word in ids] == split_words(line, True)
+def test_a_segmented_word_has_the_pieces_of_its_characters(built: Path) -> None:
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, "中", "国"])
+    table = PieceTable(vocabulary)
+    table.extend(["中国", "国外"])
+    assert table.pieces.tolist() == [5, 6, 6, vocabulary.unk]
+    assert table.offsets.tolist() == [0, 2, 4]
+    table.keep(1)
+    assert (len(table), table.pieces.tolist()) == (1, [5, 6])
 
 
 def test_lone_surrogates_are_dropped() -> None:

@@ -1,0 +1,311 @@
+"""Counting the n-grams of a text of any size: in bounded memory, on all cores, exactly; stopped, it can go on.
+
+First every segment of the text is split into words, then its l-grams are counted, order by order (counting_stages.py).
+Only those that occur T_l times or more are kept: a longer n-gram that is as frequent holds no rarer word or n-gram. T_l
+is guessed from a sample, and proved in the end: if an l-gram that is rarer could have had a place among the
+best, T_l is lowered and the counting repeated. All that is finished lies in a work folder.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from reader.atomic import load_array
+from reader.byte_table import ByteTable, Strings, chosen, empty_table, number, unpacked
+from reader.counting import (
+    KeyTable,
+    Packing,
+    ScoredNGram,
+    key_table,
+    kth_largest,
+    largest,
+    needed_count,
+    occurrences,
+    pack_sorted,
+    packing,
+    sum_sorted,
+    t_statistic,
+)
+from reader.counting_stages import (
+    BUCKETS,
+    MAX_ORDER,
+    CountOrder,
+    Grams,
+    MergeOrder,
+    MergeWords,
+    Split,
+)
+from reader.errors import InputError
+from reader.parallel import in_order
+from reader.segment_work import Resources, over_segments
+from reader.text import TextFiles
+from reader.tokenization import is_han
+
+Int64s = npt.NDArray[np.int64]
+Float64s = npt.NDArray[np.float64]
+
+SAMPLE_WORDS, SAMPLE_SEGMENTS = 1 << 21, 4
+SAMPLE_TRUSTED = 4  # the least square of a score in the sample that says something about the whole
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is to be counted.
+
+    Attributes:
+        lowercase, han: how text is split into words, see splitting.py.
+        top: order l -> k_l, how many are to be kept; order 1 stands for words of several Han characters, by count.
+        thresholds: order l -> the T_l to begin with, in place of a guess.
+    """
+
+    lowercase: bool
+    han: str
+    top: dict[int, int]
+    thresholds: dict[int, int]
+
+
+class Vocabulary(NamedTuple):
+    """Words that may be in a kept n-gram, the frequent first: their text, and how often each occurs, int64 [V]."""
+
+    words: Strings
+    counts: Int64s
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The result: the best of each order, best first; N_l of every order; the SHA-256 of the text."""
+
+    best: list[ScoredNGram]
+    totals: dict[int, int]
+    text: str
+
+
+class CountingJob:
+    """The stages over one text, with what they have in common."""
+
+    def __init__(
+        self, text: TextFiles, settings: Settings, resources: Resources, folder: Path, say: Callable[[str], Any]
+    ) -> None:
+        """`folder` is for what is finished (see work_folder.py); `say` takes messages for the user."""
+        self.text, self.settings, self.resources, self.folder, self.say = text, settings, resources, folder, say
+        self.segments: list[Path] = []
+        self.totals = np.zeros(MAX_ORDER, np.int64)
+
+    def run(self) -> Counted:
+        """Count. Raises InputError for bad text, and where the disk or the system refuses."""
+        self._split()
+        thresholds = self._guesses() | self.settings.thresholds
+        while True:
+            best, lowered = self._best(thresholds)
+            if not lowered:
+                break
+            for order, count in lowered.items():
+                self.say(
+                    f"order {order}: n-grams that occur fewer than {thresholds[order]:,} times may be among the best; "
+                    f"counting again, from {count:,} times on"
+                )
+            thresholds |= lowered
+        orders = range(1, max(self.settings.top) + 1)
+        return Counted(best, {order: int(self.totals[order - 1]) for order in orders}, self.text.digest)
+
+    def _split(self) -> None:
+        work = Split(self.settings.lowercase, self.settings.han)
+        self.segments = over_segments(work, self.text, self.folder / "split", self.resources, "splitting")
+        self.totals = np.sum([load_array(segment, "totals") for segment in self.segments], axis=0)
+
+    def _guesses(self) -> dict[int, int]:
+        """T_l for every order, by the beginnings of a few segments."""
+        step = -(-len(self.segments) // SAMPLE_SEGMENTS)
+        segments = self.segments[::step]
+        most = SAMPLE_WORDS // len(segments)
+        vocabulary = Vocabulary(*MergeWords(segments, 1)((0, BUCKETS)))
+        table = number(empty_table(), vocabulary.words)[0]
+        samples = [load_array(segment, "stream")[:most] for segment in segments]
+        totals = np.sum([occurrences(np.array(sample), MAX_ORDER) for sample in samples], axis=0)
+        found: dict[int, int] = {}
+        grams: list[Grams] = []
+        packings: list[Packing] = []
+        tables: list[KeyTable] = []
+        for order in range(1, max(self.settings.top) + 1):
+            if order > 1:
+                packings.append(_packing(grams, vocabulary))
+                stage = CountOrder(self.folder, segments, order, table, tables, packings)
+                keys = np.concatenate([stage.keys(segment, most) for segment in segments])
+                keys.sort()
+                bits = packings[-1].count_bits
+                grams.append(Grams(*sum_sorted(pack_sorted(keys, bits), bits, 1)))
+                tables = [*tables, key_table(grams[-1].keys)]
+            if order in self.settings.top:
+                scores = _scores(order, 1, vocabulary, grams, packings, totals).t
+                share = totals[order - 1] / max(1, self.totals[order - 1])
+                found[order] = guess(scores, self.settings.top[order], share)
+        return found
+
+    def _best(self, thresholds: dict[int, int]) -> tuple[list[ScoredNGram], dict[int, int]]:
+        """The best n-grams under some thresholds, and those of the thresholds that must be lowered."""
+        top = self.settings.top
+        # Of order l and below, whatever may be part of a longer n-gram that counts.
+        least = {order: min(t for other, t in thresholds.items() if other >= order) for order in range(1, max(top) + 1)}
+        vocabulary = self._vocabulary(least[1])
+        table = number(empty_table(), vocabulary.words)[0]
+        best: list[ScoredNGram] = []
+        lowered: dict[int, int] = {}
+        grams: list[Grams] = []
+        packings: list[Packing] = []
+        tables: list[KeyTable] = []
+        for order in range(1, max(top) + 1):
+            if order > 1:
+                packings.append(_packing(grams, vocabulary))
+                grams.append(self._count(order, table, tables, packings, least))
+                tables = [*tables, key_table(grams[-1].keys)]
+            if order not in top:
+                continue
+            scores = _scores(order, thresholds[order], vocabulary, grams, packings, self.totals)
+            last = kth_largest(scores.t, top[order])
+            # With too few of them nothing is proved, but that there are not enough that occur so often.
+            needed = thresholds[order] // 4 if last is None else needed_count(last, int(self.totals[order - 1]))
+            if max(1, needed) < thresholds[order]:
+                lowered[order] = max(1, needed)
+            elif not lowered:
+                best += _best_of(scores, top[order], vocabulary.words)
+        return best, lowered
+
+    def _vocabulary(self, at_least: int) -> Vocabulary:
+        """The words that occur at least so often."""
+        size = sum(len(load_array(each, "arena")) + 24 * len(load_array(each, "counts")) for each in self.segments)
+        shares = 1
+        while shares < BUCKETS and size > 4 * self.resources.entries * shares:
+            shares *= 2
+        step = BUCKETS // shares
+        ranges = [(start, start + step) for start in range(0, BUCKETS, step)]
+        merge = MergeWords(self.segments, at_least)
+        strings, counts = zip(*in_order(merge, ranges, min(self.resources.workers, shares)), strict=True)
+        ends = np.cumsum([0, *(each.offsets[-1] for each in strings)])
+        offsets = [each.offsets[1:] + end for each, end in zip(strings, ends[:-1], strict=True)]
+        joined = Strings(np.concatenate([[0], *offsets]), np.concatenate([each.arena for each in strings]))
+        order = np.argsort(-np.concatenate(counts), kind="stable")
+        return Vocabulary(chosen(joined, order), np.concatenate(counts)[order])
+
+    def _count(
+        self, order: int, words: ByteTable, tables: list[KeyTable], packings: list[Packing], least: dict[int, int]
+    ) -> Grams:
+        """The l-grams of one order that occur at least least[order] times."""
+        # Keys depend on what was kept of shorter n-grams.
+        kept = "_".join(str(least[shorter]) for shorter in range(1, order))
+        folder = self.folder / f"order_{order}_of_{kept}"
+        for old in self.folder.glob(f"order_{order}_of_*"):
+            if old != folder:
+                shutil.rmtree(old)
+        folder.mkdir(exist_ok=True)
+        tasks = range(len(self.segments))
+        stage = CountOrder(folder, self.segments, order, words, tables, packings)
+        with tqdm(total=len(tasks), unit=" segments", desc=f"{order}-grams", mininterval=0.5) as bar:
+            for _ in in_order(stage, tasks, min(self.resources.workers, len(tasks))):
+                bar.update()
+        bits = packings[-1].count_bits
+        parts = [folder / f"{place}" for place in tasks]
+        bounds = self._ranges(parts, bits)
+        merge = MergeOrder(parts, bits, least[order])
+        merged = in_order(merge, bounds, min(self.resources.workers, len(bounds)))
+        return Grams(*(np.concatenate(arrays) for arrays in zip(*merged, strict=True)))
+
+    def _ranges(self, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
+        """Ranges of packed entries, each of few enough to be merged at once."""
+        entries = [load_array(part, "packed") for part in parts]
+        total = sum(map(len, entries))
+        wanted = max(self.resources.workers if total > 1 << 20 else 1, -(-total // self.resources.entries))
+        sample = np.sort(np.concatenate([each[:: max(1, total // (256 * wanted))] for each in entries]))
+        cuts = sample[[len(sample) * i // wanted for i in range(1, wanted)]] if len(sample) else sample
+        # A range begins with the first entry of a key, whatever its count.
+        starts = sorted({0, *(int(cut) >> count_bits << count_bits for cut in cuts)})
+        return list(zip(starts, [*starts[1:], (1 << 64) - 1], strict=True))
+
+
+def guess(scores: Float64s, k: int, share: float) -> int:
+    """Half of the least count that the k-th best n-gram of the whole text may need (see counting.needed_count).
+
+    Args:
+        scores: float64, t of the n-grams of a sample; share: the sample's share of the text.
+
+    t grows with the square root of the text. Where the sample is too small to tell, the squares are taken to follow
+    a power law, as they nearly do.
+    """
+    ranked = np.sort(np.square(np.maximum(scores, 0)))[::-1]
+    if k <= len(ranked) and (share >= 1 or ranked[k - 1] >= SAMPLE_TRUSTED):
+        return max(1, int(ranked[k - 1] / share / 2))
+    many, few = (int((ranked >= square).sum()) for square in (SAMPLE_TRUSTED, 4 * SAMPLE_TRUSTED))
+    if share >= 1 or not 0 < few < many:
+        return 1
+    exponent = math.log(many / few) / math.log(4)
+    return max(1, int(SAMPLE_TRUSTED / share * (many / k) ** (1 / exponent) / 2))
+
+
+class Scores(NamedTuple):
+    """L-grams with their scores: words, int64 [n, l]; counts, int64 [n]; t, float64 [n]."""
+
+    words: Int64s
+    counts: Int64s
+    t: Float64s
+
+
+def _packing(grams: list[Grams], vocabulary: Vocabulary) -> Packing:
+    words = len(vocabulary.counts)
+    try:
+        return packing(len(grams[-1].keys) if grams else words, words)
+    except ValueError as error:
+        raise InputError(f"--top: {error}; ask for fewer n-grams") from error
+
+
+def _scores(
+    order: int, at_least: int, vocabulary: Vocabulary, grams: list[Grams], packings: list[Packing], totals: Int64s
+) -> Scores:
+    """The l-grams that occur at least so often.
+
+    Of order 1, words of several Han characters; with p' = 0 their t is in the order of their counts.
+    """
+    total, unigram_total = int(totals[order - 1]), int(totals[0])
+    if order == 1:
+        rows = np.flatnonzero(_is_han_word(vocabulary.words) & (vocabulary.counts >= at_least))
+        counts = vocabulary.counts[rows]
+        return Scores(rows[:, None], counts, t_statistic(counts, total, np.zeros((len(rows), 1), np.int64), 1))
+    rows = np.flatnonzero(grams[-1].counts >= at_least)
+    words, counts = _words_of(rows, grams, packings), grams[-1].counts[rows]
+    return Scores(words, counts, t_statistic(counts, total, vocabulary.counts[words], unigram_total))
+
+
+def _is_han_word(words: Strings) -> npt.NDArray[np.bool_]:
+    """Whether each word consists of several Han characters; bool [n]."""
+    return np.fromiter((len(word) > 1 and is_han(word[0]) for word in unpacked(words)), bool, len(words.offsets) - 1)
+
+
+def _words_of(rows: Int64s, grams: list[Grams], packings: list[Packing]) -> Int64s:
+    """The words of some l-grams of the last order, int64 [rows, l]."""
+    columns: list[Int64s] = []
+    heads = rows
+    for kept, bits in zip(reversed(grams), reversed(packings), strict=True):
+        keys = kept.keys[heads]
+        columns.append((keys & np.uint64((1 << bits.word_bits) - 1)).astype(np.int64))
+        heads = (keys >> np.uint64(bits.word_bits)).astype(np.int64)
+    return np.column_stack([heads, *reversed(columns)])
+
+
+def _best_of(scores: Scores, k: int, names: Strings) -> list[ScoredNGram]:
+    """The k l-grams of the largest t, best first; equal scores are ordered by their words."""
+    places = largest(scores.t, k)
+    counts, t = scores.counts[places], scores.t[places]
+    used, words = np.unique(scores.words[places], return_inverse=True)
+    words = np.reshape(words, (len(places), -1))
+    texts = np.array([*unpacked(chosen(names, used)), ""], object)[:-1]
+    ranks = np.argsort(np.argsort(texts))
+    order = np.lexsort((*(ranks[column] for column in words.T[::-1]), -t))[:k]
+    rows = zip(*(texts[column] for column in words[order].T), strict=True)
+    return [*map(ScoredNGram, rows, counts[order].tolist(), t[order].tolist())]
