@@ -36,6 +36,12 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
+def _refused(path: Path, error: OSError) -> SystemRefusedError:
+    # numpy tells how much of an array it could write, not why.
+    reason = error.strerror or f"{error} (is the disk full?)"
+    return SystemRefusedError(f"{path}: could not be written: {reason}")
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write; on success it becomes `path`, on any error it is removed.
@@ -52,7 +58,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         partial.replace(path)
         flush_to_disk(path.parent)
     except OSError as error:
-        raise SystemRefusedError(f"{path}: could not be written: {error.strerror or error}") from error
+        raise _refused(path, error) from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -84,7 +90,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         partial.rename(path)
         flush_to_disk(path.parent)
     except OSError as error:
-        raise SystemRefusedError(f"{path}: could not be written: {error.strerror or error}") from error
+        raise _refused(path, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if path.exists():
@@ -106,6 +112,11 @@ def save_arrays(folder: Path, **arrays: np.ndarray) -> None:
             np.save(partial / f"{name}.npy", array)
 
 
-def load_array(folder: Path, name: str) -> np.ndarray:
-    """One of the arrays of `save_arrays`, memory-mapped."""
+def mapped_array(folder: Path, name: str) -> np.ndarray:
+    """One of the arrays of `save_arrays`, memory-mapped: what is looked at stays in memory while the array does."""
     return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
+
+
+def load_array(folder: Path, name: str, first: int = 0, last: int | None = None) -> np.ndarray:
+    """One of the arrays of `save_arrays`, or part of it, read into memory."""
+    return np.array(mapped_array(folder, name)[first:last])

@@ -1,4 +1,4 @@
-"""Command line of the reader: `python -m reader.build vocab | lexicon | corpus | inspect`."""
+"""Command line of the reader: `python -m reader.build vocab | lexicon | corpus | join | inspect`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from reader.atomic import whole_file
 from reader.corpus import Corpus
-from reader.corpus_build import build_corpus
+from reader.corpus_build import build_corpus, join_corpora
 from reader.counting_job import Counted, CountingJob, Settings
 from reader.counting_stages import MAX_ORDER
 from reader.errors import InputError, OneLineParser, one_line_errors
@@ -24,7 +24,7 @@ from reader.inspect import coverage, cut_text, describe
 from reader.lexicon import Lexicon, LexiconInfo
 from reader.segment_work import BASE_BYTES, Resources
 from reader.segmenters import SEGMENTERS
-from reader.text import TextFiles, find_files
+from reader.text import TextFiles, find_files, shard_of
 from reader.tokenization import PieceTable, Vocabulary, train_vocabulary
 from reader.work_folder import work_folder
 
@@ -81,17 +81,32 @@ def build_corpus_folder(args: argparse.Namespace) -> None:
     vocabulary = Vocabulary.load(args.vocab, args.lowercase)
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
     text = open_text(args)
+    if args.shard:
+        text = TextFiles(shard_of(text.paths, *args.shard), args.text_field)
     resources = Resources(args.memory, args.workers)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     with work_folder(args.output, plan_of(args, text, resources, **made_with)) as folder:
-        info = build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
+        build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
+    tell_corpus(args.output)
+
+
+def join(args: argparse.Namespace) -> None:
+    """Join corpora that were built as shards, in the order given."""
+    check_output(args)
+    join_corpora(args.input, args.output)
+    tell_corpus(args.output)
+
+
+def tell_corpus(path: Path) -> None:
+    """Print what a corpus holds."""
+    corpus = Corpus(path)
+    info = corpus.info
     print(
-        f"{args.output}: {info.documents:,} documents, {info.tokens:,} tokens, {info.units:,} units; "
+        f"{path}: {info.documents:,} documents, {info.tokens:,} tokens, {info.units:,} units; "
         f"{info.ngram_units:,} n-grams, {1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens"
     )
-    corpus = Corpus(args.output)
-    frequent = np.argsort(-corpus.unit_counts[info.num_tokens :], kind="stable")[:10] + info.num_tokens
     if info.ngram_units:
+        frequent = np.argsort(-corpus.unit_counts[info.num_tokens :], kind="stable")[:10] + info.num_tokens
         shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
         print(f"most frequent: {', '.join(shown)}")
 
@@ -128,11 +143,16 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
 
 def open_text(args: argparse.Namespace) -> TextFiles:
     """The input files; raises InputError before any long work if the output is in the way."""
+    check_output(args)
+    return TextFiles(find_files(args.input), args.text_field)
+
+
+def check_output(args: argparse.Namespace) -> None:
+    """Raise InputError if something is at --output that should stay."""
     if args.output.exists() and not args.overwrite:
         raise InputError(f"{args.output}: exists already; choose another --output or pass --overwrite")
     if args.output.is_dir() and not (args.output / "corpus.json").is_file():
         raise InputError(f"{args.output}: is a folder that holds no corpus; it will not be overwritten")
-    return TextFiles(find_files(args.input), args.text_field)
 
 
 def with_progress(text: TextFiles, what: str) -> Iterator[str]:
@@ -167,6 +187,14 @@ def memory(text: str) -> int:
     return size
 
 
+def shard(text: str) -> tuple[int, int]:
+    """Parse "2/8", the second of eight, as (1, 8)."""
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected I/N with I from 1 to N, such as 2/8")
+    return int(found[1]) - 1, int(found[2])
+
+
 def positive(text: str) -> int:
     """Parse a whole number from 1 on."""
     if not text.isdecimal() or int(text) < 1:
@@ -181,7 +209,10 @@ def parser() -> OneLineParser:
         "--text_field", default="text", help="field of a .jsonl record that holds its text (%(default)s)"
     )
     reading.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
-    common = OneLineParser(add_help=False, parents=[reading])
+    output = OneLineParser(add_help=False)
+    output.add_argument("--output", type=Path, required=True, metavar="PATH", help="where the result goes")
+    output.add_argument("--overwrite", action="store_true", help="replace what is at --output")
+    common = OneLineParser(add_help=False, parents=[reading, output])
     common.add_argument(
         "--input",
         nargs="+",
@@ -189,8 +220,6 @@ def parser() -> OneLineParser:
         metavar="PATH",
         help="files, folders or quoted globs; .txt (a blank line between documents) or .jsonl, either also .gz",
     )
-    common.add_argument("--output", type=Path, required=True, metavar="PATH", help="where the result goes")
-    common.add_argument("--overwrite", action="store_true", help="replace what is at --output")
     large = OneLineParser(add_help=False)
     large.add_argument(
         "--memory", type=memory, default="2GB", metavar="SIZE", help="most memory of all processes (%(default)s)"
@@ -202,7 +231,7 @@ def parser() -> OneLineParser:
     vocab.add_argument("--vocab", type=Path, required=True, metavar="FILE", help="vocab.txt in BERT's format")
 
     main = OneLineParser(prog="python -m reader.build", description=__doc__)
-    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | inspect")
+    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | inspect")
 
     command = commands.add_parser("vocab", parents=[common], help=build_vocab.__doc__, description=build_vocab.__doc__)
     command.add_argument(
@@ -248,7 +277,17 @@ def parser() -> OneLineParser:
         description=build_corpus_folder.__doc__,
     )
     command.add_argument("--lexicon", type=Path, metavar="FILE", help="lexicon.tsv; without it every unit is a token")
+    command.add_argument(
+        "--shard",
+        type=shard,
+        metavar="I/N",
+        help="build the I-th of N shards, of whole files, on a machine of its own; `join` puts them together",
+    )
     command.set_defaults(run=build_corpus_folder)
+
+    command = commands.add_parser("join", parents=[output], help=join.__doc__, description=join.__doc__)
+    command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in their order")
+    command.set_defaults(run=join)
 
     command = commands.add_parser(
         "inspect", parents=[reading], help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from reader.atomic import load_array, save_arrays, whole_folder
+from reader.atomic import load_array, mapped_array, save_arrays, whole_folder
 from reader.boundaries import Units, build_trie, cut_lines
-from reader.corpus import FORMAT, LEXICON, VOCABULARY, CorpusInfo, unit_dtype
+from reader.corpus import FORMAT, LEXICON, VOCABULARY, Corpus, CorpusInfo, unit_dtype
 from reader.errors import InputError
 from reader.lexicon import Lexicon
 from reader.segment_work import Resources, over_segments
@@ -19,6 +22,7 @@ from reader.splitting import WordIndex
 from reader.text import Segment, TextFiles
 from reader.tokenization import PieceTable, Vocabulary
 
+Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 # A process forgets the words it has met when they are more than this: text repeats itself, but memory is bounded.
@@ -95,38 +99,80 @@ def build_corpus(
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
     dtype = unit_dtype(num_units)
     segments = over_segments(CutSegment(cutter, dtype), text, folder / "cut", resources, "building")
-    unit_counts = np.zeros(num_units, np.int64)
+    made_with = MadeWith(vocabulary, lexicon, text.digest)
+    parts = [(mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments]
+    if not any(len(units) for units, _ in parts):
+        raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
+    return _write(output, made_with, Spelling(cutter.ngram_offsets, cutter.ngram_tokens), parts)
+
+
+def join_corpora(paths: list[Path], output: Path) -> CorpusInfo:
+    """Put corpora that were made with the same vocabulary and lexicon, as shards are, one after the other.
+
+    The units are those of a corpus made of all their texts at once. Raises InputError if they do not go together.
+    """
+    corpora = [Corpus(path) for path in paths]
+    first = corpora[0]
+    for corpus in corpora:
+        for what in ("vocabulary", "lexicon"):
+            if getattr(corpus.info, what) != getattr(first.info, what):
+                raise InputError(f"{corpus.path}: made with another {what} than {first.path}")
+    text = hashlib.sha256("\n".join(corpus.info.text for corpus in corpora).encode()).hexdigest()
+    made_with = MadeWith(first.vocabulary, first.lexicon, text)
+    parts = [(np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in corpora]
+    return _write(output, made_with, Spelling(first.ngram_offsets, first.ngram_tokens), parts)
+
+
+class MadeWith(NamedTuple):
+    """What a corpus is made of: a vocabulary, a lexicon if any, and a text, by its fingerprint."""
+
+    vocabulary: Vocabulary
+    lexicon: Lexicon | None
+    text: str
+
+
+class Spelling(NamedTuple):
+    """The tokens of all n-grams: those of n-gram i are tokens[offsets[i]:offsets[i + 1]]."""
+
+    offsets: Int64s
+    tokens: Int32s
+
+
+def _write(
+    output: Path, made_with: MadeWith, spelling: Spelling, parts: Iterable[tuple[np.ndarray, Int64s]]
+) -> CorpusInfo:
+    """Write a corpus of several parts: the units of each, and where in them documents end."""
+    vocabulary, lexicon, text = made_with
+    num_tokens, num_ngrams = len(vocabulary), len(spelling.offsets) - 1
+    unit_counts = np.zeros(num_tokens + num_ngrams, np.int64)
     documents = [np.zeros(1, np.int64)]
     written = 0
     with whole_folder(output) as partial:
         with (partial / "units.bin").open("wb") as file:
-            for segment in segments:
-                units = load_array(segment, "units")
-                file.write(units.data)
-                unit_counts += np.bincount(units, minlength=num_units)
-                documents.append(written + load_array(segment, "documents"))
+            for units, ends in parts:
+                file.write(np.ascontiguousarray(units).data)
+                unit_counts += np.bincount(units, minlength=len(unit_counts))
+                documents.append(written + ends)
                 written += len(units)
         # Two blank lines in a row end one document, not two.
         ends = np.unique(np.concatenate(documents))
-        if written == 0:
-            raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
-        unit_tokens = np.concatenate([np.ones(cutter.num_tokens, np.int64), np.diff(cutter.ngram_offsets)])
+        unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(spelling.offsets)])
         info = CorpusInfo(
             format=FORMAT,
             vocabulary=vocabulary.fingerprint,
             lexicon=lexicon.fingerprint if lexicon else "",
-            text=text.digest,
+            text=text,
             lowercase=vocabulary.lowercase,
-            num_tokens=cutter.num_tokens,
-            num_ngrams=num_units - cutter.num_tokens,
+            num_tokens=num_tokens,
+            num_ngrams=num_ngrams,
             documents=len(ends) - 1,
             units=written,
             tokens=int(unit_counts @ unit_tokens),
-            ngram_units=int(unit_counts[cutter.num_tokens :].sum()),
+            ngram_units=int(unit_counts[num_tokens:].sum()),
         )
         (partial / "documents.bin").write_bytes(ends.tobytes())
-        np.save(partial / "ngram_tokens.npy", cutter.ngram_tokens)
-        np.save(partial / "ngram_offsets.npy", cutter.ngram_offsets)
+        np.save(partial / "ngram_tokens.npy", spelling.tokens)
+        np.save(partial / "ngram_offsets.npy", spelling.offsets)
         np.save(partial / "unit_counts.npy", unit_counts)
         (partial / VOCABULARY).write_text("".join(f"{token}\n" for token in vocabulary.tokens), encoding="utf-8")
         if lexicon:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from reader.atomic import load_array
+from reader.atomic import load_array, mapped_array
 from reader.byte_table import ByteTable, Strings, chosen, empty_table, number, unpacked
 from reader.counting import (
     KeyTable,
@@ -129,8 +129,10 @@ class CountingJob:
         most = SAMPLE_WORDS // len(segments)
         vocabulary = Vocabulary(*MergeWords(segments, 1)((0, BUCKETS)))
         table = number(empty_table(), vocabulary.words)[0]
-        samples = [load_array(segment, "stream")[:most] for segment in segments]
-        totals = np.sum([occurrences(np.array(sample), MAX_ORDER) for sample in samples], axis=0)
+        samples = [load_array(segment, "stream", 0, most) for segment in segments]
+        totals = np.sum([occurrences(sample, MAX_ORDER) for sample in samples], axis=0)
+        # Words were counted in the whole of the segments.
+        totals[0] = vocabulary.counts.sum()
         found: dict[int, int] = {}
         grams: list[Grams] = []
         packings: list[Packing] = []
@@ -181,7 +183,7 @@ class CountingJob:
 
     def _vocabulary(self, at_least: int) -> Vocabulary:
         """The words that occur at least so often."""
-        size = sum(len(load_array(each, "arena")) + 24 * len(load_array(each, "counts")) for each in self.segments)
+        size = sum(len(mapped_array(each, "arena")) + 24 * len(mapped_array(each, "counts")) for each in self.segments)
         shares = 1
         while shares < BUCKETS and size > 4 * self.resources.entries * shares:
             shares *= 2
@@ -220,10 +222,10 @@ class CountingJob:
 
     def _ranges(self, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
         """Ranges of packed entries, each of few enough to be merged at once."""
-        entries = [load_array(part, "packed") for part in parts]
-        total = sum(map(len, entries))
+        total = sum(len(mapped_array(part, "packed")) for part in parts)
         wanted = max(self.resources.workers if total > 1 << 20 else 1, -(-total // self.resources.entries))
-        sample = np.sort(np.concatenate([each[:: max(1, total // (256 * wanted))] for each in entries]))
+        step = max(1, total // (256 * wanted))
+        sample = np.sort(np.concatenate([load_array(part, "packed")[::step] for part in parts]))
         cuts = sample[[len(sample) * i // wanted for i in range(1, wanted)]] if len(sample) else sample
         # A range begins with the first entry of a key, whatever its count.
         starts = sorted({0, *(int(cut) >> count_bits << count_bits for cut in cuts)})

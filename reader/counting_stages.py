@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.atomic import load_array, save_arrays
+from reader.atomic import load_array, mapped_array, save_arrays
 from reader.byte_table import ByteTable, Strings, chosen, empty_table, number
 from reader.counting import (
     NO_WORD,
@@ -107,11 +107,11 @@ class MergeWords:
         counts = np.zeros(0, np.int64)
         for segment in self.segments:
             first, last = load_array(segment, "bounds")[list(buckets)]
-            offsets = np.array(load_array(segment, "offsets")[first : last + 1])
-            arena = np.array(load_array(segment, "arena")[offsets[0] : offsets[-1]])
+            offsets = load_array(segment, "offsets", first, last + 1)
+            arena = load_array(segment, "arena", offsets[0], offsets[-1])
             table, numbers = number(table, Strings(offsets - offsets[0], arena))
             counts = np.concatenate([counts, np.zeros(int(table.used[0]) - len(counts), np.int64)])
-            counts[numbers] += load_array(segment, "counts")[first:last]
+            counts[numbers] += load_array(segment, "counts", first, last)
         kept = np.flatnonzero(counts >= self.at_least)
         return chosen(Strings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept]
 
@@ -143,9 +143,9 @@ class CountOrder:
 
     def keys(self, folder: Path, most: int | None = None) -> UInt64s:
         """The keys of a segment's l-grams, or of those in its first `most` words."""
-        strings = Strings(np.array(load_array(folder, "offsets")), np.array(load_array(folder, "arena")))
+        strings = Strings(load_array(folder, "offsets"), load_array(folder, "arena"))
         numbers = number(self.words, strings, add=False)[1]
-        words = renumbered(np.array(load_array(folder, "stream")[:most]), numbers)
+        words = renumbered(load_array(folder, "stream", 0, most), numbers)
         heads = words
         for order, (table, bits) in enumerate(zip(self.tables, self.packings, strict=False), start=2):
             heads = longer_heads(heads, words, order, bits.word_bits, table)
@@ -161,11 +161,11 @@ class MergeOrder:
     at_least: int
 
     def __call__(self, bounds: tuple[int, int]) -> Grams:
-        low, high = (np.uint64(bound) for bound in bounds)
+        low, high = np.array(bounds, np.uint64)
         slices = []
         for part in self.parts:
-            entries = load_array(part, "packed")
-            slices.append(entries[np.searchsorted(entries, low) : np.searchsorted(entries, high)])
+            first, last = np.searchsorted(mapped_array(part, "packed"), (low, high))
+            slices.append(load_array(part, "packed", first, last))
         joined = np.concatenate(slices)
         joined.sort()
         return Grams(*sum_sorted(joined, self.count_bits, self.at_least))

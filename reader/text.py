@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
 from reader.errors import InputError
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
@@ -46,6 +48,25 @@ def find_files(inputs: list[str]) -> list[Path]:
                     raise InputError(f"{match}: cannot tell its format; expected one of {', '.join(SUFFIXES)}")
         found.update((match.resolve(), match) for match in matches)
     return sorted(found.values())
+
+
+def shard_of(paths: list[Path], shard: int, shards: int) -> list[Path]:
+    """The files of one of several shards (0..shards - 1): all come in their order, and about as many bytes in each.
+
+    Raises InputError if there are fewer files than shards.
+    """
+    if len(paths) < shards:
+        raise InputError(
+            f"--shard: {len(paths)} files cannot be dealt to {shards} shards; cut the text into more files"
+        )
+    ends = np.cumsum([path.stat().st_size for path in paths])
+    # A file goes where its middle lies; every shard has one at least.
+    middles = ends - np.diff(ends, prepend=0) / 2
+    places = np.minimum((middles * shards / max(1, ends[-1])).astype(int), shards - 1)
+    for i in range(len(paths)):
+        least, most = shards - (len(paths) - i), i
+        places[i] = min(max(places[i], least, places[i - 1] if i else 0), most, (places[i - 1] + 1) if i else 0)
+    return [path for path, place in zip(paths, places, strict=True) if place == shard]
 
 
 class Part(NamedTuple):

@@ -186,6 +186,31 @@ def test_a_killed_build_goes_on(built: Path, tmp_path: Path, stage: str) -> None
         assert (tmp_path / "corpus" / name).read_bytes() == (tmp_path / "undisturbed" / name).read_bytes(), name
 
 
+def test_shards_joined_are_the_corpus_of_all(built: Path, tmp_path: Path) -> None:
+    text = (built / "train.txt").read_text(encoding="utf-8")
+    documents = text.split("\n\n")
+    for i in range(5):
+        (tmp_path / f"{i}.txt").write_text("\n\n".join(documents[i::5][: 2 + 3 * i]), encoding="utf-8")
+    made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv")]
+    command = ["corpus", "--input", str(tmp_path / "?.txt"), *made_with, "--output"]
+    shards = [str(tmp_path / f"shard_{i}") for i in (1, 2, 3)]
+    for i, name in enumerate(shards, start=1):
+        build(*command, name, "--shard", f"{i}/3")
+    build("join", "--input", *shards, "--output", str(tmp_path / "joined"))
+    build(*command, str(tmp_path / "whole"))
+    joined, whole = Corpus(tmp_path / "joined"), Corpus(tmp_path / "whole")
+    for name in ("units", "documents", "unit_counts", "ngram_tokens", "ngram_offsets"):
+        assert np.array_equal(getattr(joined, name), getattr(whole, name)), name
+    assert joined.info.fingerprint != whole.info.fingerprint  # it cannot be known that the texts are the same
+    done = python("-m", "reader.build", *command, str(tmp_path / "none"), "--shard", "1/6")
+    assert done.stderr.splitlines()[-1].startswith("error: --shard: 5 files cannot be dealt to 6 shards")
+    build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", str(tmp_path / "other"))
+    done = python(
+        "-m", "reader.build", "join", "--input", shards[0], str(tmp_path / "other"), "--output", str(tmp_path / "x")
+    )
+    assert "made with another lexicon than" in done.stderr
+
+
 def test_packed_sequences_go_on_into_the_next_document(corpus: Corpus) -> None:
     starts, packed = corpus.sequences(64), corpus.sequences(64, packed=True)
     tokens = np.add.reduceat(corpus.unit_tokens[corpus.units], packed[:-1])
