@@ -19,10 +19,13 @@ class DataConfig:
 
     Attributes:
         max_seq_len: most tokens in a sequence before masking, [CLS] and [SEP] included.
+        pack_documents: let a sequence go on into the next documents until it is full, instead of ending with its own;
+            for a corpus of documents that are far shorter than max_seq_len.
         batch_size: sequences in a step, over all processes together.
     """
 
     max_seq_len: int = 512
+    pack_documents: bool = False
     batch_size: int = 256
 
     def __post_init__(self) -> None:

@@ -114,15 +114,15 @@ def prepare(config: PretrainConfig, world: int) -> Run:
     for path in (resume_from, newest_here):
         if path:
             _check_identity(path, identity)
-    objective, length = config.objective, config.data.max_seq_len
+    objective, length, packed = config.objective, config.data.max_seq_len, config.data.pack_documents
     masking = Masking(objective.is_explicit, objective.mask_fraction, config.seed, objective.has_queries)
     return Run(
         config,
         output,
         identity,
-        Feeder(corpus, length, masking),
+        Feeder(corpus, length, masking, packed),
         # Query rows are for training: they change nothing in the context that is evaluated.
-        Feeder(held_out, length, replace(masking, queries=False)) if held_out else None,
+        Feeder(held_out, length, replace(masking, queries=False), packed) if held_out else None,
         resume_from,
     )
 

@@ -37,12 +37,12 @@ class Masking:
 
 
 class Feeder:
-    """A corpus as masked sequences of at most `max_seq_len` tokens."""
+    """A corpus as masked sequences of at most `max_seq_len` tokens; `packed`: see Corpus.sequences."""
 
-    def __init__(self, corpus: Corpus, max_seq_len: int, masking: Masking) -> None:
+    def __init__(self, corpus: Corpus, max_seq_len: int, masking: Masking, packed: bool = False) -> None:
         self.corpus = corpus
         self.masking = masking
-        self.starts = corpus.sequences(max_seq_len)
+        self.starts = corpus.sequences(max_seq_len, packed)
         vocabulary = corpus.vocabulary
         self.specials = Specials(
             vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask, corpus.info.num_tokens

@@ -205,9 +205,8 @@ def test_shards_joined_are_the_corpus_of_all(built: Path, tmp_path: Path) -> Non
     done = python("-m", "reader.build", *command, str(tmp_path / "none"), "--shard", "1/6")
     assert done.stderr.splitlines()[-1].startswith("error: --shard: 5 files cannot be dealt to 6 shards")
     build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", str(tmp_path / "other"))
-    done = python(
-        "-m", "reader.build", "join", "--input", shards[0], str(tmp_path / "other"), "--output", str(tmp_path / "x")
-    )
+    wrong = ["join", "--input", shards[0], str(tmp_path / "other"), "--output", str(tmp_path / "x")]
+    done = python("-m", "reader.build", *wrong)
     assert "made with another lexicon than" in done.stderr
 
 

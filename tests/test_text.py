@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 
 import pytest
 
 from reader.errors import InputError
-from reader.text import TextFiles, find_files
+from reader.text import TextFiles, find_files, shard_of
 
 
 def lines(*paths: Path) -> list[str]:
@@ -70,6 +71,25 @@ def test_bad_inputs_are_named(tmp_path: Path) -> None:
     for name in ("missing.txt", "nothing*.txt", "a.csv", "empty"):
         with pytest.raises(InputError, match=name.replace("*", r"\*").replace(".", r"\.")):
             find_files([str(tmp_path / name)])
+
+
+def test_shards_share_all_files_in_their_order(tmp_path: Path) -> None:
+    draw = random.Random(3)
+    for trial in range(30):
+        paths = [tmp_path / f"{trial}_{i:02}.txt" for i in range(draw.randint(1, 12))]
+        for path in paths:
+            path.write_bytes(b"x" * draw.choice([0, 1, 10, 500]))
+        shards = draw.randint(1, len(paths))
+        dealt = [shard_of(paths, shard, shards) for shard in range(shards)]
+        assert [path for shard in dealt for path in shard] == paths
+        assert all(dealt)
+
+
+def test_equal_files_are_dealt_evenly(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{i}.txt" for i in range(6)]
+    for path in paths:
+        path.write_bytes(b"x" * 500)
+    assert [len(shard_of(paths, shard, 3)) for shard in range(3)] == [2, 2, 2]
 
 
 def test_segments_are_whole_lines_whatever_their_size(tmp_path: Path) -> None:
