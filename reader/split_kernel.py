@@ -133,6 +133,16 @@ def split(
         in_word = in_han = False
         while at < last:
             a = np.int64(text[at])
+            if a < 0x80 and kinds[a] == LETTER and not in_han:
+                # Most of most text: ASCII letters in a row. The white space behind the run ends them at the latest.
+                while a < 0x80 and kinds[a] == LETTER:
+                    letters[size] = a + 32 if lowercase and 65 <= a <= 90 else a
+                    size += 1
+                    at += 1
+                    a = np.int64(text[at])
+                in_word = True
+                seen = 1
+                continue
             if a < 0x80:
                 code, width = a, 1
             else:

@@ -96,7 +96,7 @@ def split_run(run: str, lowercase: bool, cut_han: Callable[[str], list[str]] = l
 
 def holds_text(word: str) -> bool:
     """Whether a word holds a letter, a digit or a Han character; other words end an n-gram."""
-    return any(character.isalnum() for character in word)
+    return word.isalnum() or any(character.isalnum() for character in word)
 
 
 class Vocabulary:
