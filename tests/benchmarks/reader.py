@@ -1,92 +1,191 @@
-"""How fast the reader is, per CPU second: `python -m tests.benchmarks.reader [--input TEXT] [--vocab FILE]`.
+"""How fast the reader is, per CPU second, beside what one would otherwise take: `python -m tests.benchmarks.reader`.
 
-Without arguments it measures on the text of the demo and a vocabulary learnt from it.
+    --input TEXT --vocab FILE   English to measure on (without: the demo's text, and a vocabulary learnt from it)
+    --chinese TEXT              Chinese, for the segmenters (without: left out)
+    --megabytes N               of each, at most
+
+One row for each way; what is not installed is left out (pip install polars gensim transformers). CPU seconds are of
+all threads. What is slow is measured on less text.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
-from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from reader.boundaries import build_trie, cut_lines
 from reader.build import lexicon_of
 from reader.corpus import Corpus
-from reader.corpus_build import UnitCutter, build_corpus
+from reader.corpus_build import build_corpus
 from reader.counting_job import Counted, CountingJob, Settings
 from reader.demo_text import write_text
 from reader.feeder import Feeder, Masking
 from reader.lexicon import Lexicon
 from reader.segment_work import Resources
+from reader.segmenters import segmenter
 from reader.splitting import WordIndex
 from reader.text import TextFiles, find_files
 from reader.tokenization import Vocabulary, split_words, train_vocabulary
-from tests.benchmarks.measure import cpu_seconds, row
+from tests.benchmarks import others
+from tests.benchmarks.measure import cpu_seconds
+
+TOP = {2: 200_000, 3: 100_000}
+RESOURCES = Resources(2 << 30, 1)
+
+
+def row(what: str, way: str, amount: float, unit: str, work: Callable[[], object], runs: int = 3) -> None:
+    """Time one way of doing something, and print it as a row of the table."""
+    try:
+        seconds = cpu_seconds(work, runs)
+    except ImportError as error:
+        print(f"| {what} | {way} | {error} | |", flush=True)
+        return
+    print(f"| {what} | {way} | {amount / seconds:,.1f} | {unit}/CPU s |", flush=True)
+
+
+def beginning(paths: list[Path], size: int) -> bytes:
+    """The first `size` bytes of a text, in whole lines."""
+    return next(TextFiles(paths).segments(size)).text()
+
+
+def part(text: bytes, share: float) -> tuple[bytes, float]:
+    """The beginning of a text, in whole lines, and its size in MB."""
+    cut = text[: text.rfind(b"\n", 0, int(share * len(text))) + 1]
+    return cut, len(cut) / 1e6
+
+
+def count(text: bytes, han: str, folder: Path) -> Counted:
+    """The counting job over a text, in one process."""
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        path = Path(name) / "text.txt"
+        path.write_bytes(text)
+        return CountingJob(TextFiles([path]), Settings(True, han, TOP, {}), RESOURCES, Path(name), print).run()
+
+
+def measure_splitting(text: bytes) -> None:
+    few, size = part(text, 0.1)
+    lines = few.decode().split("\n")
+    row("split English", "ours", len(text) / 1e6, "MB", lambda: WordIndex(True).encode(text))
+    row("split English", "the rule, line by line", size, "MB", lambda: [split_words(line, True) for line in lines])
+    row("split English", "Hugging Face tokenizers", size, "MB", lambda: others.hf_words(lines))
+
+
+def measure_chinese(text: bytes, folder: Path) -> None:
+    few, size = part(text, 0.05)
+    megabytes, words = len(text) / 1e6, segmenter("jieba")
+    row("split Chinese", "ours (rjieba)", megabytes, "MB", lambda: WordIndex(True, "rjieba").encode(text), 1)
+    row("split Chinese", "rjieba alone", megabytes, "MB", lambda: segmenter("rjieba")(text.decode()), 1)
+    row("split Chinese", "jieba", size, "MB", lambda: words(few.decode()), 1)
+    row("lexicon of Chinese", "ours (rjieba)", megabytes, "MB", lambda: count(text, "rjieba", folder), 1)
+    lines = few.decode().split("\n")
+    jieba_counter = lambda: others.counter_counts([words(line) for line in lines], 3)  # noqa: E731
+    row("lexicon of Chinese", "jieba and Counter, counts alone", size, "MB", jieba_counter, 1)
+
+
+def measure_lexicon(text: bytes, folder: Path) -> Counted:
+    index = WordIndex(True)
+    stream, words = index.encode(text), [*index.words(), "\n", "\n"]
+    separated = " ".join(words[i] for i in stream).replace(" \n ", "\n").encode()
+    row("lexicon of raw English", "ours", len(text) / 1e6, "MB", lambda: count(text, "char", folder), 1)
+    row("lexicon of split words", "ours", len(separated) / 1e6, "MB", lambda: count(separated, "space", folder), 1)
+    less, size = part(separated, 0.5)
+    row("lexicon of split words", "Polars", size, "MB", lambda: others.polars_lexicon(less.decode(), TOP), 1)
+    less, size = part(separated, 0.1)
+    lines = [line.split() for line in less.decode().split("\n")]
+    row("lexicon of split words", "Counter, counts alone", size, "MB", lambda: others.counter_counts(lines, 3), 1)
+    row("lexicon of split words", "gensim Phrases, bigrams only", size, "MB", lambda: others.gensim_phrases(lines), 1)
+    return count(text, "char", folder)
+
+
+def measure_corpus(text: bytes, vocabulary: Vocabulary, lexicon: Lexicon, folder: Path) -> None:
+    megabytes = len(text) / 1e6
+    path = folder / "text.txt"
+    path.write_bytes(text)
+
+    def build() -> None:
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            build_corpus(TextFiles([path]), vocabulary, lexicon, folder / "corpus", Path(work), RESOURCES)
+
+    row("corpus of raw English", "ours: words, pieces, boundaries, file", megabytes, "MB", build, 1)
+    few, size = part(text, 0.1)
+    lines = few.decode().split("\n")
+    row("corpus of raw English", "Hugging Face tokenizers, pieces alone", size, "MB",
+        lambda: others.hf_pieces(lines, vocabulary.ids))  # fmt: skip
+    names = {word: i for i, word in enumerate(dict.fromkeys(word for n in lexicon.ngrams for word in n.words))}
+    trie = build_trie([tuple(map(names.__getitem__, n.words)) for n in lexicon.ngrams], len(names))
+    index = WordIndex(True)
+    index.add(list(names))
+    stream = index.encode(few)
+    one_each = np.arange(len(index) + 1, dtype=np.int64)
+    units = len(index)
+    row("boundaries", "ours", len(stream) / 1e6, "million words",
+        lambda: cut_lines(stream, trie, one_each, one_each[:-1].astype(np.int32), units))  # fmt: skip
+    known, split = {n.words for n in lexicon.ngrams}, [split_words(line, True) for line in lines]
+    row("boundaries", "the same in plain Python", len(stream) / 1e6, "million words",
+        lambda: [others.dictionary_segments(words, known, 3) for words in split], 1)  # fmt: skip
+
+
+def measure_masking(folder: Path) -> None:
+    corpus = Corpus(folder / "corpus")
+    epochs = np.zeros(256, np.int64)
+    for length in (128, 512):
+        indices = np.arange(256)
+        for explicit, queries in ((True, True), (True, False), (False, False)):
+            feeder = Feeder(corpus, length, Masking(explicit, 0.15, 1, queries), packed=True)
+            indices = np.random.default_rng(0).integers(0, len(feeder), 256)
+            kind = ("explicit" if explicit else "contiguous") + (" with query rows" if queries else "")
+            row(f"mask and batch, length {length}", f"ours, {kind}", 256, "sequences",
+                lambda feeder=feeder, indices=indices: feeder.batch(indices, epochs), 9)  # fmt: skip
+        plain = Feeder(corpus, length, Masking(False, 0.15, 1), packed=True)
+        sequences = [row_of(plain, int(i)) for i in indices[:64]]
+        try:
+            mask = others.hf_whole_word_masking(sequences, corpus.vocabulary.tokens)
+        except ImportError as error:
+            print(f"| mask and batch, length {length} | Hugging Face, whole words | {error} | |")
+            continue
+        row(f"mask and batch, length {length}", "Hugging Face, whole words", 64, "sequences", mask, 3)
+
+
+def row_of(feeder: Feeder, index: int) -> list[int]:
+    """The tokens of a sequence, unmasked."""
+    corpus = feeder.corpus
+    tokens: list[int] = [feeder.specials.cls]
+    for unit in corpus.units[feeder.starts[index] : feeder.starts[index + 1]]:
+        ngram = int(unit) - corpus.info.num_tokens
+        tokens += (
+            corpus.ngram_tokens[corpus.ngram_offsets[ngram] : corpus.ngram_offsets[ngram + 1]].tolist()
+            if ngram >= 0
+            else [int(unit)]
+        )
+    return [*tokens, feeder.specials.sep]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--input", nargs="+", help="text to measure on")
-    parser.add_argument("--vocab", type=Path, help="its vocabulary")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--input", nargs="+")
+    parser.add_argument("--vocab", type=Path)
+    parser.add_argument("--chinese", nargs="+")
+    parser.add_argument("--megabytes", type=int, default=60)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        paths = find_files(arguments.input or [str(write_text(folder / "text")[0])])
-        text = b"".join(segment.text() for segment in TextFiles(paths).segments(1 << 24))
+        paths = find_files(arguments.input or [str(write_text(folder / "demo")[0])])
+        text = beginning(paths, arguments.megabytes * 1_000_000)
         lines = text.decode().split("\n")
-        megabytes = len(text) / 1e6
         vocabulary = Vocabulary.load(arguments.vocab) if arguments.vocab else train_vocabulary(lines, 8000, True)
-        print(f"{megabytes:.1f} MB of text\n\n| work | seen | unit |\n| --- | ---: | --- |")
-
-        row("split into words", megabytes / cpu_seconds(lambda: WordIndex(True).encode(text)), "MB/CPU s")
-        sample = lines[: len(lines) // 10]
-        part = sum(len(line.encode()) + 1 for line in sample) / 1e6
-        row(
-            "  by the rule, line by line",
-            part / cpu_seconds(lambda: [split_words(x, True) for x in sample]),
-            "MB/CPU s",
-        )
-        settings, resources = Settings(True, "char", {2: 20000, 3: 10000}, {}), Resources(2 << 30, 1)
-
-        def lexicon() -> Counted:
-            with tempfile.TemporaryDirectory(dir=folder) as work:
-                return CountingJob(TextFiles(paths), settings, resources, Path(work), print).run()
-
-        row("lexicon, orders 1 to 3", megabytes / cpu_seconds(lexicon, 3), "MB/CPU s")
-
-        def counter() -> None:
-            counts: Counter[tuple[str, ...]] = Counter()
-            for line in sample:
-                words = split_words(line, True)
-                for order in (1, 2, 3):
-                    counts.update(zip(*(words[i:] for i in range(order)), strict=False))
-
-        row("  counts alone, collections.Counter", part / cpu_seconds(counter, 3), "MB/CPU s")
-        made = lexicon_of(lexicon(), vocabulary, settings, 8)
-        made.save(folder / "lexicon.tsv")
-        made = Lexicon.load(folder / "lexicon.tsv")
-        cutter = UnitCutter(vocabulary, made)
-        row("words, boundaries and pieces", megabytes / cpu_seconds(lambda: cutter.cut(text)), "MB/CPU s")
-        (folder / "work").mkdir()
-        build_corpus(TextFiles(paths), vocabulary, made, folder / "corpus", folder / "work", resources)
-        for length in (128, 512):
-            for explicit, queries in ((True, True), (True, False), (False, False)):
-                feeder = Feeder(Corpus(folder / "corpus"), length, Masking(explicit, 0.15, 1, queries))
-                indices = np.random.default_rng(0).integers(0, len(feeder), 256)
-                epochs = np.zeros(256, np.int64)
-                seconds = cpu_seconds(lambda feeder=feeder, i=indices, e=epochs: feeder.batch(i, e), 9)
-                kind = ("explicit" if explicit else "contiguous") + (" with query rows" if queries else "")
-                tokens = corpus_tokens(feeder, indices)
-                row(f"mask and batch, {kind}, length {length}", 256 / seconds, "sequences/CPU s")
-                row("  the same", tokens / seconds / 1e6, "million tokens/CPU s")
-
-
-def corpus_tokens(feeder: Feeder, indices: np.ndarray) -> int:
-    """Tokens in some sequences."""
-    sizes = feeder.corpus.unit_tokens[feeder.corpus.units]
-    return int(sum(sizes[feeder.starts[i] : feeder.starts[i + 1]].sum() for i in indices))
+        del lines
+        print(f"{len(text) / 1e6:.1f} MB of English\n\n| work | way | seen | unit |\n| --- | --- | ---: | --- |")
+        measure_splitting(text)
+        if arguments.chinese:
+            measure_chinese(beginning(find_files(arguments.chinese), arguments.megabytes * 1_000_000), folder)
+        counted = measure_lexicon(text, folder)
+        lexicon_of(counted, vocabulary, Settings(True, "char", TOP, {}), 8).save(folder / "lexicon.tsv")
+        measure_corpus(text, vocabulary, Lexicon.load(folder / "lexicon.tsv"), folder)
+        measure_masking(folder)
 
 
 if __name__ == "__main__":

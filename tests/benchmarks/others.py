@@ -1,0 +1,115 @@
+"""What the reader's work looks like with the tools one would otherwise take. Each is imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+Scored = tuple[tuple[str, ...], int, float]
+
+
+def polars_lexicon(text: str, top: dict[int, int]) -> list[Scored]:
+    """N-grams of lines of words parted by spaces, by Polars: counts, t, and the best, as in Algorithm 1."""
+    import polars as pl
+
+    lines = pl.Series("word", text.split("\n")).str.split(" ")
+    frame = pl.DataFrame({"line": np.arange(len(lines)), "word": lines}).explode("word")
+    frame = frame.with_columns(pl.col("word").cast(pl.Categorical), good=pl.col("word").str.contains(r"[\p{L}\p{N}]"))
+    orders = max(top)
+    shifted = [frame.select("line", "word", "good").rename(lambda name: f"{name}0")]
+    for by in range(1, orders):
+        shifted.append(frame.select(pl.all().shift(-by).name.suffix(str(by))))
+    frame = pl.concat(shifted, how="horizontal")
+    unigrams = frame.filter("good0").group_by("word0").len("count")
+    total = unigrams["count"].sum()
+    best: list[Scored] = []
+    for order, k in top.items():
+        names = [f"word{i}" for i in range(order)]
+        whole = pl.all_horizontal(f"good{i}" for i in range(order)) & (pl.col(f"line{order - 1}") == pl.col("line0"))
+        counts = frame.filter(whole).group_by(names).len("count")
+        n = counts["count"].sum()
+        independent: Any = pl.lit(1.0)
+        for name in names:
+            counts = counts.join(
+                unigrams.select(pl.col("word0").alias(name), pl.col("count").alias(f"of_{name}")), name
+            )
+            independent = independent * (pl.col(f"of_{name}") / total)
+        p = pl.col("count") / n
+        counts = counts.with_columns(t=(p - independent) / (p * (1 - p) / n).sqrt())
+        texts = [pl.col(name).cast(pl.String) for name in names]
+        rows = counts.with_columns(texts).sort(["t", *names], descending=[True] + [False] * order).head(k)
+        best += [(row[:order], row[order], row[-1]) for row in rows.select([*names, "count", "t"]).iter_rows()]
+    return best
+
+
+def counter_counts(lines: list[list[str]], orders: int) -> Counter[tuple[str, ...]]:
+    """The counts alone, by collections.Counter."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for words in lines:
+        for order in range(1, orders + 1):
+            counts.update(zip(*(words[i:] for i in range(order)), strict=False))
+    return counts
+
+
+def gensim_phrases(lines: list[list[str]]) -> object:
+    """Bigrams only, by gensim's Phrases (which has a score of its own)."""
+    from gensim.models.phrases import Phrases
+
+    return Phrases(lines, min_count=5, delimiter=" ")
+
+
+def hf_words(lines: list[str]) -> list[object]:
+    """Words, by the normaliser and pre-tokeniser of Hugging Face's BERT."""
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+
+    normalizer, splitter = BertNormalizer(), BertPreTokenizer()
+    return [splitter.pre_tokenize_str(normalizer.normalize_str(line)) for line in lines]
+
+
+def hf_pieces(lines: list[str], vocab: dict[str, int]) -> object:
+    """Pieces, by Hugging Face's BERT tokenizer."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordPiece
+    from tokenizers.normalizers import BertNormalizer
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+
+    tokenizer = Tokenizer(WordPiece(vocab, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = BertNormalizer(), BertPreTokenizer()
+    return tokenizer.encode_batch(lines, add_special_tokens=False)
+
+
+def dictionary_segments(words: list[str], ngrams: set[tuple[str, ...]], longest: int) -> list[int]:
+    """Fewest segments of a line in plain Python; the length of each."""
+    n = len(words)
+    best, length = [0] * (n + 1), [1] * n
+    for i in range(n - 1, -1, -1):
+        best[i] = best[i + 1] + 1
+        for end in range(i + 2, min(n, i + longest) + 1):
+            if best[end] + 1 <= best[i] and tuple(words[i:end]) in ngrams:
+                best[i], length[i] = best[end] + 1, end - i
+    starts = [0]
+    while starts[-1] < n:
+        starts.append(starts[-1] + length[starts[-1]])
+    return [b - a for a, b in pairwise(starts)]
+
+
+def hf_whole_word_masking(sequences: list[list[int]], tokens: list[str]) -> Any:
+    """A function that masks and batches whole words by Hugging Face's collator, into numpy arrays."""
+    import tempfile
+    from pathlib import Path
+
+    from transformers import BertTokenizerFast, DataCollatorForLanguageModeling
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vocab.txt"
+        path.write_text("\n".join(tokens) + "\n", encoding="utf-8")
+        tokenizer = BertTokenizerFast(str(path))
+    collate = DataCollatorForLanguageModeling(
+        tokenizer, whole_word_mask=True, mlm_probability=0.15, return_tensors="np"
+    )
+    examples = [{"input_ids": sequence} for sequence in sequences]
+    return lambda: collate(examples)
