@@ -100,8 +100,6 @@ class Filler:
 
     def probabilities(self, batch: Batch) -> npt.NDArray[np.float32]:
         """Of every class in every predicted slot of a batch, float32 [M, C] (F classes if masks are contiguous)."""
-        # The program asks for labels, on which probabilities do not depend.
-        batch = {name: np.zeros_like(batch[fields.SLOTS.name]) for name in self._program.feeds} | batch
         total: npt.NDArray[np.float32] | None = None
         for draw in range(self.draws):
             self._seed(draw)

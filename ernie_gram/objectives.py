@@ -82,16 +82,19 @@ def _of_softmax(result: CrossEntropy) -> Loss:
     return Loss(result.total, paddle.shape(result.row_loss)[0].astype("float32"), result)
 
 
+def masked_scores(model: PretrainModel, encoded: Encoded, feeds: Feeds) -> Scores:
+    """Scores of every masked slot: over C classes under explicit masking, over F classes under contiguous masking."""
+    return model.head(paddle.gather(encoded.context, feeds[fields.SLOTS.name]))
+
+
 def coarse(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Softmax) -> Loss:
     """-log p(unit | context) at every masked slot, over C classes (equation 2)."""
-    scores = model.head(paddle.gather(encoded.context, feeds[fields.SLOTS.name]))
-    return _of_softmax(softmax(scores, feeds[fields.COARSE_LABELS.name]))
+    return _of_softmax(softmax(masked_scores(model, encoded, feeds), feeds[fields.COARSE_LABELS.name]))
 
 
 def token(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Softmax) -> Loss:
     """-log p(token | context) at every contiguously masked token, over F classes (equation 1)."""
-    scores = model.head(paddle.gather(encoded.context, feeds[fields.SLOTS.name]))
-    return _of_softmax(softmax(scores, feeds[fields.TOKEN_LABELS.name]))
+    return _of_softmax(softmax(masked_scores(model, encoded, feeds), feeds[fields.TOKEN_LABELS.name]))
 
 
 def fine(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Softmax) -> Loss:
@@ -150,11 +153,15 @@ def softmax_of(config: PretrainConfig, train: bool, ranks: int) -> Softmax:
 
 
 def encode(model: PretrainModel, feeds: Feeds, softmax: Softmax) -> Encoded:
-    """Run the generator, if there is one, put its samples in the masked slots, and run the encoder."""
+    """Run the generator, if there is one, put its samples in the masked slots, and run the encoder.
+
+    Without labels among the feeds, the generator's loss means nothing.
+    """
     input_ids, lengths, slots = (feeds[field.name] for field in (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS))
     generated = replacement = queries = None
     if model.generator is not None:
-        labels = feeds[fields.COARSE_LABELS.name]
+        labels = feeds.get(fields.COARSE_LABELS.name)
+        labels = paddle.zeros_like(slots) if labels is None else labels
         generated = softmax(model.generator(input_ids, lengths, slots), labels, sample=True)
         replacement = model.replacement(slots, generated.sampled)
     if fields.QUERY_SLOTS.name in feeds:

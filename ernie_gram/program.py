@@ -16,7 +16,7 @@ import paddle
 from ernie_gram import distributed
 from ernie_gram.config import PretrainConfig
 from ernie_gram.model import PretrainModel, Sizes
-from ernie_gram.objectives import Encoded, Feeds, Loss, Softmax, Term, encode, softmax_of, terms_of
+from ernie_gram.objectives import Encoded, Feeds, Loss, Softmax, Term, encode, masked_scores, softmax_of, terms_of
 from ernie_gram.optimization import adamw, clip_by_global_norm
 from ernie_gram.softmax import probabilities
 from reader import batch as fields
@@ -67,13 +67,11 @@ class _Forward:
     model: PretrainModel
     feeds: Feeds
     encoded: Encoded
-    terms: list[Term]
     softmax: Softmax
-    half: bool
 
     def losses(self, terms: list[Term]) -> list[Loss]:
         """The given terms' losses."""
-        with _autocast(self.half):
+        with _autocast(self.softmax.half):
             return [term.loss(self.model, self.encoded, self.feeds, self.softmax) for term in terms]
 
     def finished(
@@ -88,31 +86,25 @@ def _autocast(half: bool) -> AbstractContextManager[Any]:
 
 
 @contextmanager
-def _forward(config: PretrainConfig, sizes: Sizes, softmax: Softmax) -> Iterator[_Forward]:
-    """Build the model up to its encoders, and leave the program open for what is to follow."""
-    train = softmax.train
+def _forward(config: PretrainConfig, sizes: Sizes, softmax: Softmax, terms: list[Term]) -> Iterator[_Forward]:
+    """Build the model up to its encoders, with what `terms` read, and leave the program open for what is to follow."""
     main, startup = paddle.static.Program(), paddle.static.Program()
-    terms = terms_of(config.objective)
-    # Without a step to be made, nobody reads the fields of the terms that only training has.
-    needed = terms if train else [term for term in terms if term is terms[0] or term.name == "generator"]
-    queries = (fields.QUERY_SLOTS, fields.QUERY_RANKS) if train and config.objective.has_queries else ()
-    used = dict.fromkeys([fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS, *queries])
-    used |= dict.fromkeys(field for term in needed for field in term.fields)
-    half = config.optimizer.precision == "bfloat16"
+    used = dict.fromkeys([fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS, *(f for term in terms for f in term.fields)])
     with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
         model = PretrainModel(config, sizes)
-        model.train() if train else model.eval()
+        model.train() if softmax.train else model.eval()
         feeds = placeholders(tuple(used))
-        with _autocast(half):
+        with _autocast(softmax.half):
             encoded = encode(model, feeds, softmax)
-        yield _Forward(main, startup, model, feeds, encoded, terms, softmax, half)
+        yield _Forward(main, startup, model, feeds, encoded, softmax)
 
 
 def build_evaluation(config: PretrainConfig, sizes: Sizes) -> Program:
     """A program that fetches, for the first term, `row_loss` float32 [M] and `row_best` int64 [M], the top class;
     and, where there is a generator, its `generator_loss` float32 [M]."""
-    with _forward(config, sizes, softmax_of(config, False, distributed.WORLD)) as built:
-        (loss,) = built.losses(built.terms[:1])
+    first = terms_of(config.objective)[:1]
+    with _forward(config, sizes, softmax_of(config, False, distributed.WORLD), first) as built:
+        (loss,) = built.losses(first)
         assert loss.softmax is not None
         fetches = {"row_loss": loss.softmax.row_loss, "row_best": loss.softmax.row_best}
         if built.encoded.generated is not None:
@@ -123,11 +115,11 @@ def build_evaluation(config: PretrainConfig, sizes: Sizes) -> Program:
 def build_prediction(config: PretrainConfig, sizes: Sizes) -> Program:
     """A program that fetches `probabilities`, float32 [M, C]: of every class in every predicted slot, a few at a time.
 
-    Under contiguous masking the classes are the F tokens. Labels are asked for, and have no effect.
+    Under contiguous masking the classes are the F tokens.
     """
-    with _forward(config, sizes, Softmax(train=False, rows=1)) as built:
-        with _autocast(built.half):
-            scores = built.model.head(paddle.gather(built.encoded.context, built.feeds[fields.SLOTS.name]))
+    with _forward(config, sizes, Softmax(train=False, rows=1), []) as built:
+        with _autocast(built.softmax.half):
+            scores = masked_scores(built.model, built.encoded, built.feeds)
         return built.finished({"probabilities": probabilities(scores)})
 
 
@@ -137,8 +129,9 @@ def build_training(config: PretrainConfig, sizes: Sizes) -> Program:
     A rank's loss is its share of the whole batch's: its rows, divided by the rows of all. Gradients and terms are
     then summed, and do not depend on how rows are dealt to ranks.
     """
-    with _forward(config, sizes, softmax_of(config, True, distributed.WORLD)) as built:
-        terms, losses = built.terms, built.losses(built.terms)
+    terms = terms_of(config.objective)
+    with _forward(config, sizes, softmax_of(config, True, distributed.WORLD), terms) as built:
+        losses = built.losses(terms)
         counts = paddle.stack([loss.count for loss in losses])
         counts.stop_gradient = True
         (counts,) = distributed.sum_over_ranks([counts])

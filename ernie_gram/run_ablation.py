@@ -14,13 +14,14 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean, median
 
 from ernie_gram.config import PretrainConfig
 from ernie_gram.config_file import load_config
 from ernie_gram.model_config import require
 from ernie_gram.plot import curve, new_figure, save_figure
 from ernie_gram.run import CONFIG, prepare
-from ernie_gram.runlog import read_log
+from ernie_gram.runlog import last_evaluation, read_log
 from reader.atomic import whole_file
 from reader.corpus import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
@@ -39,6 +40,7 @@ RUNGS = {
 }
 POLL_SECONDS = 1.0
 CONSOLE = "console.txt"
+Row = dict[str, float | int | str]
 COLUMNS = ("rung", "seed", "steps", "ngram_perplexity", "perplexity", "accuracy", "seconds_per_step")
 
 
@@ -62,7 +64,8 @@ class Job:
     @property
     def done(self) -> bool:
         """Whether its last evaluation is in its log."""
-        return any(r["kind"] == "eval" and r["step"] == self.config.trainer.max_steps for r in read_log(self.output))
+        last = last_evaluation(self.output)
+        return last is not None and last["step"] == self.config.trainer.max_steps
 
 
 def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]) -> list[Job]:
@@ -130,10 +133,10 @@ def start(job: Job, processes: int, threads: int) -> subprocess.Popen[bytes]:
 
 def finish(job: Job, status: int) -> str:
     """A finished job's result, in words. Raises InputError if it failed."""
-    if status or not job.done:
+    last = last_evaluation(job.output)
+    if status or last is None or last["step"] != job.config.trainer.max_steps:
         tail = (job.output / CONSOLE).read_text(errors="replace").strip().splitlines()[-1:]
         raise InputError(f"{job.output / CONSOLE}: the run failed: {' '.join(tail)}")
-    last = [record for record in read_log(job.output) if record["kind"] == "eval"][-1]
     return f"n-gram perplexity {last.get('ngram_perplexity', float('nan')):,.0f}"
 
 
@@ -164,46 +167,43 @@ def train(jobs: list[Job], at_once: int, processes: int) -> None:
             process.wait()
 
 
-def rows_of(jobs: list[Job]) -> list[dict[str, float | int | str]]:
+def rows_of(jobs: list[Job]) -> list[Row]:
     """One row of the table for every job, from its log."""
     rows = []
     for job in jobs:
-        records = read_log(job.output)
-        last = [record for record in records if record["kind"] == "eval"][-1]
-        rates = sorted(record["sequences_per_second"] for record in records if record["kind"] == "train")
-        seconds = job.config.data.batch_size / rates[len(rates) // 2]
+        last = last_evaluation(job.output)
+        assert last is not None  # of a job that is done
+        rates = [record["sequences_per_second"] for record in read_log(job.output) if record["kind"] == "train"]
+        seconds = job.config.data.batch_size / median(rates)
         values = {"rung": job.rung, "seed": job.seed, "steps": last["step"], "seconds_per_step": seconds}
-        rows.append(values | {key: last[key] for key in ("ngram_perplexity", "perplexity", "accuracy")})
+        rows.append(
+            values | {key: last.get(key, float("nan")) for key in ("ngram_perplexity", "perplexity", "accuracy")}
+        )
     return rows
 
 
-def markdown(rows: list[dict[str, float | int | str]]) -> str:
-    """The rows as a table, the mean over seeds of each rung, with the lowest and highest where there are several."""
+def markdown(rows: list[Row]) -> str:
+    """The rows as a table: each rung's mean over its seeds, with the lowest and highest where there are several."""
     seeds = sorted({int(row["seed"]) for row in rows})
-    text = f"{rows[0]['steps']} steps each, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.\n\n"
-    text += (
-        "| rung | what | n-gram perplexity | unit perplexity | accuracy | time of a step |\n|---|---|---|---|---|---|\n"
-    )
-    by_rung = {rung: [row for row in rows if row["rung"] == rung] for rung in RUNGS}
-    usual = next((each for rung, each in by_rung.items() if rung == "explicit" and each), rows)
-    base = sum(float(row["seconds_per_step"]) for row in usual) / len(usual)
-    reference = "explicit" if by_rung["explicit"] else "the mean"
-    text = text.replace("time of a step |", f"time of a step (to {reference}) |")
+    by_rung = {rung: mine for rung in RUNGS if (mine := [row for row in rows if row["rung"] == rung])}
+    reference = "explicit" if "explicit" in by_rung else "the mean"
+    usual = mean(float(row["seconds_per_step"]) for row in by_rung.get("explicit", rows))
+    lines = [
+        f"{rows[0]['steps']} steps each, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}.",
+        "",
+        f"| rung | what | n-gram perplexity | unit perplexity | accuracy | time of a step (to {reference}) |",
+        "|---|---|---|---|---|---|",
+    ]
     for rung, mine in by_rung.items():
-        if not mine:
-            continue
-        cells = []
-        for key in ("ngram_perplexity", "perplexity", "accuracy", "seconds_per_step"):
+        cells = [rung, RUNGS[rung]]
+        for key, form in (("ngram_perplexity", ",.0f"), ("perplexity", ",.0f"), ("accuracy", ".1%")):
             values = [float(row[key]) for row in mine]
-            mean = sum(values) / len(values)
-            if key == "seconds_per_step":
-                cells.append(f"{mean:.2f} s ({mean / base:.2f} x)")
-                continue
-            show = (lambda value: f"{value:.1%}") if key == "accuracy" else (lambda value: f"{value:,.0f}")
-            spread = f" ({show(min(values))} - {show(max(values))})" if len(values) > 1 else ""
-            cells.append(show(mean) + spread)
-        text += f"| {rung} | {RUNGS[rung]} | {' | '.join(cells)} |\n"
-    return text
+            spread = f" ({min(values):{form}} - {max(values):{form}})" if len(values) > 1 else ""
+            cells.append(f"{mean(values):{form}}{spread}")
+        seconds = mean(float(row["seconds_per_step"]) for row in mine)
+        cells.append(f"{seconds:.2f} s ({seconds / usual:.2f} x)")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def draw(jobs: list[Job], target: Path) -> None:

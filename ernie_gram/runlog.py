@@ -29,6 +29,11 @@ def read_log(output: Path) -> list[Record]:
     return records
 
 
+def last_evaluation(output: Path) -> Record | None:
+    """The newest evaluation of a run, or None before the first."""
+    return next((record for record in reversed(read_log(output)) if record["kind"] == "eval"), None)
+
+
 class RunLog:
     """The log of one process; only the first rank's speaks.
 

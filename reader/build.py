@@ -150,7 +150,12 @@ def positive(text: str) -> int:
 
 def parser() -> OneLineParser:
     """The command line."""
-    common = OneLineParser(add_help=False)
+    reading = OneLineParser(add_help=False)
+    reading.add_argument(
+        "--text_field", default="text", help="field of a .jsonl record that holds its text (%(default)s)"
+    )
+    reading.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
+    common = OneLineParser(add_help=False, parents=[reading])
     common.add_argument(
         "--input",
         nargs="+",
@@ -160,10 +165,6 @@ def parser() -> OneLineParser:
     )
     common.add_argument("--output", type=Path, required=True, metavar="PATH", help="where the result goes")
     common.add_argument("--overwrite", action="store_true", help="replace what is at --output")
-    common.add_argument(
-        "--text_field", default="text", help="field of a .jsonl record that holds its text (%(default)s)"
-    )
-    common.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
     vocab = OneLineParser(add_help=False)
     vocab.add_argument("--vocab", type=Path, required=True, metavar="FILE", help="vocab.txt in BERT's format")
 
@@ -200,14 +201,14 @@ def parser() -> OneLineParser:
     command.add_argument("--lexicon", type=Path, metavar="FILE", help="lexicon.tsv; without it every unit is a token")
     command.set_defaults(run=build_corpus_folder)
 
-    command = commands.add_parser("inspect", help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__)
+    command = commands.add_parser(
+        "inspect", parents=[reading], help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__
+    )
     command.add_argument("lexicon", type=Path, metavar="LEXICON", help="a lexicon.tsv")
     command.add_argument("--entries", type=positive, default=10, help="how many of top, middle and end (%(default)s)")
     command.add_argument("--input", nargs="+", metavar="PATH", help="a text to cut with it; files, folders or globs")
     command.add_argument("--vocab", type=Path, metavar="FILE", help="the vocab.txt it was made with, for --input")
     command.add_argument("--sample", type=positive, default=5, help="lines of the text to show, cut (%(default)s)")
-    command.add_argument("--text_field", default="text", help="field of a .jsonl record with its text (%(default)s)")
-    command.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
     command.set_defaults(run=inspect_lexicon)
     return main
 

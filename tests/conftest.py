@@ -12,6 +12,7 @@ import pytest
 
 from ernie_gram.runlog import Record, read_log
 from reader.corpus import Corpus
+from tests.objectives import as_options
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -27,25 +28,11 @@ TINY = [
     "--optimizer.warmup_steps=2",
     "--trainer.log_every=1",
     "--trainer.visualdl=false",
-    # The quickest objective to build; tests that are about the others ask for them, see OBJECTIVES.
-    "--objective.fine_weight=0",
-    "--objective.generator_weight=0",
-    "--objective.rtd_weight=0",
+    # The quickest objective to build; tests that are about the others ask for them, see objectives.py.
+    *as_options("explicit"),
 ]
 
 NO_DROPOUT = ["--model.hidden_dropout_prob=0", "--model.attention_probs_dropout_prob=0"]
-
-# Objectives, by what is left out of the paper's.
-_ONLY_COARSE = {"fine": 0, "generator": 0, "rtd": 0}
-OBJECTIVES = {
-    name: [f"--objective.masking={masking}", *(f"--objective.{term}_weight={value}" for term, value in weights.items())]
-    for name, masking, weights in (
-        ("contiguous", "contiguous", {"coarse": 0, "fine": 1, "generator": 0, "rtd": 0}),
-        ("explicit", "explicit", _ONLY_COARSE),
-        ("cnp", "explicit", _ONLY_COARSE | {"fine": 1}),
-        ("full", "explicit", {"fine": 1, "generator": 1, "rtd": 1}),
-    )
-}
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

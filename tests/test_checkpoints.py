@@ -13,7 +13,8 @@ import pytest
 from ernie_gram import checkpoint
 from ernie_gram.runlog import read_log
 from reader.errors import InputError
-from tests.conftest import OBJECTIVES, options, pretrain, python, train_losses
+from tests.conftest import options, pretrain, python, train_losses
+from tests.objectives import as_options
 
 
 def test_checkpoints_rotate_and_hold_what_they_say(finished: Path) -> None:
@@ -100,7 +101,7 @@ def test_a_loss_that_is_no_number_stops_the_run(built: Path, tmp_path: Path, whi
 
 def test_a_run_that_diverges_stops_with_its_step(built: Path, tmp_path: Path) -> None:
     """The generator's samples are drawn from what is not finite any more, too."""
-    settings = ["--trainer.max_steps=20", "--optimizer.learning_rate=1e30", *OBJECTIVES["full"]]
+    settings = ["--trainer.max_steps=20", "--optimizer.learning_rate=1e30", *as_options("full")]
     done = pretrain(built, tmp_path / "run", *settings)
     assert done.returncode == 2
     assert re.match(r"error: step \d+: the loss is (nan|inf)", done.stderr.splitlines()[-1])

@@ -13,7 +13,8 @@ import pytest
 
 from ernie_gram.fill import main
 from reader.errors import one_line_errors
-from tests.conftest import OBJECTIVES, TINY, python
+from tests.conftest import TINY, python
+from tests.objectives import as_options
 from tests.static import fresh_scope
 
 
@@ -21,7 +22,7 @@ from tests.static import fresh_scope
 def trained(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("fill") / request.param
     paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.output={output}"]
-    done = python("-m", "ernie_gram.pretrain", *TINY, *paths, "--trainer.max_steps=30", *OBJECTIVES[request.param])
+    done = python("-m", "ernie_gram.pretrain", *TINY, *paths, "--trainer.max_steps=30", *as_options(request.param))
     assert done.returncode == 0, done.stderr
     return output
 

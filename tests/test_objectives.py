@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.config import DataConfig, ObjectiveConfig, OptimizerConfig, PretrainConfig
+from ernie_gram.config import DataConfig, OptimizerConfig, PretrainConfig
 from ernie_gram.model_config import GeneratorConfig, ModelConfig
 from reader.batch import Batch
 from reader.corpus import Corpus
 from reader.feeder import Feeder, Masking
 from tests import reference
+from tests.objectives import OBJECTIVES
 from tests.static import Arrays, fresh_scope, run
 
 import paddle  # isort: skip
@@ -30,21 +31,15 @@ MODEL = ModelConfig(
     attention_probs_dropout_prob=0,
     max_ngram_tokens=4,
 )
-ONLY = {"fine_weight": 0.0, "generator_weight": 0.0, "rtd_weight": 0.0}
-RUNGS: dict[str, dict[str, Any]] = {
-    "contiguous": {"masking": "contiguous", "coarse_weight": 0.0, "generator_weight": 0.0, "rtd_weight": 0.0},
-    "explicit": ONLY,
-    "cnp": ONLY | {"fine_weight": 1.0},
-    "enrm": ONLY | {"generator_weight": 1.0, "rtd_weight": 1.0},
-    "both": {},
-}
+# "token" differs from "contiguous" by its corpus, "full" from "both" by relative position.
+RUNGS = ("contiguous", "explicit", "cnp", "enrm", "both")
 
 
 def config_of(rung: str, model: ModelConfig = MODEL, **generator: Any) -> PretrainConfig:
     return PretrainConfig(
         model=model,
         data=DataConfig(max_seq_len=32, batch_size=8),
-        objective=ObjectiveConfig(**RUNGS[rung]),
+        objective=OBJECTIVES[rung],
         generator=GeneratorConfig(**generator),
         optimizer=OptimizerConfig(learning_rate=5e-3, warmup_steps=5, decay_steps=100_000),
     )
@@ -284,6 +279,15 @@ def test_samples_differ_by_seed_and_repeat() -> None:
     assert one.max() < TOKENS + NGRAMS
 
 
+def test_samples_differ_between_ranks_and_steps() -> None:
+    from ernie_gram.trainer import step_seed
+
+    seeds = [step_seed(1, step, rank) for step in (0, 1) for rank in (0, 1)]
+    assert seeds == [step_seed(1, step, rank) for step in (0, 1) for rank in (0, 1)]
+    samples = samples_of(config_of("enrm"), random_batch("enrm"), seeds)
+    assert len({each.tobytes() for each in samples}) == len(seeds)
+
+
 @pytest.mark.parametrize("rung", [*RUNGS, "full"])
 def test_one_batch_is_learned_by_heart(corpus: Corpus, rung: str) -> None:
     """Every term goes to nearly nothing on eight real sequences: all are wired to what they are to predict."""
@@ -298,7 +302,7 @@ def test_one_batch_is_learned_by_heart(corpus: Corpus, rung: str) -> None:
         initializer_range=0.1,
         use_relative_position=rung == "full",
     )
-    config = config_of("both" if rung == "full" else rung, model)
+    config = config_of(rung, model)
     objective = config.objective
     feeder = Feeder(corpus, 32, Masking(objective.is_explicit, 0.15, 1, objective.has_queries))
     batch = feeder.batch(np.arange(0, 80, 10), np.zeros(8, np.int64))

@@ -15,7 +15,8 @@ import pytest
 
 from ernie_gram import checkpoint
 from ernie_gram.runlog import read_log
-from tests.conftest import NO_DROPOUT, OBJECTIVES, ROOT, evaluations, options, pretrain, train_losses
+from tests.conftest import NO_DROPOUT, ROOT, evaluations, options, pretrain, train_losses
+from tests.objectives import as_options
 
 
 def launch(script: str, log: Path, *arguments: str) -> list[str]:
@@ -29,7 +30,7 @@ def launch(script: str, log: Path, *arguments: str) -> list[str]:
 @pytest.mark.parametrize("objective", ["contiguous", "full"])
 def test_two_processes_are_one_with_the_whole_batch(built: Path, tmp_path: Path, objective: str) -> None:
     # An odd batch: the ranks' shares differ.
-    more = ["--trainer.max_steps=20", "--data.batch_size=7", *OBJECTIVES[objective], *NO_DROPOUT]
+    more = ["--trainer.max_steps=20", "--data.batch_size=7", *as_options(objective), *NO_DROPOUT]
     for world in (1, 2):
         (tmp_path / str(world)).mkdir()
         arguments = options(built, tmp_path / f"run{world}", *more)
@@ -70,7 +71,7 @@ def start_and_kill(command: list[str], environment: dict[str, str], output: Path
 def test_a_killed_run_goes_on_as_if_nothing_had_been(built: Path, tmp_path: Path) -> None:
     """With all that draws random numbers: masks, dropout, and the generator's samples."""
     finished, output = tmp_path / "calm", tmp_path / "run"
-    more = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12", *OBJECTIVES["full"]]
+    more = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12", *as_options("full")]
     assert pretrain(built, finished, *more).returncode == 0
     command = [sys.executable, "-m", "ernie_gram.pretrain", *options(built, output, *more)]
     start_and_kill(command, {**os.environ, "PYTHONPATH": str(ROOT)}, output, step=10)
@@ -108,7 +109,7 @@ def test_two_killed_processes_go_on(built: Path, tmp_path: Path) -> None:
 )
 def test_learning_lowers_the_held_out_perplexity(built: Path, tmp_path: Path, objective: str, start: str) -> None:
     more = ["--trainer.max_steps=100", "--trainer.eval_every=50", "--trainer.log_every=50", "--data.batch_size=32"]
-    done = pretrain(built, tmp_path / "run", *more, *OBJECTIVES[objective], f"--objective.output_bias={start}")
+    done = pretrain(built, tmp_path / "run", *more, *as_options(objective), f"--objective.output_bias={start}")
     assert done.returncode == 0, done.stderr
     first, middle, last = (record["perplexity"] for record in evaluations(tmp_path / "run"))
     by_frequency = evaluations(tmp_path / "run")[0]["frequency_perplexity"]
@@ -126,7 +127,7 @@ def test_bfloat16_stays_close_to_float32(built: Path, tmp_path: Path) -> None:
         output = tmp_path / precision
         # A rate at which rounding does not grow from step to step: what is compared is the arithmetic.
         more = ["--trainer.max_steps=200", "--trainer.eval_every=1000", "--optimizer.learning_rate=1e-3"]
-        more += [f"--optimizer.precision={precision}", "--objective.output_bias=zero", *OBJECTIVES["cnp"]]
+        more += [f"--optimizer.precision={precision}", "--objective.output_bias=zero", *as_options("cnp")]
         done = pretrain(built, output, *more, *NO_DROPOUT)
         assert done.returncode == 0, done.stderr
         losses.append([loss for _, loss, _ in train_losses(output)])

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,16 +28,7 @@ MODELS = {
     "base": (12, 768, 12, 4, 512, 0, 3),
     "base_300k": (12, 768, 12, 4, 512, 300_000, 2),
 }
-
-
-ONLY_COARSE = {"fine_weight": 0.0, "generator_weight": 0.0, "rtd_weight": 0.0}
-RUNGS: dict[str, dict[str, Any]] = {
-    "contiguous": {"masking": "contiguous", "coarse_weight": 0.0, "generator_weight": 0.0, "rtd_weight": 0.0},
-    "explicit": ONLY_COARSE,
-    "cnp": ONLY_COARSE | {"fine_weight": 1.0},
-    "enrm": ONLY_COARSE | {"generator_weight": 1.0, "rtd_weight": 1.0},
-    "full": {},
-}
+RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 TOKENS_PER_UNIT = 1.9
 
 
@@ -93,10 +83,11 @@ def gigaflops(name: str, rung: str, out_emb_size: int) -> float:
 def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> list[float]:
     """Seconds of each step after the first."""
     from ernie_gram import distributed
-    from ernie_gram.config import DataConfig, ObjectiveConfig, OptimizerConfig, PretrainConfig
+    from ernie_gram.config import DataConfig, OptimizerConfig, PretrainConfig
     from ernie_gram.model import Sizes
     from ernie_gram.model_config import ModelConfig
     from ernie_gram.program import build_training
+    from tests.objectives import OBJECTIVES
 
     layers, hidden, heads, batch, length, ngrams, steps = MODELS[name]
     import paddle
@@ -113,7 +104,7 @@ def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> list[f
     config = PretrainConfig(
         model=model,
         data=DataConfig(max_seq_len=length, batch_size=batch),
-        objective=ObjectiveConfig(**RUNGS[rung]),
+        objective=OBJECTIVES[rung],
         optimizer=OptimizerConfig(),
     )
     program = build_training(config, Sizes(TOKENS, ngrams))

@@ -1,0 +1,13 @@
+"""The objectives of the ablation's rungs, as conf/ablation has them."""
+
+from __future__ import annotations
+
+from ernie_gram.config_file import load_config
+from ernie_gram.run_ablation import CONFIGS, RUNGS
+
+OBJECTIVES = {rung: load_config(["--config", str(CONFIGS / f"{rung}.yaml")], "", "", {})[0].objective for rung in RUNGS}
+
+
+def as_options(rung: str) -> list[str]:
+    """A rung's objective as it would be asked for on the command line."""
+    return [f"--objective.{key}={value}" for key, value in vars(OBJECTIVES[rung]).items()]
