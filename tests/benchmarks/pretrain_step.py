@@ -30,6 +30,8 @@ MODELS = {
 }
 RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 TOKENS_PER_UNIT = 1.9
+# As run_pretrain.sh has it.
+MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1000000000000"
 
 
 def shapes(length: int, rung: str) -> tuple[int, int, int]:
@@ -187,7 +189,7 @@ def main() -> None:
             command = [sys.executable, "-m", "tests.benchmarks.pretrain_step", "--one", "--model", name]
             command += ["--torch", "--rungs", "explicit"] if rung == "torch" else ["--rungs", rung]
             command += ["--out_emb_size", str(arguments.out_emb_size), "--dropout", str(arguments.dropout)]
-            tunables = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "OMP_NUM_THREADS": str(os.cpu_count())}
+            tunables = {"GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": str(os.cpu_count())}
             done = subprocess.run(
                 command, cwd=ROOT, env={**tunables, **os.environ}, capture_output=True, text=True, check=True
             )
