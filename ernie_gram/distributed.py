@@ -54,9 +54,10 @@ def start(device: str) -> World:
         raise ValueError("trainer.device: gpu asked for, but this Paddle has none; use cpu or auto")
     use_gpu = has_gpu and device != "cpu"
     paddle.set_device("gpu" if use_gpu else "cpu")
-    # One operation after the other, always in the same order: otherwise those that draw random numbers overtake each
+    # One operation after the other, in the program's order: otherwise those that draw random numbers overtake each
     # other, and a run could not be repeated; and what was cut into pieces to save memory would be computed at once.
-    paddle.set_flags({"FLAGS_new_executor_serial_run": True})
+    # (FLAGS_new_executor_serial_run keeps to one thread, but goes through what is ready breadth first.)
+    paddle.set_flags({"FLAGS_enable_pir_in_executor_trace_run": True})
     if not use_gpu:
         _flush_denormals()
     if WORLD > 1:

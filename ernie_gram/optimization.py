@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import paddle
+from paddle.nn.clip import _squared_l2_norm
 
 from ernie_gram.config import PretrainConfig
 
@@ -25,7 +26,8 @@ def is_decayed(name: str) -> bool:
 
 def clip_by_global_norm(gradients: list[paddle.Tensor], most: float) -> tuple[list[paddle.Tensor], paddle.Tensor]:
     """Scale gradients so that their norm together is at most `most`; also returns the norm they had."""
-    norm = paddle.sqrt(paddle.add_n([(gradient * gradient).sum() for gradient in gradients]))
+    # Paddle's own operation for it: gradient * gradient would be a tensor of the gradient's size, flattening it too.
+    norm = paddle.sqrt(paddle.add_n([_squared_l2_norm(gradient) for gradient in gradients]).sum())
     # minimum(1, NaN) might hide a NaN; most / maximum(norm, most) keeps it.
     scale = most / paddle.maximum(norm, paddle.full_like(norm, most))
     return [gradient * scale for gradient in gradients], norm

@@ -4,7 +4,7 @@ Rows are taken in chunks. A chunk's scores give its losses, its samples and its 
 before the next chunk's are made (see distributed.start: operations run one by one): three matrix products, as many as
 with everything in memory, and nothing kept.
 
-Shape letters: M rows, m rows of a chunk, O output size, C classes.
+Shape letters: M rows, m rows of a chunk, O output size, C classes, G blocks of S classes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from paddle.nn import functional as F
 # A chunk's scores take about this much memory, and as much again with the bias added, as a softmax, and for sampling.
 # Smaller chunks add the gradient of the table up more often, larger ones gain little.
 CHUNK_BYTES = 256 << 20
+
+# Into how many blocks of neighbours the classes are cut for drawing.
+BLOCKS = 32
 
 
 @dataclass(frozen=True)
@@ -87,20 +90,23 @@ def _cross_entropy(
 ) -> CrossEntropy:
     fixed = scores.constant(dtype)
     x_chunks, label_chunks, real_chunks = _cut(fixed.x, labels_M, chunks)
+    blocks_CG = _blocks(scores.classes) if sample else None
     losses: list[paddle.Tensor] = []
     bests: list[paddle.Tensor] = []
     samples: list[paddle.Tensor] = []
     x_gradients: list[paddle.Tensor] = []
     table_gradient = bias_gradient = None
     for x_mO, labels_m, real_m in zip(x_chunks, label_chunks, real_chunks, strict=True):
-        logits_mC, p_mC = _softmax(Scores(x_mO, fixed.table, fixed.bias))
+        logits_mC = _logits(Scores(x_mO, fixed.table, fixed.bias))
         best_m = logits_mC.argmax(-1)
+        ahead_m = _pick(logits_mC, best_m) - _pick(logits_mC, labels_m)
+        # The logits are not read again, so that Paddle puts the softmax in their place.
+        p_mC = F.softmax(logits_mC)
         # log Z = the best score - the log of its probability, which is at least 1 / C: no second pass of exp and sum.
-        log_z_m = _pick(logits_mC, best_m) - _pick(p_mC, best_m).log()
-        losses.append(log_z_m - _pick(logits_mC, labels_m))
+        losses.append(ahead_m - _pick(p_mC, best_m).log())
         bests.append(best_m)
-        if sample:
-            samples.append(_draw(p_mC))
+        if blocks_CG is not None:
+            samples.append(_draw(p_mC, blocks_CG))
         if train:
             p_mC = _as(p_mC, x_mO.dtype)
             x_gradients.append(paddle.matmul(p_mC, fixed.table) - paddle.gather(fixed.table, labels_m))
@@ -127,12 +133,11 @@ def _cross_entropy(
 
 def probabilities(scores: Scores) -> paddle.Tensor:
     """All of softmax(scores), float32 [M, C]."""
-    return _softmax(scores.constant())[1]
+    return F.softmax(_logits(scores.constant()))
 
 
-def _softmax(scores: Scores) -> tuple[paddle.Tensor, paddle.Tensor]:
-    logits = _as(paddle.matmul(scores.x, scores.table, transpose_y=True), paddle.float32) + scores.bias
-    return logits, F.softmax(logits)
+def _logits(scores: Scores) -> paddle.Tensor:
+    return _as(paddle.matmul(scores.x, scores.table, transpose_y=True), paddle.float32) + scores.bias
 
 
 def _as(x: paddle.Tensor, dtype: paddle.dtype) -> paddle.Tensor:
@@ -155,18 +160,35 @@ def _cut(
     return [x[i] for i in range(chunks)], [labels[i] for i in range(chunks)], [real[i] for i in range(chunks)]
 
 
-def _draw(p_mC: paddle.Tensor) -> paddle.Tensor:
-    """One class from each row of probabilities, int64 [m]."""
+def _blocks(classes: int) -> paddle.Tensor:
+    """A 1 for the block every class is in, float32 [C, G]."""
+    size = -(-classes // BLOCKS)
+    return F.one_hot(paddle.arange(classes) // size, -(-classes // size))
+
+
+def _draw(p_mC: paddle.Tensor, blocks_CG: paddle.Tensor) -> paddle.Tensor:
+    """One class from each row of probabilities, int64 [m]: first a block of classes, then one of the block's.
+
+    So every pass over all classes is a product, and no running sum is so long that rare classes are rounded away.
+    """
+    classes, blocks = blocks_CG.shape
+    size = -(-classes // blocks)
+    first_m1 = _draw_each(paddle.matmul(p_mC, blocks_CG)) * size
+    within_mS = first_m1 + paddle.arange(size)
+    p_mS = paddle.take_along_axis(p_mC, within_mS.clip(max=classes - 1), 1, broadcast=False)
+    return (first_m1 + _draw_each(p_mS * (within_mS < classes).astype("float32"))).flatten()
+
+
+def _draw_each(weights: paddle.Tensor) -> paddle.Tensor:
+    """A column by the weights of each row, int64 [m, 1]."""
     # Drawing from NaN is an error in the middle of a program; the loss will tell of it where it can be explained.
-    # One NaN makes its whole row NaN.
-    is_broken_m1 = p_mC[:, :1].isnan()
-    p_mC = paddle.where(is_broken_m1, paddle.full([1, 1], 1.0 / p_mC.shape[1]), p_mC)
-    return paddle.multinomial(p_mC, 1, replacement=True).flatten()
+    weights = paddle.where(weights.isnan(), paddle.ones_like(weights), weights)
+    return paddle.multinomial(weights, 1, replacement=True)
 
 
 def _pick(values_mC: paddle.Tensor, classes_m: paddle.Tensor) -> paddle.Tensor:
-    """values[i, classes[i]], [m]."""
-    return paddle.index_sample(values_mC, classes_m.unsqueeze(1)).flatten()
+    """values[i, classes[i]], [m]; index_sample would copy all the values."""
+    return paddle.take_along_axis(values_mC, classes_m.unsqueeze(1), 1, broadcast=False).flatten()
 
 
 def _with_gradients(total: paddle.Tensor, scores: Scores, gradients: Scores) -> paddle.Tensor:

@@ -97,3 +97,13 @@ def test_a_nan_survives_clipping() -> None:
 
     fetched, _ = run(build, {"g": np.array([1.0, np.nan], "float32")})
     assert not any(np.isfinite(value).all() for value in fetched)
+
+
+def test_the_norm_of_very_many_numbers_is_exact() -> None:
+    """Float32 sums of so many terms are only as good as the order they are added in."""
+    from ernie_gram.optimization import clip_by_global_norm
+    from tests.static import run
+
+    gradient = np.random.default_rng(0).random((3000, 4000), np.float32)
+    fetched, _ = run(lambda feeds: list(clip_by_global_norm([feeds["g"]], 1e9)), {"g": gradient})
+    assert fetched[-1] == pytest.approx(np.sqrt((gradient.astype(np.float64) ** 2).sum()), rel=1e-6)

@@ -125,7 +125,10 @@ def test_sums_are_single_precision_under_bfloat16() -> None:
     np.testing.assert_allclose(table_gradient, expected, rtol=0.02, atol=0.02 * np.abs(expected).max())
 
 
-def test_samples_follow_the_softmax() -> None:
+@pytest.mark.parametrize("blocks", [32, 5, 1])
+def test_samples_follow_the_softmax(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 12 classes: a class to a block, blocks of 3, or one block."""
+    monkeypatch.setattr("ernie_gram.softmax.BLOCKS", blocks)
     draws, classes = 20_000, 12
     feeds = example(1, 4, classes, spread=0.2)
     feeds["x"] = np.repeat(feeds["x"], draws, 0)
@@ -142,3 +145,24 @@ def test_samples_follow_the_softmax() -> None:
     top = int(p.argmax())
     after_top = first[1:][first[:-1] == top] == top
     assert abs(after_top.mean() - p[top]) < 4 * np.sqrt(p[top] / len(after_top))
+
+
+def test_a_last_block_of_fewer_classes_is_drawn_from_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ernie_gram.softmax.BLOCKS", 3)
+    draws, classes = 20_000, 10  # blocks of 4, 4 and 2
+    feeds = example(1, 4, classes, spread=0.2)
+    feeds["x"] = np.repeat(feeds["x"], draws, 0)
+    feeds["labels"] = np.zeros(draws, np.int64)
+    sampled = compute(feeds, 2, sample=True)[0][-1]
+    p = softmax(feeds["x"][0].astype(np.float64) @ feeds["table"].T.astype(np.float64) + feeds["bias"])
+    assert (p * draws).min() > 5
+    assert chisquare(np.bincount(sampled, minlength=classes), p * draws).pvalue > 1e-3
+
+
+def test_a_nan_is_in_the_loss_and_stops_no_drawing() -> None:
+    feeds = example(4, 3, 10)
+    feeds["x"][1] = np.nan
+    _, row_loss, *_, sampled = compute(feeds, 2, sample=True)[0]
+    assert np.isnan(row_loss).tolist() == [False, True, False, False]
+    assert sampled.min() >= 0
+    assert sampled.max() < 10
