@@ -97,8 +97,8 @@ def dictionary_segments(words: list[str], ngrams: set[tuple[str, ...]], longest:
     return [b - a for a, b in pairwise(starts)]
 
 
-def hf_whole_word_masking(sequences: list[list[int]], tokens: list[str]) -> Any:
-    """A function that masks and batches whole words by Hugging Face's collator, into numpy arrays."""
+def hf_whole_word_masking(texts: list[str], tokens: list[str], length: int) -> Any:
+    """A function that masks and batches the whole words of texts by Hugging Face's collator, into numpy arrays."""
     import tempfile
     from pathlib import Path
 
@@ -111,5 +111,5 @@ def hf_whole_word_masking(sequences: list[list[int]], tokens: list[str]) -> Any:
     collate = DataCollatorForLanguageModeling(
         tokenizer, whole_word_mask=True, mlm_probability=0.15, return_tensors="np"
     )
-    examples = [{"input_ids": sequence} for sequence in sequences]
-    return lambda: collate(examples)
+    examples = [tokenizer(text, truncation=True, max_length=length, return_offsets_mapping=True) for text in texts]
+    return lambda: collate([dict(example) for example in examples])

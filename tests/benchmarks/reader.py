@@ -140,28 +140,15 @@ def measure_masking(folder: Path) -> None:
             kind = ("explicit" if explicit else "contiguous") + (" with query rows" if queries else "")
             row(f"mask and batch, length {length}", f"ours, {kind}", 256, "sequences",
                 lambda feeder=feeder, indices=indices: feeder.batch(indices, epochs), 9)  # fmt: skip
-        plain = Feeder(corpus, length, Masking(False, 0.15, 1), packed=True)
-        sequences = [row_of(plain, int(i)) for i in indices[:64]]
+        spelt = " ".join(corpus.names.text(int(unit)) for unit in corpus.units[: 64 * length]).replace(" ##", "")
+        size = len(spelt) // 64  # in characters: more than `length` tokens, of which those are taken
         try:
-            mask = others.hf_whole_word_masking(sequences, corpus.vocabulary.tokens)
+            texts = [spelt[i : i + size] for i in range(0, 64 * size, size)]
+            mask = others.hf_whole_word_masking(texts, corpus.vocabulary.tokens, length)
         except ImportError as error:
             print(f"| mask and batch, length {length} | Hugging Face, whole words | {error} | |")
             continue
         row(f"mask and batch, length {length}", "Hugging Face, whole words", 64, "sequences", mask, 3)
-
-
-def row_of(feeder: Feeder, index: int) -> list[int]:
-    """The tokens of a sequence, unmasked."""
-    corpus = feeder.corpus
-    tokens: list[int] = [feeder.specials.cls]
-    for unit in corpus.units[feeder.starts[index] : feeder.starts[index + 1]]:
-        ngram = int(unit) - corpus.info.num_tokens
-        tokens += (
-            corpus.ngram_tokens[corpus.ngram_offsets[ngram] : corpus.ngram_offsets[ngram + 1]].tolist()
-            if ngram >= 0
-            else [int(unit)]
-        )
-    return [*tokens, feeder.specials.sep]
 
 
 def main() -> None:
