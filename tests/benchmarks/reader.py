@@ -22,7 +22,9 @@ from reader.lexicon import Lexicon
 from reader.segment_work import Resources
 from reader.splitting import WordIndex
 from reader.text import TextFiles, find_files
-from reader.tokenization import Vocabulary, split_words, train_vocabulary
+from reader.tokenization import split_words
+from reader.vocabulary_file import load_vocabulary
+from reader.wordpiece import train_wordpiece
 from tests.benchmarks.measure import cpu_seconds, row
 
 
@@ -37,7 +39,7 @@ def main() -> None:
         text = b"".join(segment.text() for segment in TextFiles(paths).segments(1 << 24))
         lines = text.decode().split("\n")
         megabytes = len(text) / 1e6
-        vocabulary = Vocabulary.load(arguments.vocab) if arguments.vocab else train_vocabulary(lines, 8000, True)
+        vocabulary = load_vocabulary(arguments.vocab) if arguments.vocab else train_wordpiece(lines, 8000, True)
         print(f"{megabytes:.1f} MB of text\n\n| work | seen | unit |\n| --- | ---: | --- |")
 
         row("split into words", megabytes / cpu_seconds(lambda: WordIndex(True).encode(text)), "MB/CPU s")
