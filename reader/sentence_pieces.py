@@ -3,7 +3,8 @@
 As in ERNIE-Tiny, text is split into words first, and each word is cut on its own. A piece with the mark "▁" in front
 begins a word. In sentencepiece the mark stands for white space, and our words have lost which of them followed some
 ("don't" is three: don ' t): every word is taken to, so that a word has the same pieces wherever it stands. Text for
-people therefore has a space between any two words, as WordPiece's has.
+people therefore has a space between any two words, as WordPiece's has. A model also has rules of its own for
+characters, NFKC as a rule: they are applied after our folding, and words that they make alike have the same pieces.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
+from reader.alphabet import alphabet, character_counts
 from reader.errors import InputError
 from reader.segmenters import segmenter
 from reader.tokenization import split_words
 from reader.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK, Vocabulary
 
 WORD_START = "▁"
+
+# The trainer passes over long lines in silence, and takes a time that grows with the square of a repetition's length:
+# it is given lines of so many words, each of at most so many characters.
+WORDS_IN_LINE, LONGEST_WORD = 64, 100
 
 
 class SentencePieceVocabulary(Vocabulary):
@@ -77,12 +83,18 @@ def train_sentencepiece(lines: Iterable[str], size: int, lowercase: bool, han: s
     Raises InputError when `size` leaves no room beside the special tokens and the alphabet, or there are no words.
     """
     cut = segmenter(han)
+    texts = [text for line in lines for text in _short_lines(split_words(line, lowercase, cut))]
+    counts = character_counts(texts)
+    if not counts:
+        raise InputError("no words in the text to learn a vocabulary from")
+    coverage = sum(map(counts.__getitem__, alphabet(counts, size))) / counts.total()
     model = io.BytesIO()
     try:
         SentencePieceTrainer.train(
-            sentence_iterator=(" ".join(split_words(line, lowercase, cut)) for line in lines),
+            sentence_iterator=iter(texts),
             model_writer=model,
             vocab_size=size,
+            character_coverage=max(0.98, coverage),  # the least it takes
             hard_vocab_limit=False,  # fewer, if the text has not so many
             pad_id=SPECIAL_TOKENS.index(PAD),
             pad_piece=PAD,
@@ -93,7 +105,7 @@ def train_sentencepiece(lines: Iterable[str], size: int, lowercase: bool, han: s
             eos_id=SPECIAL_TOKENS.index(SEP),
             eos_piece=SEP,
             control_symbols=[MASK],  # these take the first ids that are free
-            max_sentence_length=1 << 30,  # longer lines would be passed over in silence
+            max_sentence_length=WORDS_IN_LINE * (LONGEST_WORD * 4 + 1),  # bytes
             num_threads=1,  # how many there are changes the order of sums, and so the pieces
             minloglevel=2,
         )
@@ -103,5 +115,12 @@ def train_sentencepiece(lines: Iterable[str], size: int, lowercase: bool, han: s
             raise InputError(
                 f"--size {size}: too small, special tokens and characters alone take {needed[1]}"
             ) from error
-        raise InputError(f"sentencepiece finds nothing to learn from in this text ({error})") from error
+        raise InputError(f"sentencepiece cannot learn from this text: {error}") from error
     return SentencePieceVocabulary(model.getvalue(), lowercase, "trained vocabulary")
+
+
+def _short_lines(words: list[str]) -> Iterator[str]:
+    """Words as lines that the trainer can cope with; too long words are left out."""
+    kept = [word for word in words if len(word) <= LONGEST_WORD]
+    for start in range(0, len(kept), WORDS_IN_LINE):
+        yield " ".join(kept[start : start + WORDS_IN_LINE])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from tokenizers import Tokenizer
@@ -10,6 +9,7 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import WordPieceTrainer
 
+from reader.alphabet import alphabet, character_counts
 from reader.errors import InputError
 from reader.tokenization import is_han, split_words
 from reader.vocabulary import CONTINUES, SPECIAL_TOKENS, UNK, Vocabulary
@@ -84,28 +84,17 @@ def train_wordpiece(lines: Iterable[str], size: int, lowercase: bool) -> WordPie
     """
     # The words reach the trainer already split by the rule, so white space is all that parts them.
     texts = [" ".join(split_words(line, lowercase)) for line in lines]
-    alphabet = _frequent_characters(texts, most=size // 4)
-    fixed = [*SPECIAL_TOKENS, *alphabet, *(f"{CONTINUES}{character}" for character in alphabet)]
+    characters = alphabet(character_counts(texts), size)
+    fixed = [*SPECIAL_TOKENS, *characters, *(f"{CONTINUES}{character}" for character in characters)]
     if len(fixed) >= size:
         raise InputError(f"--size {size}: too small, special tokens and characters alone take {len(fixed)}")
     tokenizer = Tokenizer(WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = WhitespaceSplit()
     # The trainer numbers characters in hash order and breaks ties between merges by number. Handing it the
     # characters as "special" tokens fixes their numbers, and with them the result.
-    trainer = WordPieceTrainer(vocab_size=size, special_tokens=fixed, limit_alphabet=len(alphabet), show_progress=False)
+    trainer = WordPieceTrainer(
+        vocab_size=size, special_tokens=fixed, limit_alphabet=len(characters), show_progress=False
+    )
     tokenizer.train_from_iterator(texts, trainer)
     learned: dict[str, int] = tokenizer.get_vocab()
     return WordPieceVocabulary(sorted(learned, key=learned.__getitem__), lowercase, "trained vocabulary")
-
-
-def _frequent_characters(texts: list[str], most: int) -> list[str]:
-    """At most `most` characters, the frequent ones, in a fixed order; equally frequent ones stay or go together."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(text)
-    del counts[" "]
-    ranked = sorted(counts, key=lambda character: (-counts[character], character))
-    if len(ranked) > most:
-        bound = counts[ranked[most]]
-        ranked = [character for character in ranked if counts[character] > bound]
-    return ranked
