@@ -23,6 +23,7 @@ setup(
         "PyYAML>=6,<7",
         "rjieba>=0.2,<1",
         "safetensors>=0.5,<1",
+        "sentencepiece>=0.2,<0.3",
         "tokenizers>=0.20,<1",
         "tqdm>=4.66,<5",
         "visualdl>=2.5.3,<3",

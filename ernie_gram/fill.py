@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,11 @@ from ernie_gram import checkpoint
 from ernie_gram.config_file import config_from_tree
 from reader import batch as fields
 from reader.batch import Batch
-from reader.corpus import LEXICON, VOCABULARY, UnitNames
+from reader.corpus import LEXICON, UnitNames
 from reader.corpus_build import UnitCutter
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.lexicon import Lexicon
-from reader.tokenization import Vocabulary
+from reader.lexicon import Lexicon, segmenter_of
+from reader.vocabulary_file import kept_vocabulary
 
 if TYPE_CHECKING:
     from ernie_gram.distributed import World
@@ -61,15 +62,11 @@ def checkpoint_in(path: Path) -> Path:
 
 def load_units(path: Path, identity: dict[str, str]) -> UnitNames:
     """The vocabulary and lexicon that lie beside a run's checkpoints; raises InputError if they are not its own."""
-    # Whether text is lower-cased is not in the file, but in the fingerprint.
-    read = [Vocabulary.load(path / VOCABULARY, lowercase) for lowercase in (True, False)]
-    fitting = [vocabulary for vocabulary in read if vocabulary.fingerprint == identity["vocabulary"]]
-    if not fitting:
-        raise InputError(f"{path / VOCABULARY}: not the vocabulary the model was trained with")
+    vocabulary = kept_vocabulary(path, identity["vocabulary"], "the model was trained with")
     lexicon = Lexicon.load(path / LEXICON) if identity["lexicon"] else None
     if lexicon is not None and lexicon.fingerprint != identity["lexicon"]:
         raise InputError(f"{path / LEXICON}: not the lexicon the model was trained with")
-    return UnitNames(fitting[0], lexicon)
+    return UnitNames(vocabulary, lexicon)
 
 
 class Filler:
@@ -93,7 +90,8 @@ class Filler:
         self.config = config_from_tree(state.config, str(path))
         self.draws = draws if self.config.objective.has_generator else 1
         self._seed = paddle.seed
-        self._cutter = UnitCutter(self.units.vocabulary, None)
+        # Tokens only, but of the words that the model has seen.
+        self._cutter = UnitCutter(self.units.vocabulary, None, segmenter_of(self.units.lexicon))
         self._program = build_prediction(self.config, Sizes(len(self.units.vocabulary), self.units.num_ngrams))
         self._executor = paddle.static.Executor(world.place)
         self._executor.run(self._program.startup)
@@ -156,18 +154,9 @@ class Filler:
 
     def text(self, ids: Int64s) -> str:
         """The token ids of one sequence, [CLS] and [SEP] included, as a text with its masks numbered from 1."""
-        vocabulary = self.units.vocabulary
-        shown: list[str] = []
-        masks = 0
-        for token in ids[1:-1]:
-            if token == vocabulary.mask:
-                masks += 1
-                shown.append(f"[MASK {masks}]")
-            elif vocabulary.tokens[token].startswith("##") and shown:
-                shown[-1] += vocabulary.tokens[token][2:]
-            else:
-                shown.append(vocabulary.tokens[token])
-        return " ".join(shown)
+        vocabulary, number = self.units.vocabulary, count(1)
+        tokens = ids[1:-1].tolist()
+        return vocabulary.text(f"[MASK {next(number)}]" if token == vocabulary.mask else token for token in tokens)
 
 
 def in_groups(texts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:

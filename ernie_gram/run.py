@@ -15,10 +15,11 @@ from ernie_gram.config import PretrainConfig, identity_differences
 from ernie_gram.config_file import explained_yaml
 from ernie_gram.model_config import require
 from reader.atomic import whole_file
-from reader.corpus import LEXICON, VOCABULARY, Corpus
+from reader.corpus import LEXICON, Corpus
 from reader.errors import InputError
 from reader.feeder import Feeder, Masking
 from reader.lexicon import info_path
+from reader.vocabulary_file import FILE_NAMES
 from reader.work_folder import lock_folder
 
 CONFIG = "config.yaml"
@@ -69,7 +70,7 @@ class Run:
             partial.write_text(explained_yaml(self.config), encoding="utf-8")
         # What the model's classes are called: with these the run's folder is all that predicting takes.
         corpus = self.train.corpus.path
-        for name in (VOCABULARY, LEXICON, info_path(Path(LEXICON)).name):
+        for name in (*FILE_NAMES, LEXICON, info_path(Path(LEXICON)).name):
             if (corpus / name).is_file():
                 with whole_file(self.output / name) as partial:
                     shutil.copyfile(corpus / name, partial)

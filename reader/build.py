@@ -24,24 +24,37 @@ from reader.inspect import coverage, cut_text, describe
 from reader.lexicon import Lexicon, LexiconInfo
 from reader.segment_work import BASE_BYTES, Resources
 from reader.segmenters import SEGMENTERS
+from reader.sentence_pieces import SentencePieceVocabulary, train_sentencepiece
 from reader.text import TextFiles, find_files, shard_of
-from reader.tokenization import PieceTable, Vocabulary, train_vocabulary
+from reader.vocabulary import PieceTable, Vocabulary
+from reader.vocabulary_file import KINDS, kind_of, load_vocabulary
+from reader.wordpiece import train_wordpiece
 from reader.work_folder import work_folder
 
 
 def build_vocab(args: argparse.Namespace) -> None:
-    """Train a WordPiece vocabulary and write it as vocab.txt."""
+    """Train a vocabulary and write it: WordPiece's is a vocab.txt, sentencepiece's a .model."""
+    found = kind_of(args.output).kind
+    if found != args.tokenizer:
+        raise InputError(
+            f"--output: {args.output} would be read as {found}, --tokenizer is {args.tokenizer}; a name that ends in "
+            ".model is sentencepiece's"
+        )
     text = open_text(args)
     lines = [line for line in with_progress(text, "reading") if line]
-    vocabulary = train_vocabulary(lines, args.size, args.lowercase)
+    vocabulary: Vocabulary
+    if args.tokenizer == SentencePieceVocabulary.kind:
+        vocabulary = train_sentencepiece(lines, args.size, args.lowercase, args.segmenter)
+    else:
+        vocabulary = train_wordpiece(lines, args.size, args.lowercase)
     with whole_file(args.output) as partial:
-        partial.write_text("".join(f"{token}\n" for token in vocabulary.tokens), encoding="utf-8")
+        partial.write_bytes(vocabulary.content)
     print(f"{args.output}: {len(vocabulary):,} tokens")
 
 
 def build_lexicon(args: argparse.Namespace) -> None:
     """Count n-grams, score them by the t-test, and write the best."""
-    vocabulary = Vocabulary.load(args.vocab, args.lowercase)
+    vocabulary = load_vocabulary(args.vocab, args.lowercase)
     text = open_text(args)
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
     resources = Resources(args.memory, args.workers)
@@ -54,16 +67,19 @@ def build_lexicon(args: argparse.Namespace) -> None:
     info = lexicon.info
     sizes = ", ".join(f"{sum(len(n.words) == order for n in lexicon.ngrams):,} of {order} words" for order in args.top)
     print(f"{args.output}: {len(lexicon):,} n-grams ({sizes}); {info.totals['1']:,} words counted")
-    print(f"left out for having more than {args.max_ngram_tokens} sub-word tokens: {info.left_out:,}")
+    print(f"left out for having more than {args.max_ngram_tokens} sub-word tokens, or one: {info.left_out:,}")
 
 
 def lexicon_of(counted: Counted, vocabulary: Vocabulary, settings: Settings, max_ngram_tokens: int) -> Lexicon:
-    """The lexicon of what was counted, without n-grams of more than `max_ngram_tokens` sub-word tokens."""
+    """The lexicon of what was counted, without n-grams of more than `max_ngram_tokens` sub-word tokens.
+
+    Nor with those of one: a word of Han characters may be a token of sentencepiece, and needs no second identity.
+    """
     words = list(dict.fromkeys(word for ngram in counted.best for word in ngram.words))
     table = PieceTable(vocabulary)
     table.extend(words)
     pieces = dict(zip(words, np.diff(table.offsets).tolist(), strict=True))
-    kept = [ngram for ngram in counted.best if sum(map(pieces.__getitem__, ngram.words)) <= max_ngram_tokens]
+    kept = [ngram for ngram in counted.best if 1 < sum(map(pieces.__getitem__, ngram.words)) <= max_ngram_tokens]
     info = LexiconInfo(
         vocabulary=vocabulary.fingerprint,
         han=settings.han,
@@ -78,7 +94,7 @@ def lexicon_of(counted: Counted, vocabulary: Vocabulary, settings: Settings, max
 
 def build_corpus_folder(args: argparse.Namespace) -> None:
     """Cut text into units and store them as a corpus."""
-    vocabulary = Vocabulary.load(args.vocab, args.lowercase)
+    vocabulary = load_vocabulary(args.vocab, args.lowercase)
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
     text = open_text(args)
     if args.shard:
@@ -128,7 +144,7 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
     lexicon = Lexicon.load(args.lexicon)
     if args.input and not args.vocab:
         raise InputError("--vocab: must be given with --input, to cut the text with")
-    vocabulary = Vocabulary.load(args.vocab, args.lowercase) if args.input else None
+    vocabulary = load_vocabulary(args.vocab, args.lowercase) if args.input else None
     files = find_files(args.input) if args.input else []
     for line in describe(lexicon, args.entries):
         print(line)
@@ -228,19 +244,41 @@ def parser() -> OneLineParser:
         "--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="processes (all cores: %(default)s)"
     )
     vocab = OneLineParser(add_help=False)
-    vocab.add_argument("--vocab", type=Path, required=True, metavar="FILE", help="vocab.txt in BERT's format")
+    vocab.add_argument(
+        "--vocab",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="vocab.txt in BERT's format, or a .model of sentencepiece",
+    )
+    han = OneLineParser(add_help=False)
+    han.add_argument(
+        "--segmenter",
+        choices=SEGMENTERS,
+        default=SEGMENTERS[0],
+        help="how words of Han characters are found: rjieba (a fast jieba), jieba, char: each character is a word, "
+        "space: they are parted by spaces already; WordPiece takes each character apart nonetheless (%(default)s)",
+    )
 
     main = OneLineParser(prog="python -m reader.build", description=__doc__)
     commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | inspect")
 
-    command = commands.add_parser("vocab", parents=[common], help=build_vocab.__doc__, description=build_vocab.__doc__)
+    command = commands.add_parser(
+        "vocab", parents=[common, han], help=build_vocab.__doc__, description=build_vocab.__doc__
+    )
+    command.add_argument(
+        "--tokenizer",
+        choices=[kind.kind for kind in KINDS],
+        default=KINDS[0].kind,
+        help="how words are cut into tokens (%(default)s)",
+    )
     command.add_argument(
         "--size", type=positive, default=30000, help="most tokens, special ones included (%(default)s)"
     )
     command.set_defaults(run=build_vocab)
 
     command = commands.add_parser(
-        "lexicon", parents=[common, vocab, large], help=build_lexicon.__doc__, description=build_lexicon.__doc__
+        "lexicon", parents=[common, vocab, han, large], help=build_lexicon.__doc__, description=build_lexicon.__doc__
     )
     command.add_argument(
         "--top",
@@ -249,13 +287,6 @@ def parser() -> OneLineParser:
         metavar="ORDER:K,...",
         help="how many n-grams of each order to keep (%(default)s, as in the paper); order 1, which the paper has not, "
         "takes whole words of several Han characters, by their counts",
-    )
-    command.add_argument(
-        "--segmenter",
-        choices=SEGMENTERS,
-        default=SEGMENTERS[0],
-        help="how words of Han characters are found: rjieba (a fast jieba), jieba, char: each character is a word, "
-        "space: they are parted by spaces already (%(default)s)",
     )
     command.add_argument(
         "--threshold",
@@ -276,7 +307,12 @@ def parser() -> OneLineParser:
         help=build_corpus_folder.__doc__,
         description=build_corpus_folder.__doc__,
     )
-    command.add_argument("--lexicon", type=Path, metavar="FILE", help="lexicon.tsv; without it every unit is a token")
+    command.add_argument(
+        "--lexicon",
+        type=Path,
+        metavar="FILE",
+        help="lexicon.tsv, whose segmenter is used; without it every unit is a token, every Han character a word",
+    )
     command.add_argument(
         "--shard",
         type=shard,
@@ -295,7 +331,7 @@ def parser() -> OneLineParser:
     command.add_argument("lexicon", type=Path, metavar="LEXICON", help="a lexicon.tsv")
     command.add_argument("--entries", type=positive, default=10, help="how many of top, middle and end (%(default)s)")
     command.add_argument("--input", nargs="+", metavar="PATH", help="a text to cut with it; files, folders or globs")
-    command.add_argument("--vocab", type=Path, metavar="FILE", help="the vocab.txt it was made with, for --input")
+    command.add_argument("--vocab", type=Path, metavar="FILE", help="the vocabulary it was made with, for --input")
     command.add_argument("--sample", type=positive, default=5, help="lines of the text to show, cut (%(default)s)")
     command.set_defaults(run=inspect_lexicon)
     return main

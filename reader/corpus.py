@@ -7,7 +7,7 @@ A folder, complete or absent:
     ngram_tokens.npy   int32, token ids of all n-grams, one after the other
     ngram_offsets.npy  int64 [N + 1], where each n-gram's tokens start
     unit_counts.npy    int64 [C], how often each identity occurs
-    vocab.txt, lexicon.tsv, lexicon.tsv.json    copies of what it was made with
+    vocab.txt or spm.model, lexicon.tsv, lexicon.tsv.json    copies of what it was made with
 
 Identities 0..F-1 are tokens, F..F+N-1 n-grams. The tokens of a unit follow from its identity, so the stream is
 all there is to store, and one corpus serves every sequence length and every kind of masking.
@@ -27,10 +27,11 @@ import numpy.typing as npt
 
 from reader.errors import InputError
 from reader.lexicon import Lexicon
-from reader.tokenization import Vocabulary
+from reader.vocabulary import Vocabulary
+from reader.vocabulary_file import kept_vocabulary
 
 FORMAT = 2
-VOCABULARY, LEXICON = "vocab.txt", "lexicon.tsv"
+LEXICON = "lexicon.tsv"
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
 
 Int32s = npt.NDArray[np.int32]
@@ -91,7 +92,8 @@ class UnitNames:
     def text(self, identity: int) -> str:
         """A unit as a person would write it."""
         if identity < len(self.vocabulary):
-            return self.vocabulary.tokens[identity]
+            # Of a token that only says that a word begins, nothing is left in a text.
+            return self.vocabulary.text([identity]) or self.vocabulary.tokens[identity]
         assert self.lexicon is not None
         return " ".join(self.lexicon.ngrams[identity - len(self.vocabulary)].words)
 
@@ -167,10 +169,7 @@ class Corpus:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        vocabulary = Vocabulary.load(self.path / VOCABULARY, self.info.lowercase)
-        if vocabulary.fingerprint != self.info.vocabulary:
-            raise InputError(f"{self.path / VOCABULARY}: not the vocabulary the corpus was made with; build it again")
-        return vocabulary
+        return kept_vocabulary(self.path, self.info.vocabulary, "the corpus was made with; build it again")
 
     @cached_property
     def lexicon(self) -> Lexicon | None:

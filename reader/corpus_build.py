@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from reader.atomic import load_array, mapped_array, save_arrays, whole_folder
 from reader.boundaries import Units, build_trie, cut_lines
-from reader.corpus import FORMAT, LEXICON, VOCABULARY, Corpus, CorpusInfo, unit_dtype
+from reader.corpus import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
 from reader.errors import InputError
-from reader.lexicon import Lexicon
+from reader.lexicon import Lexicon, segmenter_of
 from reader.segment_work import Resources, over_segments
 from reader.splitting import WordIndex
 from reader.text import Segment, TextFiles
-from reader.tokenization import PieceTable, Vocabulary
+from reader.vocabulary import PieceTable, Vocabulary
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -30,18 +30,21 @@ MAX_WORDS_KNOWN = 1 << 20
 
 
 class UnitCutter:
-    """Text -> unit identities, for one vocabulary and one lexicon.
+    """Text -> unit identities, for one vocabulary and one lexicon."""
 
-    Raises InputError if the lexicon was made for another vocabulary.
-    """
+    def __init__(self, vocabulary: Vocabulary, lexicon: Lexicon | None, segmenter: str = "") -> None:
+        """Raises InputError if the lexicon was made for another vocabulary.
 
-    def __init__(self, vocabulary: Vocabulary, lexicon: Lexicon | None) -> None:
+        Args:
+            lexicon: whose n-grams become units; None: every unit is a token.
+            segmenter: how words of Han characters are found (see segmenters.py); "": as `segmenter_of` has it.
+        """
         if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
             raise InputError(
                 "--lexicon: it was made with another vocabulary (or another --lowercase) than --vocab; build it again"
             )
         self.num_tokens = len(vocabulary)
-        self._lowercase, self._han = vocabulary.lowercase, lexicon.info.han if lexicon else "char"
+        self._lowercase, self._han = vocabulary.lowercase, segmenter or segmenter_of(lexicon)
         self._lexicon_words = (
             list(dict.fromkeys(word for ngram in lexicon.ngrams for word in ngram.words)) if lexicon else []
         )
@@ -174,7 +177,7 @@ def _write(
         np.save(partial / "ngram_tokens.npy", spelling.tokens)
         np.save(partial / "ngram_offsets.npy", spelling.offsets)
         np.save(partial / "unit_counts.npy", unit_counts)
-        (partial / VOCABULARY).write_text("".join(f"{token}\n" for token in vocabulary.tokens), encoding="utf-8")
+        (partial / vocabulary.file_name).write_bytes(vocabulary.content)
         if lexicon:
             lexicon.save(partial / LEXICON)
         (partial / "corpus.json").write_text(json.dumps(asdict(info), indent=1) + "\n")

@@ -10,7 +10,7 @@ from reader.corpus import UnitNames
 from reader.corpus_build import UnitCutter
 from reader.lexicon import Lexicon
 from reader.text import TextFiles
-from reader.tokenization import Vocabulary
+from reader.vocabulary import Vocabulary
 
 SEGMENT_BYTES = 1 << 22
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -22,7 +22,7 @@ def describe(lexicon: Lexicon, entries: int) -> Iterator[str]:
     by_order: dict[int, list[int]] = {}
     for number, ngram in enumerate(lexicon.ngrams):
         by_order.setdefault(len(ngram.words), []).append(number)
-    yield f"{len(lexicon):,} n-grams; {lexicon.info.left_out:,} left out for their length in tokens"
+    yield f"{len(lexicon):,} n-grams; {lexicon.info.left_out:,} left out for their number of tokens"
     for order, numbers in by_order.items():
         asked, total = lexicon.info.top.get(str(order), 0), lexicon.info.totals[str(order)]
         yield ""
@@ -73,13 +73,7 @@ def cut_text(lexicon: Lexicon, vocabulary: Vocabulary, lines: list[str], coloure
     units, starts, _ = UnitCutter(vocabulary, lexicon).cut("".join(f"{line}\n" for line in lines).encode())
     before, after = (UNDERLINED, PLAIN) if coloured else ("[", "]")
     for line in range(len(lines)):
-        shown: list[str] = []
-        for unit in units[starts[line] : starts[line + 1]]:
-            text = names.text(int(unit))
-            if unit >= len(vocabulary):
-                shown.append(f"{before}{text}{after}")
-            elif text.startswith("##") and shown:
-                shown[-1] += text[2:]
-            else:
-                shown.append(text)
-        yield " ".join(shown)
+        found = units[starts[line] : starts[line + 1]].tolist()
+        yield vocabulary.text(
+            f"{before}{names.text(unit)}{after}" if unit >= len(vocabulary) else unit for unit in found
+        )

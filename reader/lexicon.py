@@ -28,7 +28,7 @@ class LexiconInfo:
         text: SHA-256 of the text counted.
         totals: order l -> N_l.
         top: order l -> k_l asked for.
-        max_ngram_tokens: n-grams of more sub-word tokens were left out.
+        max_ngram_tokens: n-grams of more sub-word tokens were left out, and of one.
         left_out: how many were, among the best k_l.
         sha256: of the TSV.
     """
@@ -90,6 +90,11 @@ class Lexicon:
             words, count, t = row.split("\t")
             ngrams.append(ScoredNGram(tuple(words.split(" ")), int(count), float(t)))
         return cls(ngrams, info)
+
+
+def segmenter_of(lexicon: Lexicon | None) -> str:
+    """How words of Han characters are found (see segmenters.py): the lexicon's way, or one by one without it."""
+    return lexicon.info.han if lexicon else "char"
 
 
 def info_path(path: Path) -> Path:

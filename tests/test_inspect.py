@@ -8,12 +8,12 @@ from reader.corpus import Corpus
 from reader.inspect import coverage, cut_text
 from reader.lexicon import Lexicon
 from reader.text import TextFiles
-from reader.tokenization import Vocabulary
+from reader.vocabulary_file import load_vocabulary
 from tests.conftest import build, python
 
 
 def test_coverage_and_cuts_are_those_of_the_corpus(built: Path, corpus: Corpus) -> None:
-    vocabulary, lexicon = Vocabulary.load(built / "vocab.txt"), Lexicon.load(built / "lexicon.tsv")
+    vocabulary, lexicon = load_vocabulary(built / "vocab.txt"), Lexicon.load(built / "lexicon.tsv")
     line = coverage(lexicon, vocabulary, TextFiles([built / "train.txt"]))
     info = corpus.info
     assert line.startswith(f"{info.tokens:,} tokens in {info.units:,} units: ")

@@ -15,7 +15,8 @@ from tokenizers.models import WordPiece
 from reader.counting import t_statistic
 from reader.errors import InputError
 from reader.lexicon import Lexicon, info_path
-from reader.tokenization import Vocabulary, split_words
+from reader.tokenization import split_words
+from reader.vocabulary_file import load_vocabulary
 from tests.conftest import build
 
 Scored = tuple[tuple[str, ...], int, float]
@@ -53,7 +54,7 @@ def as_tuples(lexicon: Lexicon) -> list[Scored]:
 def test_entries_counts_and_scores_are_the_references(built: Path) -> None:
     lexicon = Lexicon.load(built / "lexicon.tsv")
     reference = reference_lexicon(built / "train.txt", {2: 400, 3: 200})
-    model = WordPiece(Vocabulary.load(built / "vocab.txt").ids, unk_token="[UNK]")
+    model = WordPiece(load_vocabulary(built / "vocab.txt").ids, unk_token="[UNK]")
     short = [entry for entry in reference if sum(len(model.tokenize(word)) for word in entry[0]) <= 8]
     # To the last bit, order included.
     assert as_tuples(lexicon) == short

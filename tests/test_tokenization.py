@@ -14,14 +14,10 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.errors import InputError
 from reader.splitting import WordIndex
-from reader.tokenization import (
-    SPECIAL_TOKENS,
-    PieceTable,
-    Vocabulary,
-    holds_text,
-    split_words,
-    train_vocabulary,
-)
+from reader.tokenization import holds_text, split_words
+from reader.vocabulary import SPECIAL_TOKENS, PieceTable
+from reader.vocabulary_file import load_vocabulary
+from reader.wordpiece import WordPieceVocabulary, train_wordpiece
 
 MIXED = [
     "Ceci n'est pas une pipe — naïve café, Ærøskøbing… ÀÉÎÕÜ",
@@ -51,7 +47,7 @@ def test_words_are_berts(lowercase: bool) -> None:
 
 
 def test_pieces_are_wordpieces(built: Path) -> None:
-    vocabulary = Vocabulary.load(built / "vocab.txt")
+    vocabulary = load_vocabulary(built / "vocab.txt")
     tokenizer = Tokenizer(WordPiece(vocabulary.ids, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = BertNormalizer()
     tokenizer.pre_tokenizer = BertPreTokenizer()
@@ -67,7 +63,7 @@ def test_pieces_are_wordpieces(built: Path) -> None:
 
 
 def test_a_segmented_word_has_the_pieces_of_its_characters(built: Path) -> None:
-    vocabulary = Vocabulary([*SPECIAL_TOKENS, "中", "国"])
+    vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "中", "国"])
     table = PieceTable(vocabulary)
     table.extend(["中国", "国外"])
     assert table.pieces.tolist() == [5, 6, 6, vocabulary.unk]
@@ -95,9 +91,9 @@ def test_both_vocabulary_formats(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("\n".join(tokens) + "\n")
     shuffled = [(token, i) for i, token in enumerate(tokens)][::-1]
     (tmp_path / "tabbed.txt").write_text("".join(f"{token}\t{i}\n" for token, i in shuffled))
-    plain, tabbed = Vocabulary.load(tmp_path / "plain.txt"), Vocabulary.load(tmp_path / "tabbed.txt")
+    plain, tabbed = load_vocabulary(tmp_path / "plain.txt"), load_vocabulary(tmp_path / "tabbed.txt")
     assert plain.tokens == tabbed.tokens == tokens
-    assert plain.fingerprint == tabbed.fingerprint != Vocabulary(tokens, lowercase=False).fingerprint
+    assert plain.fingerprint == tabbed.fingerprint != WordPieceVocabulary(tokens, lowercase=False).fingerprint
     assert (plain.pad, plain.mask) == (0, 4)
 
 
@@ -115,15 +111,15 @@ def test_both_vocabulary_formats(tmp_path: Path) -> None:
 def test_bad_vocabularies(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "v.txt").write_bytes(content)
     with pytest.raises(InputError, match=message):
-        Vocabulary.load(tmp_path / "v.txt")
+        load_vocabulary(tmp_path / "v.txt")
 
 
 def test_training_a_vocabulary_repeats_itself(built: Path) -> None:
     lines = (built / "train.txt").read_text(encoding="utf-8").split("\n")
-    first, second = (train_vocabulary(lines, 1000, True) for _ in range(2))
-    assert first.tokens == second.tokens == Vocabulary.load(built / "vocab.txt").tokens
+    first, second = (train_wordpiece(lines, 1000, True) for _ in range(2))
+    assert first.tokens == second.tokens == load_vocabulary(built / "vocab.txt").tokens
     assert len(first) == 1000
     assert first.tokens[:5] == list(SPECIAL_TOKENS)
     assert {"the", "python"} & set(first.tokens)
     with pytest.raises(InputError, match="--size 6: too small"):
-        train_vocabulary(lines, 6, True)
+        train_wordpiece(lines, 6, True)

@@ -29,7 +29,10 @@ from reader.segment_work import Resources
 from reader.segmenters import segmenter
 from reader.splitting import WordIndex
 from reader.text import TextFiles, find_files
-from reader.tokenization import Vocabulary, split_words, train_vocabulary
+from reader.tokenization import split_words
+from reader.vocabulary import Vocabulary
+from reader.vocabulary_file import load_vocabulary
+from reader.wordpiece import train_wordpiece
 from tests.benchmarks import others
 from tests.benchmarks.measure import cpu_seconds
 
@@ -163,7 +166,9 @@ def main() -> None:
         paths = find_files(arguments.input or [str(write_text(folder / "demo")[0])])
         text = beginning(paths, arguments.megabytes * 1_000_000)
         lines = text.decode().split("\n")
-        vocabulary = Vocabulary.load(arguments.vocab) if arguments.vocab else train_vocabulary(lines, 8000, True)
+        vocabulary: Vocabulary = (
+            load_vocabulary(arguments.vocab) if arguments.vocab else train_wordpiece(lines, 8000, True)
+        )
         del lines
         print(f"{len(text) / 1e6:.1f} MB of English\n\n| work | way | seen | unit |\n| --- | --- | ---: | --- |")
         measure_splitting(text)
