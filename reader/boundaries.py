@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from reader.hashing import first_slot
 from reader.split_kernel import DOCUMENT_END
 
 Int32s = npt.NDArray[np.int32]
@@ -65,17 +66,10 @@ def _key(node: int, word: int) -> np.uint64:
 
 
 @numba.njit(cache=True, nogil=True)
-def _first_slot(key: np.uint64, slots: int) -> int:
-    """Where to start to look for a key (Fibonacci hashing, linear probing)."""
-    hashed = key * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(slots - 1))
-
-
-@numba.njit(cache=True, nogil=True)
 def _insert(keys: UInt64s, children: Int32s, edges: Int64s, targets: Int32s) -> None:
     for i in range(len(targets)):
         key = _key(edges[i, 0], edges[i, 1])
-        at = _first_slot(key, len(keys))
+        at = first_slot(key, len(keys))
         while keys[at] != 0:
             at = (at + 1) & (len(keys) - 1)
         keys[at] = key
@@ -144,7 +138,7 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
                 if word >= num_words:
                     break
                 key = _key(node, word)
-                at = _first_slot(key, slots)
+                at = first_slot(key, slots)
                 while keys[at] != key and keys[at] != 0:
                     at = (at + 1) & (slots - 1)
                 if keys[at] == 0:

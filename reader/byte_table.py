@@ -13,6 +13,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from reader.hashing import first_slot
+
 UInt8s = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -20,7 +22,6 @@ UInt64s = npt.NDArray[np.uint64]
 
 SHORT = 7  # bytes that fit into a key beside the length
 _LONG = np.uint64(0xFF << 56)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
@@ -115,13 +116,6 @@ def chosen(strings: Strings, order: Int64s) -> Strings:
 
 
 @numba.njit(cache=True, nogil=True)
-def _first_slot(key: np.uint64, slots: int) -> int:
-    """Where to start to look for a key (Fibonacci hashing)."""
-    hashed = key * _GOLDEN
-    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(slots - 1))
-
-
-@numba.njit(cache=True, nogil=True)
 def _number(
     text_offsets: Int64s,
     text: UInt8s,
@@ -166,7 +160,7 @@ def _number(
             for j in range(first, last):
                 hashed = (hashed ^ np.uint64(text[j])) * _FNV_PRIME
             key = _LONG | (hashed ^ (hashed >> np.uint64(29)))
-        at = _first_slot(key, num_slots)
+        at = first_slot(key, num_slots)
         found = -1
         while slots[2 * at] != 0:
             if slots[2 * at] == key:
@@ -205,7 +199,7 @@ def _rehash(old: UInt64s, new: UInt64s) -> None:
         key = old[2 * slot]
         if key == 0:
             continue
-        at = _first_slot(key, len(new) // 2)
+        at = first_slot(key, len(new) // 2)
         while new[2 * at] != 0:
             at += 1
             if 2 * at == len(new):

@@ -13,6 +13,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from reader.hashing import first_slot
+
 NO_WORD = -1
 
 Int32s = npt.NDArray[np.int32]
@@ -144,17 +146,11 @@ def key_table(keys: UInt64s) -> KeyTable:
         slots *= 2
     table, places = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
     for i in range(len(keys)):
-        at = _first_slot(keys[i], slots)
+        at = first_slot(keys[i], slots)
         while table[at] != 0:
             at = (at + 1) & (slots - 1)
         table[at], places[at] = keys[i] + np.uint64(1), i
     return KeyTable(table, places)
-
-
-@numba.njit(cache=True, nogil=True)
-def _first_slot(key: np.uint64, slots: int) -> int:
-    hashed = key * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(slots - 1))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -171,7 +167,7 @@ def longer_heads(heads: Int32s, words: Int32s, order: int, word_bits: int, table
         if heads[i] < 0 or heads[i + 1] < 0:
             continue
         key = (np.uint64(heads[i]) << np.uint64(word_bits) | np.uint64(words[i + order - 1])) + np.uint64(1)
-        at = _first_slot(key - np.uint64(1), slots)
+        at = first_slot(key - np.uint64(1), slots)
         while known[at] != key and known[at] != 0:
             at = (at + 1) & (slots - 1)
         if known[at] == key:
