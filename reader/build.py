@@ -18,6 +18,7 @@ from reader.atomic import whole_file
 from reader.corpus import Corpus
 from reader.corpus_build import build_corpus
 from reader.counting_job import Counted, CountingJob, Settings
+from reader.counting_local import LocalEngine
 from reader.counting_stages import MAX_ORDER
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.inspect import coverage, cut_text, describe
@@ -46,7 +47,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
     resources = Resources(args.memory, args.workers)
     with work_folder(args.output, plan_of(args, text, resources, segmenter=args.segmenter)) as folder:
-        counted = CountingJob(text, settings, resources, folder, tqdm.write).run()
+        counted = CountingJob(LocalEngine(text, resources, folder), settings, tqdm.write).run()
         lexicon = lexicon_of(counted, vocabulary, settings, args.max_ngram_tokens)
         if not lexicon.ngrams:
             raise InputError(f"{', '.join(args.input)}: too little text for an n-gram of {min(args.top)} words")

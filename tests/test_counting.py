@@ -11,6 +11,7 @@ import pytest
 from reader import counting_stages, segment_work
 from reader.counting import key_table, longer_heads, needed_count, ngram_keys, pack_sorted, sum_sorted
 from reader.counting_job import Counted, CountingJob, Settings, guess
+from reader.counting_local import LocalEngine
 from reader.counting_stages import Split
 from reader.errors import InputError
 from reader.segment_work import Resources
@@ -41,9 +42,9 @@ def count(
     folder.mkdir(exist_ok=True)
     said: list[str] = []
     settings = Settings(True, han, top, thresholds or {})
-    job = CountingJob(TextFiles([path]), settings, Resources(memory, workers), folder, said.append)
-    counted = job.run()
-    return counted, said, len(job.segments)
+    engine = LocalEngine(TextFiles([path]), Resources(memory, workers), folder)
+    counted = CountingJob(engine, settings, said.append).run()
+    return counted, said, len(engine.segments)
 
 
 @pytest.mark.usefixtures("small_segments")

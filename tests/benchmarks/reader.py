@@ -16,6 +16,7 @@ from reader.build import lexicon_of
 from reader.corpus import Corpus
 from reader.corpus_build import UnitCutter, build_corpus
 from reader.counting_job import Counted, CountingJob, Settings
+from reader.counting_local import LocalEngine
 from reader.demo_text import write_text
 from reader.feeder import Feeder, Masking
 from reader.lexicon import Lexicon
@@ -52,7 +53,7 @@ def main() -> None:
 
         def lexicon() -> Counted:
             with tempfile.TemporaryDirectory(dir=folder) as work:
-                return CountingJob(TextFiles(paths), settings, resources, Path(work), print).run()
+                return CountingJob(LocalEngine(TextFiles(paths), resources, Path(work)), settings, print).run()
 
         row("lexicon, orders 1 to 3", megabytes / cpu_seconds(lexicon, 3), "MB/CPU s")
 
