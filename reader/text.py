@@ -11,17 +11,19 @@ import glob
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 from reader.errors import InputError
 from reader.text_digest import BlockDigests, file_digest, text_digest
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 CHUNK_BYTES = 1 << 22
+
+Result = TypeVar("Result")
 
 
 def find_files(inputs: list[str]) -> list[Path]:
@@ -110,12 +112,11 @@ class Segment:
 
     def checked_text(self) -> bytes:
         """`text`; raises InputError, with file and line, if it is not UTF-8."""
+        return attributed(Segment._checked, self)
+
+    def _checked(self) -> bytes:
         text = self.text()
-        try:
-            text.decode("utf-8")
-        except UnicodeDecodeError:
-            self.blame()
-            raise
+        text.decode("utf-8")
         return text
 
     def blame(self) -> None:
@@ -126,6 +127,15 @@ class Segment:
                     line.decode("utf-8")
                 except UnicodeDecodeError as error:
                     raise _not_utf8(part.path, number, error) from error
+
+
+def attributed(work: Callable[[Segment], Result], segment: Segment) -> Result:
+    """work(segment); a UnicodeDecodeError becomes the InputError that names file and line."""
+    try:
+        return work(segment)
+    except UnicodeDecodeError:
+        segment.blame()
+        raise
 
 
 def _not_utf8(path: Path, number: int, error: UnicodeDecodeError) -> InputError:
