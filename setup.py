@@ -32,7 +32,7 @@ setup(
         "cpu": ["paddlepaddle>=3.3.1,<3.4"],
         "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4"],
         # Needs Java 17 as well.
-        "spark": ["pyspark>=4.0,<5"],
+        "spark": ["pyspark>=3.5,<5"],
         "test": [
             "mypy>=1.13,<3",
             "pre-commit>=4,<5",

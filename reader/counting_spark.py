@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,7 @@ from reader.counting_stages import (
     merged_words,
 )
 from reader.errors import InputError
-from reader.spark_context import one_line_failures
+from reader.spark_context import one_line_failures, progress
 from reader.text import TextFiles, digest_of, no_text
 from reader.text_units import Unit, UnitReader, units_of
 
@@ -82,7 +83,7 @@ class SparkEngine:
         self._segments = records.filter(_is_segment)
         buckets = self._segments.flatMap(_by_bucket)
         self._words = buckets.partitionBy(min(BUCKETS, 2 * self._cores), int).values()
-        with _named_as_given(self._text.paths), one_line_failures():
+        with progress(self._context, "splitting"), _named_as_given(self._text.paths), one_line_failures():
             summaries = records.mapPartitions(_summary).collect()
         if all(summary.is_blank for summary in summaries):
             raise no_text(self._text.paths)
@@ -99,13 +100,16 @@ class SparkEngine:
         return self._context.runJob(self._segments, _FirstSegment(words // len(units)), units)
 
     def words(self, at_least: int) -> list[Words]:
-        return self._words.mapPartitions(_MergeWords(at_least)).collect()
+        with progress(self._context, "words"):
+            return self._words.mapPartitions(_MergeWords(at_least)).collect()
 
     def count(self, stage: CountOrder, thresholds: dict[int, int]) -> Grams:
         shares = max(self._cores, -(-int(self._totals[stage.order - 1]) // MERGED))
         kept = self._context.broadcast(stage)
         entries = self._segments.flatMap(_DealEntries(kept, shares)).partitionBy(shares, int).values()
-        merged = entries.mapPartitions(_MergeEntries(stage.count_bits, thresholds[stage.order])).collect()
+        merge = _MergeEntries(stage.count_bits, thresholds[stage.order])
+        with progress(self._context, f"{stage.order}-grams"):
+            merged = entries.mapPartitions(merge).collect()
         kept.destroy()
         keys, counts = (np.concatenate(arrays) for arrays in zip(*merged, strict=True))
         order = np.argsort(keys)
@@ -202,7 +206,7 @@ class _DealEntries:
     def __call__(self, segment: SplitText) -> Iterator[tuple[int, UInt64s]]:
         stage = self.stage.value
         entries, bounds = dealt(stage(segment), stage.count_bits, self.shares)
-        return ((share, entries[bounds[share] : bounds[share + 1]]) for share in range(self.shares))
+        return ((share, entries[start:end]) for share, (start, end) in enumerate(pairwise(bounds)) if start < end)
 
 
 @dataclass(frozen=True)

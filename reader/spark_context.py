@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+
+from tqdm import tqdm
 
 from reader.errors import InputError, SystemRefusedError
 
@@ -24,7 +28,7 @@ LOOPBACK = "127.0.0.1"
 def spark_context(master: str | None) -> Iterator[SparkContext]:
     """A context of Spark at `master`: without one at what spark-submit says, or on all cores of this machine.
 
-    What Spark prints goes nowhere, unless spark-submit has begun it. Raises InputError if there is no Spark, if it
+    What Spark prints goes nowhere, unless it was begun by spark-submit. Raises InputError if there is no Spark, if it
     will not start, and for what a task raises as InputError; SystemRefusedError if it gives up for want of machines.
     """
     try:
@@ -34,6 +38,8 @@ def spark_context(master: str | None) -> Iterator[SparkContext]:
         from pyspark.java_gateway import launch_gateway
     except ImportError as error:
         raise InputError(f"--engine spark: {error}; pip install 'ernie-gram[spark]'") from error
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        raise InputError("--engine spark: there is no java to run it with; install Java 17, or set JAVA_HOME")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     conf = SparkConf().setAll(settings(master).items())
     with tempfile.TemporaryFile() as log:
@@ -41,7 +47,7 @@ def spark_context(master: str | None) -> Iterator[SparkContext]:
             context = SparkContext(conf=conf, gateway=launch_gateway(conf, {"stdout": log, "stderr": log}))
         except (Py4JJavaError, PySparkException) as error:
             reason = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else _last_line(log)
-            raise InputError(f"--engine spark: Spark does not start: {reason or error} (it needs Java 17)") from error
+            raise InputError(f"--engine spark: Spark does not start: {reason or error}") from error
         try:
             context.setLogLevel("OFF")
             with one_line_failures():
@@ -62,6 +68,28 @@ def one_line_failures() -> Iterator[None]:
         if failure is None:
             raise
         raise failure from error
+
+
+@contextmanager
+def progress(context: SparkContext, what: str) -> Iterator[None]:
+    """A bar over the tasks of the job that runs meanwhile, stage by stage."""
+    tracker, done = context.statusTracker(), threading.Event()
+
+    def watch() -> None:
+        with tqdm(desc=what, unit=" tasks", leave=False) as bar:
+            while not done.wait(0.5):
+                stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
+                bar.total = sum(stage.numTasks for stage in stages)
+                bar.n = sum(stage.numCompletedTasks for stage in stages)
+                bar.refresh()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
 
 
 def settings(master: str | None) -> dict[str, str]:
@@ -95,6 +123,7 @@ def _failure(message: str) -> InputError | None:
 
 
 def _last_line(log: IO[Any]) -> str:
+    """The last that was printed, but for where in the Java code it happened."""
     log.seek(0)
-    lines = log.read().decode("utf-8", "replace").strip().splitlines()
-    return lines[-1] if lines else ""
+    lines = log.read().decode("utf-8", "replace").splitlines()
+    return next((line for line in reversed(lines) if line.strip() and not line.startswith("\tat ")), "")
