@@ -82,18 +82,18 @@ class SparkEngine:
         records = tasks.flatMap(split_unit).persist(StorageLevel.MEMORY_AND_DISK)
         self._segments = records.filter(_is_segment)
         buckets = self._segments.flatMap(_by_bucket)
-        self._words = buckets.partitionBy(min(BUCKETS, 2 * self._cores), int).values()
+        self._words = buckets.partitionBy(min(BUCKETS, max(2 * self._cores, len(units))), int).values()
         with progress(self._context, "splitting"), _named_as_given(self._text.paths), one_line_failures():
             summaries = records.mapPartitions(_summary).collect()
         if all(summary.is_blank for summary in summaries):
             raise no_text(self._text.paths)
         self.num_segments = sum(summary.segments for summary in summaries)
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
-        blocks = dict.fromkeys(paths, b"")
+        blocks = {path: bytearray() for path in paths}
         for unit, summary in zip(units, summaries, strict=True):
             for path, found in zip(unit.paths, summary.blocks, strict=True):
                 blocks[path] += found
-        return self._totals, digest_of(paths, list(blocks.values()), self._text.text_field)
+        return self._totals, digest_of(paths, list(map(bytes, blocks.values())), self._text.text_field)
 
     def sample(self, segments: int, words: int) -> list[SplitText]:
         units = range(0, self._segments.getNumPartitions(), -(-self._segments.getNumPartitions() // segments))

@@ -15,10 +15,10 @@ _END = b"\xff"  # no byte of UTF-8
 
 
 class BlockDigests:
-    """The digests of a file's blocks, 32 bytes each, one after the other in `done`; the file may come in any pieces."""
+    """The digests of a file's blocks, 32 bytes each, one after the other; the file may come in any pieces."""
 
     def __init__(self) -> None:
-        self.done = b""
+        self._done = bytearray()
         self._block, self._filled = hashlib.sha256(), 0
 
     def update(self, piece: bytes) -> None:
@@ -29,14 +29,17 @@ class BlockDigests:
             self._filled += len(taken)
             rest = rest[len(taken) :]
             if self._filled == BLOCK_BYTES:
-                self.finish()
+                self._end_block()
 
     def finish(self) -> bytes:
-        """End the last block, if one has begun; returns `done`."""
+        """The digests, once the last piece has come."""
         if self._filled:
-            self.done += self._block.digest()
-            self._block, self._filled = hashlib.sha256(), 0
-        return self.done
+            self._end_block()
+        return bytes(self._done)
+
+    def _end_block(self) -> None:
+        self._done += self._block.digest()
+        self._block, self._filled = hashlib.sha256(), 0
 
 
 def file_digest(form: str, blocks: bytes) -> bytes:
