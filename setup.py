@@ -32,6 +32,8 @@ setup(
         # Exactly one of the two. Paddle's GPU packages come from its own index: see the README.
         "cpu": ["paddlepaddle>=3.3.1,<3.4"],
         "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4"],
+        # Needs Java 17 as well.
+        "spark": ["pyspark>=3.5,<5"],
         "test": [
             "mypy>=1.13,<3",
             "pre-commit>=4,<5",

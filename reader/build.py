@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,17 @@ from tqdm import tqdm
 from reader.atomic import whole_file
 from reader.corpus import Corpus
 from reader.corpus_build import build_corpus, join_corpora
-from reader.counting_job import Counted, CountingJob, Settings
+from reader.counting_job import Counted, CountingJob, Engine, Settings
+from reader.counting_local import LocalEngine
+from reader.counting_spark import SparkEngine
 from reader.counting_stages import MAX_ORDER
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.inspect import coverage, cut_text, describe
 from reader.lexicon import Lexicon, LexiconInfo
+from reader.lexicon_view import coverage, cut_text, describe
 from reader.segment_work import BASE_BYTES, Resources
 from reader.segmenters import SEGMENTERS
 from reader.sentence_pieces import SentencePieceVocabulary, train_sentencepiece
+from reader.spark_context import spark_context
 from reader.text import TextFiles, find_files, shard_of
 from reader.vocabulary import PieceTable, Vocabulary
 from reader.vocabulary_file import KINDS, kind_of, load_vocabulary
@@ -54,12 +58,15 @@ def build_vocab(args: argparse.Namespace) -> None:
 
 def build_lexicon(args: argparse.Namespace) -> None:
     """Count n-grams, score them by the t-test, and write the best."""
+    if args.master and args.engine != "spark":
+        raise InputError("--master: is for --engine spark")
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     text = open_text(args)
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
-    resources = Resources(args.memory, args.workers)
-    with work_folder(args.output, plan_of(args, text, resources, segmenter=args.segmenter)) as folder:
-        counted = CountingJob(text, settings, resources, folder, tqdm.write).run()
+    plan = plan_of(args, text, Resources(args.memory, args.workers), segmenter=args.segmenter, engine=args.engine)
+    with work_folder(args.output, plan) as folder:
+        with counting_engine(args, text, folder) as engine:
+            counted = CountingJob(engine, settings, tqdm.write).run()
         lexicon = lexicon_of(counted, vocabulary, settings, args.max_ngram_tokens)
         if not lexicon.ngrams:
             raise InputError(f"{', '.join(args.input)}: too little text for an n-gram of {min(args.top)} words")
@@ -68,6 +75,16 @@ def build_lexicon(args: argparse.Namespace) -> None:
     sizes = ", ".join(f"{sum(len(n.words) == order for n in lexicon.ngrams):,} of {order} words" for order in args.top)
     print(f"{args.output}: {len(lexicon):,} n-grams ({sizes}); {info.totals['1']:,} words counted")
     print(f"left out for having more than {args.max_ngram_tokens} sub-word tokens, or one: {info.left_out:,}")
+
+
+@contextmanager
+def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path) -> Iterator[Engine]:
+    """What goes through the text; `folder` is for what the local engine has finished."""
+    if args.engine == "local":
+        yield LocalEngine(text, Resources(args.memory, args.workers), folder)
+        return
+    with spark_context(args.master) as context:
+        yield SparkEngine(context, text)
 
 
 def lexicon_of(counted: Counted, vocabulary: Vocabulary, settings: Settings, max_ngram_tokens: int) -> Lexicon:
@@ -298,6 +315,17 @@ def parser() -> OneLineParser:
     )
     command.add_argument(
         "--max_ngram_tokens", type=positive, default=8, help="leave out n-grams of more sub-word tokens (%(default)s)"
+    )
+    command.add_argument(
+        "--engine",
+        choices=("local", "spark"),
+        default="local",
+        help="what counts: this machine's processes, or Spark, which has its own say on memory and cores (%(default)s)",
+    )
+    command.add_argument(
+        "--master",
+        metavar="URL",
+        help="Spark's, such as local[8], yarn or spark://HOST:7077 (spark-submit's, or local[*])",
     )
     command.set_defaults(run=build_lexicon)
 

@@ -128,6 +128,28 @@ def sum_sorted(packed: UInt64s, count_bits: int, at_least: int) -> tuple[UInt64s
     return keys, counts
 
 
+@numba.njit(cache=True, nogil=True)
+def dealt(packed: UInt64s, count_bits: int, shares: int) -> tuple[UInt64s, Int64s]:
+    """Packed entries in shares by a hash of their keys, so that a key's are all in one; sorted ones remain so in each.
+
+    Returns:
+        The entries, share by share, and int64 [shares + 1], where each share begins.
+    """
+    share = np.empty(len(packed), np.int32)
+    bounds = np.zeros(shares + 1, np.int64)
+    for i in range(len(packed)):
+        hashed = (packed[i] >> np.uint64(count_bits)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)
+        share[i] = np.int32(hashed * np.uint64(shares) >> np.uint64(32))
+        bounds[share[i] + 1] += 1
+    bounds = np.cumsum(bounds)
+    at = bounds.copy()
+    out = np.empty(len(packed), np.uint64)
+    for i in range(len(packed)):
+        out[at[share[i]]] = packed[i]
+        at[share[i]] += 1
+    return out, bounds
+
+
 class KeyTable(NamedTuple):
     """Key -> its place among the keys it was built from: open addressing, at most half full.
 

@@ -1,26 +1,23 @@
-"""Counting the n-grams of a text of any size: in bounded memory, on all cores, exactly; stopped, it can go on.
+"""Counting the n-grams of a text of any size, exactly.
 
-First every segment of the text is split into words, then its l-grams are counted, order by order (counting_stages.py).
+First all text is split into words, then its l-grams are counted, order by order, by an engine: by the processes of this
+machine (counting_local.py) or by Spark (counting_spark.py).
 Only those that occur T_l times or more are kept: a longer n-gram that is as frequent holds no rarer word or n-gram. T_l
 is guessed from a sample, and proved in the end: if an l-gram that is rarer could have had a place among the
-best, T_l is lowered and the counting repeated. All that is finished lies in a work folder.
+best, T_l is lowered and the counting repeated.
 """
 
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
-from reader.atomic import load_array, mapped_array
-from reader.byte_table import ByteTable, Strings, chosen, empty_table, number, unpacked
+from reader.byte_table import Strings, chosen, empty_table, number, unpacked
 from reader.counting import (
     KeyTable,
     Packing,
@@ -35,19 +32,8 @@ from reader.counting import (
     sum_sorted,
     t_statistic,
 )
-from reader.counting_stages import (
-    BUCKETS,
-    MAX_ORDER,
-    CountOrder,
-    Grams,
-    MergeOrder,
-    MergeWords,
-    Split,
-)
+from reader.counting_stages import MAX_ORDER, CountOrder, Grams, Split, SplitText, Words, merged_words
 from reader.errors import InputError
-from reader.parallel import in_order
-from reader.segment_work import Resources, over_segments
-from reader.text import TextFiles
 from reader.tokenization import is_han
 
 Int64s = npt.NDArray[np.int64]
@@ -73,36 +59,45 @@ class Settings:
     thresholds: dict[int, int]
 
 
-class Vocabulary(NamedTuple):
-    """Words that may be in a kept n-gram, the frequent first: their text, and how often each occurs, int64 [V]."""
-
-    words: Strings
-    counts: Int64s
-
-
 @dataclass(frozen=True)
 class Counted:
-    """The result: the best of each order, best first; N_l of every order; the SHA-256 of the text."""
+    """The result: the best of each order, best first; N_l of every order; the digest of the text."""
 
     best: list[ScoredNGram]
     totals: dict[int, int]
     text: str
 
 
-class CountingJob:
-    """The stages over one text, with what they have in common."""
+class Engine(Protocol):
+    """What takes the stages of counting_stages.py through all segments of one text."""
 
-    def __init__(
-        self, text: TextFiles, settings: Settings, resources: Resources, folder: Path, say: Callable[[str], Any]
-    ) -> None:
-        """`folder` is for what is finished (see work_folder.py); `say` takes messages for the user."""
-        self.text, self.settings, self.resources, self.folder, self.say = text, settings, resources, folder, say
-        self.segments: list[Path] = []
+    def split(self, work: Split) -> tuple[Int64s, str]:
+        """Split the text, and keep it so; returns N_l, int64 [MAX_ORDER], and the text's digest.
+
+        Raises InputError for bad text.
+        """
+
+    def sample(self, segments: int, words: int) -> list[SplitText]:
+        """The beginnings of some segments from all over the text, of at most `words` words together."""
+
+    def words(self, at_least: int) -> list[Words]:
+        """The words that occur at least so often, each in one of the lists."""
+
+    def count(self, stage: CountOrder, thresholds: dict[int, int]) -> Grams:
+        """The l-grams that occur at least thresholds[l] times; of shorter ones so many were asked for."""
+
+
+class CountingJob:
+    """The way from a text to its best n-grams."""
+
+    def __init__(self, engine: Engine, settings: Settings, say: Callable[[str], Any]) -> None:
+        """`say` takes messages for the user."""
+        self.engine, self.settings, self.say = engine, settings, say
         self.totals = np.zeros(MAX_ORDER, np.int64)
 
     def run(self) -> Counted:
         """Count. Raises InputError for bad text, and where the disk or the system refuses."""
-        self._split()
+        self.totals, digest = self.engine.split(Split(self.settings.lowercase, self.settings.han))
         thresholds = self._guesses() | self.settings.thresholds
         while True:
             best, lowered = self._best(thresholds)
@@ -115,22 +110,14 @@ class CountingJob:
                 )
             thresholds |= lowered
         orders = range(1, max(self.settings.top) + 1)
-        return Counted(best, {order: int(self.totals[order - 1]) for order in orders}, self.text.digest)
-
-    def _split(self) -> None:
-        work = Split(self.settings.lowercase, self.settings.han)
-        self.segments = over_segments(work, self.text, self.folder / "split", self.resources, "splitting")
-        self.totals = np.sum([load_array(segment, "totals") for segment in self.segments], axis=0)
+        return Counted(best, {order: int(self.totals[order - 1]) for order in orders}, digest)
 
     def _guesses(self) -> dict[int, int]:
         """T_l for every order, by the beginnings of a few segments."""
-        step = -(-len(self.segments) // SAMPLE_SEGMENTS)
-        segments = self.segments[::step]
-        most = SAMPLE_WORDS // len(segments)
-        vocabulary = Vocabulary(*MergeWords(segments, 1)((0, BUCKETS)))
-        table = number(empty_table(), vocabulary.words)[0]
-        samples = [load_array(segment, "stream", 0, most) for segment in segments]
-        totals = np.sum([occurrences(sample, MAX_ORDER) for sample in samples], axis=0)
+        samples = self.engine.sample(SAMPLE_SEGMENTS, SAMPLE_WORDS)
+        vocabulary = merged_words((sample.words() for sample in samples), 1)
+        table = number(empty_table(), vocabulary.strings)[0]
+        totals = np.sum([occurrences(sample.stream, MAX_ORDER) for sample in samples], axis=0)
         # Words were counted in the whole of the segments.
         totals[0] = vocabulary.counts.sum()
         found: dict[int, int] = {}
@@ -140,8 +127,8 @@ class CountingJob:
         for order in range(1, max(self.settings.top) + 1):
             if order > 1:
                 packings.append(_packing(grams, vocabulary))
-                stage = CountOrder(self.folder, segments, order, table, tables, packings)
-                keys = np.concatenate([stage.keys(segment, most) for segment in segments])
+                stage = CountOrder(order, table, tables, packings)
+                keys = np.concatenate([stage.keys(sample) for sample in samples])
                 keys.sort()
                 bits = packings[-1].count_bits
                 grams.append(Grams(*sum_sorted(pack_sorted(keys, bits), bits, 1)))
@@ -157,8 +144,8 @@ class CountingJob:
         top = self.settings.top
         # Of order l and below, whatever may be part of a longer n-gram that counts.
         least = {order: min(t for other, t in thresholds.items() if other >= order) for order in range(1, max(top) + 1)}
-        vocabulary = self._vocabulary(least[1])
-        table = number(empty_table(), vocabulary.words)[0]
+        vocabulary = frequent_first(self.engine.words(least[1]))
+        table = number(empty_table(), vocabulary.strings)[0]
         best: list[ScoredNGram] = []
         lowered: dict[int, int] = {}
         grams: list[Grams] = []
@@ -167,7 +154,7 @@ class CountingJob:
         for order in range(1, max(top) + 1):
             if order > 1:
                 packings.append(_packing(grams, vocabulary))
-                grams.append(self._count(order, table, tables, packings, least))
+                grams.append(self.engine.count(CountOrder(order, table, tables, packings), least))
                 tables = [*tables, key_table(grams[-1].keys)]
             if order not in top:
                 continue
@@ -178,58 +165,18 @@ class CountingJob:
             if max(1, needed) < thresholds[order]:
                 lowered[order] = max(1, needed)
             elif not lowered:
-                best += _best_of(scores, top[order], vocabulary.words)
+                best += _best_of(scores, top[order], vocabulary.strings)
         return best, lowered
 
-    def _vocabulary(self, at_least: int) -> Vocabulary:
-        """The words that occur at least so often."""
-        size = sum(len(mapped_array(each, "arena")) + 24 * len(mapped_array(each, "counts")) for each in self.segments)
-        shares = 1
-        while shares < BUCKETS and size > 4 * self.resources.entries * shares:
-            shares *= 2
-        step = BUCKETS // shares
-        ranges = [(start, start + step) for start in range(0, BUCKETS, step)]
-        merge = MergeWords(self.segments, at_least)
-        strings, counts = zip(*in_order(merge, ranges, min(self.resources.workers, shares)), strict=True)
-        ends = np.cumsum([0, *(each.offsets[-1] for each in strings)])
-        offsets = [each.offsets[1:] + end for each, end in zip(strings, ends[:-1], strict=True)]
-        joined = Strings(np.concatenate([[0], *offsets]), np.concatenate([each.arena for each in strings]))
-        order = np.argsort(-np.concatenate(counts), kind="stable")
-        return Vocabulary(chosen(joined, order), np.concatenate(counts)[order])
 
-    def _count(
-        self, order: int, words: ByteTable, tables: list[KeyTable], packings: list[Packing], least: dict[int, int]
-    ) -> Grams:
-        """The l-grams of one order that occur at least least[order] times."""
-        # Keys depend on what was kept of shorter n-grams.
-        kept = "_".join(str(least[shorter]) for shorter in range(1, order))
-        folder = self.folder / f"order_{order}_of_{kept}"
-        for old in self.folder.glob(f"order_{order}_of_*"):
-            if old != folder:
-                shutil.rmtree(old)
-        folder.mkdir(exist_ok=True)
-        tasks = range(len(self.segments))
-        stage = CountOrder(folder, self.segments, order, words, tables, packings)
-        with tqdm(total=len(tasks), unit=" segments", desc=f"{order}-grams", mininterval=0.5) as bar:
-            for _ in in_order(stage, tasks, min(self.resources.workers, len(tasks))):
-                bar.update()
-        bits = packings[-1].count_bits
-        parts = [folder / f"{place}" for place in tasks]
-        bounds = self._ranges(parts, bits)
-        merge = MergeOrder(parts, bits, least[order])
-        merged = in_order(merge, bounds, min(self.resources.workers, len(bounds)))
-        return Grams(*(np.concatenate(arrays) for arrays in zip(*merged, strict=True)))
-
-    def _ranges(self, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
-        """Ranges of packed entries, each of few enough to be merged at once."""
-        total = sum(len(mapped_array(part, "packed")) for part in parts)
-        wanted = max(self.resources.workers if total > 1 << 20 else 1, -(-total // self.resources.entries))
-        step = max(1, total // (256 * wanted))
-        sample = np.sort(np.concatenate([load_array(part, "packed")[::step] for part in parts]))
-        cuts = sample[[len(sample) * i // wanted for i in range(1, wanted)]] if len(sample) else sample
-        # A range begins with the first entry of a key, whatever its count.
-        starts = sorted({0, *(int(cut) >> count_bits << count_bits for cut in cuts)})
-        return list(zip(starts, [*starts[1:], (1 << 64) - 1], strict=True))
+def frequent_first(lists: list[Words]) -> Words:
+    """Several lists of words as one, by count downwards."""
+    counts = np.concatenate([each.counts for each in lists])
+    ends = np.cumsum([0, *(each.strings.offsets[-1] for each in lists)])
+    offsets = [each.strings.offsets[1:] + end for each, end in zip(lists, ends[:-1], strict=True)]
+    joined = Strings(np.concatenate([[0], *offsets]), np.concatenate([each.strings.arena for each in lists]))
+    order = np.argsort(-counts, kind="stable")
+    return Words(chosen(joined, order), counts[order])
 
 
 def guess(scores: Float64s, k: int, share: float) -> int:
@@ -259,7 +206,7 @@ class Scores(NamedTuple):
     t: Float64s
 
 
-def _packing(grams: list[Grams], vocabulary: Vocabulary) -> Packing:
+def _packing(grams: list[Grams], vocabulary: Words) -> Packing:
     words = len(vocabulary.counts)
     try:
         return packing(len(grams[-1].keys) if grams else words, words)
@@ -268,7 +215,7 @@ def _packing(grams: list[Grams], vocabulary: Vocabulary) -> Packing:
 
 
 def _scores(
-    order: int, at_least: int, vocabulary: Vocabulary, grams: list[Grams], packings: list[Packing], totals: Int64s
+    order: int, at_least: int, vocabulary: Words, grams: list[Grams], packings: list[Packing], totals: Int64s
 ) -> Scores:
     """The l-grams that occur at least so often.
 
@@ -276,7 +223,7 @@ def _scores(
     """
     total, unigram_total = int(totals[order - 1]), int(totals[0])
     if order == 1:
-        rows = np.flatnonzero(_is_han_word(vocabulary.words) & (vocabulary.counts >= at_least))
+        rows = np.flatnonzero(_is_han_word(vocabulary.strings) & (vocabulary.counts >= at_least))
         counts = vocabulary.counts[rows]
         return Scores(rows[:, None], counts, t_statistic(counts, total, np.zeros((len(rows), 1), np.int64), 1))
     rows = np.flatnonzero(grams[-1].counts >= at_least)

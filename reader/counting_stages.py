@@ -1,15 +1,16 @@
-"""The stages of counting: what one process does with one segment of text, or with one range of all segments' results.
+"""The stages of counting: what is done with one segment of text, or with one share of all segments' results.
 
-    Split       a segment of text -> its distinct words with their counts, and its words as numbers
-    MergeWords  some of all segments' words -> those that occur often enough
-    CountOrder  a segment -> sorted (key, count) entries of its l-grams
-    MergeOrder  a range of keys of all segments' entries -> their sums
+    Split            a segment of text -> its distinct words with their counts, and its words as numbers
+    merged_words     some of all segments' words -> those that occur often enough
+    CountOrder       a segment's words -> sorted (key, count) entries of its l-grams
+    merged_entries   some of all segments' entries -> their sums
 
-What the first and the third find is written, whole or not at all, as folders of .npy files.
+They know arrays only. What has them work through a whole text is an engine: counting_local.py, counting_spark.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.atomic import load_array, mapped_array, save_arrays
+from reader.atomic import mapped_array, save_arrays
 from reader.byte_table import ByteTable, Strings, chosen, empty_table, number
 from reader.counting import (
     NO_WORD,
@@ -34,11 +35,19 @@ from reader.splitting import WordIndex
 from reader.text import Segment
 from reader.tokenization import holds_text
 
+Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 
 MAX_ORDER = 5
 BUCKETS = 64  # that the words of a segment are sorted into, so that all segments' can be merged bucket by bucket
+
+
+class Words(NamedTuple):
+    """Distinct words and how often each occurs, int64 [n]."""
+
+    strings: Strings
+    counts: Int64s
 
 
 class Grams(NamedTuple):
@@ -48,13 +57,46 @@ class Grams(NamedTuple):
     counts: Int64s
 
 
-@dataclass(frozen=True)
-class Split:
-    """A segment of text -> its folder.
+class SplitText(NamedTuple):
+    """A segment of text in words.
 
     stream: int32, its words as numbers, NO_WORD where an n-gram ends; totals: int64 [MAX_ORDER], N_l.
     offsets, arena: the distinct words, packed (see byte_table.Strings), bucket by bucket; counts: int64, of each.
     bounds: int64 [BUCKETS + 1], where each bucket's words begin.
+    """
+
+    stream: Int32s
+    offsets: Int64s
+    arena: npt.NDArray[np.uint8]
+    counts: Int64s
+    bounds: Int64s
+    totals: Int64s
+
+    def save(self, folder: Path) -> None:
+        """Write it as a folder, whole or not at all."""
+        save_arrays(folder, **self._asdict())
+
+    @classmethod
+    def load(cls, folder: Path) -> SplitText:
+        """What was saved, memory-mapped."""
+        return cls(*(mapped_array(folder, name) for name in cls._fields))
+
+    def words(self, first: int = 0, last: int = BUCKETS) -> Words:
+        """The words of buckets [first, last)."""
+        start, end = self.bounds[first], self.bounds[last]
+        offsets = np.array(self.offsets[start : end + 1])
+        return Words(
+            Strings(offsets - offsets[0], np.array(self.arena[offsets[0] : offsets[-1]])), self.counts[start:end]
+        )
+
+    def beginning(self, most: int) -> SplitText:
+        """The same with the first `most` words of the stream alone."""
+        return self._replace(stream=np.array(self.stream[:most]))
+
+
+@dataclass(frozen=True)
+class Split:
+    """A segment of text -> its words. Raises InputError for a bad record, UnicodeDecodeError for what is not UTF-8.
 
     Attributes:
         lowercase, han: how text is split, see splitting.py.
@@ -63,7 +105,7 @@ class Split:
     lowercase: bool
     han: str
 
-    def __call__(self, segment: Segment, folder: Path) -> None:
+    def __call__(self, segment: Segment) -> SplitText:
         index = WordIndex(self.lowercase, self.han)
         stream = index.encode(segment.text())
         table = index.table
@@ -77,8 +119,7 @@ class Split:
         numbers[order] = np.arange(len(order), dtype=np.int32)
         stream = renumbered(stream, numbers)
         words = chosen(Strings(table.offsets, table.arena), order)
-        save_arrays(
-            folder,
+        return SplitText(
             stream=stream,
             offsets=words.offsets,
             arena=words.arena,
@@ -95,77 +136,53 @@ def _buckets(offsets: Int64s, arena: npt.NDArray[np.uint8]) -> Int64s:
     return np.asarray((first * 31 + last * 7 + sizes) % BUCKETS, np.int64)
 
 
-@dataclass(frozen=True)
-class MergeWords:
-    """Buckets [first, last) of all segments' words -> those that occur often enough, with their counts."""
-
-    segments: list[Path]
-    at_least: int
-
-    def __call__(self, buckets: tuple[int, int]) -> tuple[Strings, Int64s]:
-        table = empty_table()
-        counts = np.zeros(0, np.int64)
-        for segment in self.segments:
-            first, last = load_array(segment, "bounds")[list(buckets)]
-            offsets = load_array(segment, "offsets", first, last + 1)
-            arena = load_array(segment, "arena", offsets[0], offsets[-1])
-            table, numbers = number(table, Strings(offsets - offsets[0], arena))
-            counts = np.concatenate([counts, np.zeros(int(table.used[0]) - len(counts), np.int64)])
-            counts[numbers] += load_array(segment, "counts", first, last)
-        kept = np.flatnonzero(counts >= self.at_least)
-        return chosen(Strings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept]
+def merged_words(lists: Iterable[Words], at_least: int) -> Words:
+    """The words of several lists that occur so often in all of them together."""
+    table = empty_table()
+    counts = np.zeros(0, np.int64)
+    for strings, found in lists:
+        table, numbers = number(table, strings)
+        counts = np.concatenate([counts, np.zeros(int(table.used[0]) - len(counts), np.int64)])
+        counts[numbers] += found
+    kept = np.flatnonzero(counts >= at_least)
+    return Words(chosen(Strings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept])
 
 
 @dataclass(frozen=True)
 class CountOrder:
-    """A segment, by number -> its folder, with `packed`, the sorted entries of its l-grams.
+    """A segment's words -> the sorted, packed entries of its l-grams, uint64.
 
     Attributes:
-        folder: for the folders; segments: those of `Split`.
         order: l; words: the words that were kept.
         tables: of the keys of orders 2 to l - 1 that were kept; packings: of the keys of orders 2 to l.
     """
 
-    folder: Path
-    segments: list[Path]
     order: int
     words: ByteTable
     tables: list[KeyTable]
     packings: list[Packing]
 
-    def __call__(self, segment: int) -> None:
-        target = self.folder / f"{segment}"
-        if target.is_dir():
-            return
-        keys = self.keys(self.segments[segment])
+    def __call__(self, text: SplitText) -> UInt64s:
+        keys = self.keys(text)
         keys.sort()
-        save_arrays(target, packed=pack_sorted(keys, self.packings[-1].count_bits))
+        return pack_sorted(keys, self.count_bits)
 
-    def keys(self, folder: Path, most: int | None = None) -> UInt64s:
-        """The keys of a segment's l-grams, or of those in its first `most` words."""
-        strings = Strings(load_array(folder, "offsets"), load_array(folder, "arena"))
-        numbers = number(self.words, strings, add=False)[1]
-        words = renumbered(load_array(folder, "stream", 0, most), numbers)
+    @property
+    def count_bits(self) -> int:
+        return self.packings[-1].count_bits
+
+    def keys(self, text: SplitText) -> UInt64s:
+        """The key of every l-gram in a segment that may count."""
+        numbers = number(self.words, Strings(np.array(text.offsets), np.array(text.arena)), add=False)[1]
+        words = renumbered(np.array(text.stream), numbers)
         heads = words
         for order, (table, bits) in enumerate(zip(self.tables, self.packings, strict=False), start=2):
             heads = longer_heads(heads, words, order, bits.word_bits, table)
         return ngram_keys(heads, words, self.order, self.packings[-1].word_bits)
 
 
-@dataclass(frozen=True)
-class MergeOrder:
-    """A range of packed entries, [low, high) -> the l-grams in it that occur often enough in all segments together."""
-
-    parts: list[Path]
-    count_bits: int
-    at_least: int
-
-    def __call__(self, bounds: tuple[int, int]) -> Grams:
-        low, high = np.array(bounds, np.uint64)
-        slices = []
-        for part in self.parts:
-            first, last = np.searchsorted(mapped_array(part, "packed"), (low, high))
-            slices.append(load_array(part, "packed", first, last))
-        joined = np.concatenate(slices)
-        joined.sort()
-        return Grams(*sum_sorted(joined, self.count_bits, self.at_least))
+def merged_entries(sorted_lists: list[UInt64s], count_bits: int, at_least: int) -> Grams:
+    """The l-grams of some lists of packed entries that occur so often in all of them together."""
+    joined = np.concatenate([np.zeros(0, np.uint64), *sorted_lists])
+    joined.sort()
+    return Grams(*sum_sorted(joined, count_bits, at_least))

@@ -9,13 +9,13 @@ from pathlib import Path
 from tqdm import tqdm
 
 from reader.parallel import in_order
-from reader.text import Segment, TextFiles
+from reader.text import Segment, TextFiles, attributed
+from reader.text_units import UNPACKED
 
 # What a process takes before it does anything, and the bytes of memory that a byte of text takes, at most, while it is
 # worked on, and on its way there.
 BASE_BYTES, WORKING, WAITING = 150 << 20, 16, 5
 LEAST_BYTES, MOST_BYTES = 1 << 20, 64 << 20  # of text, that are worth a segment
-UNPACKED = 3  # times as large as its file is a text that was packed, about
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,8 @@ class _Unfinished:
 
     def __call__(self, task: tuple[Path, Segment | None]) -> None:
         folder, segment = task
-        if segment is None:
-            return
-        try:
-            self.work(segment, folder)
-        except UnicodeDecodeError:
-            segment.blame()
-            raise
+        if segment is not None:
+            attributed(lambda segment: self.work(segment, folder), segment)
 
 
 def over_segments(

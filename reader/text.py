@@ -9,21 +9,23 @@ from __future__ import annotations
 import codecs
 import glob
 import gzip
-import hashlib
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from reader.errors import InputError
+from reader.text_digest import BlockDigests, file_digest, text_digest
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 CHUNK_BYTES = 1 << 22
-END_OF_FILE = b"\xff"  # no byte of UTF-8
+
+Result = TypeVar("Result")
 
 
 def find_files(inputs: list[str]) -> list[Path]:
@@ -125,14 +127,17 @@ class Segment:
         # An escape may stand for half a character (a lone surrogate), which no file can hold.
         return f"{lines}\n".encode("utf-8", "ignore")
 
+    @property
+    def is_blank(self) -> bool:
+        return not any(part.raw.strip() for part in self.parts)
+
     def checked_text(self) -> bytes:
         """`text`; raises InputError, with file and line, if it is not UTF-8."""
+        return attributed(Segment._checked, self)
+
+    def _checked(self) -> bytes:
         text = self.text()
-        try:
-            text.decode("utf-8")
-        except UnicodeDecodeError:
-            self.blame()
-            raise
+        text.decode("utf-8")
         return text
 
     def blame(self) -> None:
@@ -145,6 +150,15 @@ class Segment:
                     raise _not_utf8(part.path, number, error) from error
 
 
+def attributed(work: Callable[[Segment], Result], segment: Segment) -> Result:
+    """work(segment); a UnicodeDecodeError becomes the InputError that names file and line."""
+    try:
+        return work(segment)
+    except UnicodeDecodeError:
+        segment.blame()
+        raise
+
+
 def _not_utf8(path: Path, number: int, error: UnicodeDecodeError) -> InputError:
     return InputError(f"{path}:{number}: not UTF-8 ({error.reason} at byte {error.start})")
 
@@ -153,18 +167,42 @@ def is_jsonl(path: Path) -> bool:
     return path.name.removesuffix(".gz").endswith(".jsonl")
 
 
+def is_packed(path: Path) -> bool:
+    return path.name.endswith(".gz")
+
+
+def digest_of(paths: list[Path], blocks: list[bytes], text_field: str) -> str:
+    """The digest of a text, from those of its files' blocks, whoever read them."""
+    forms = (f"jsonl {text_field}" if is_jsonl(path) else "txt" for path in paths)
+    return text_digest(map(file_digest, forms, blocks))
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What goes wrong while a file is read, as an InputError that names it."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, gzip.BadGzipFile):
+            raise InputError(f"{path}: damaged or cut short: {error}") from error
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (EOFError, zlib.error) as error:
+        raise InputError(f"{path}: damaged or cut short: {error}") from error
+
+
 class TextFiles:
     """The text of several files, read once from front to back.
 
-    `position` of `size` bytes on disk have been read (for progress); `digest` is the SHA-256 of what was read, of
-    packed files unpacked, with the files' ends, and complete once the last has been.
+    `position` of `size` bytes on disk have been read (for progress); `blocks` holds the digests of the blocks of every
+    file that has been read to its end. `digest` is that of the text, packed files unpacked (see text_digest.py), once
+    the last has been.
     """
 
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
         self.paths = paths
         self.text_field = text_field
         self.size = sum(path.stat().st_size for path in paths)
-        self._digest = hashlib.sha256()
+        self.blocks: list[bytes] = []
         self._finished = 0
         self._current: IO[bytes] | None = None
 
@@ -174,28 +212,33 @@ class TextFiles:
 
     @property
     def digest(self) -> str:
-        return self._digest.hexdigest()
+        return digest_of(self.paths, self.blocks, self.text_field)
 
     def segments(self, size: int) -> Iterator[Segment]:
         """The text in pieces of about `size` bytes, cut at the ends of lines; the same text in the same pieces.
 
         Raises InputError for a file that cannot be read or is damaged, and when there is no text at all.
         """
+        empty = True
+        for segment in self.pieces(size):
+            empty = empty and segment.is_blank
+            yield segment
+        if empty:
+            raise no_text(self.paths)
+
+    def pieces(self, size: int) -> Iterator[Segment]:
+        """`segments`, of which there need not be any."""
         parts: list[Part] = []
         gathered = 0
-        empty = True
         for path in self.paths:
             line = 1
             for raw, ends in self._chunks(path, size):
                 parts.append(Part(path, line, raw, ends))
                 line += raw.count(b"\n")
                 gathered += len(raw)
-                empty = empty and not raw.strip()
                 if gathered >= size:
                     yield Segment(parts, self.text_field)
                     parts, gathered = [], 0
-        if empty:
-            raise InputError(f"{', '.join(map(str, self.paths))}: no text in it")
         if parts:
             yield Segment(parts, self.text_field)
 
@@ -210,27 +253,24 @@ class TextFiles:
 
     def _chunks(self, path: Path, size: int) -> Iterator[tuple[bytes, bool]]:
         """A file's bytes in chunks of whole lines (LF only ends one), and whether each is the last."""
-        if is_jsonl(path):
-            self._digest.update(self.text_field.encode() + END_OF_FILE)
+        digests = BlockDigests()
         try:
-            with path.open("rb") as self._current:
-                file = gzip.GzipFile(fileobj=self._current) if path.name.endswith(".gz") else self._current
+            with reading(path), path.open("rb") as self._current:
+                file = gzip.GzipFile(fileobj=self._current) if is_packed(path) else self._current
                 rest: list[bytes] = []
                 while chunk := file.read(min(size, CHUNK_BYTES)):
-                    self._digest.update(chunk)
+                    digests.update(chunk)
                     end = chunk.rfind(b"\n") + 1
                     if end:
                         yield b"".join([*rest, chunk[:end]]), False
                         rest = []
                     rest.append(chunk[end:])
                 yield b"".join(rest), True
-            self._digest.update(END_OF_FILE)
-        except OSError as error:
-            if isinstance(error, gzip.BadGzipFile):
-                raise InputError(f"{path}: damaged or cut short: {error}") from error
-            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-        except (EOFError, zlib.error) as error:
-            raise InputError(f"{path}: damaged or cut short: {error}") from error
         finally:
             self._current = None
+        self.blocks.append(digests.finish())
         self._finished += path.stat().st_size
+
+
+def no_text(paths: list[Path]) -> InputError:
+    return InputError(f"{', '.join(map(str, paths))}: no text in it")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from reader import counting_stages, segment_work
-from reader.counting import key_table, longer_heads, needed_count, ngram_keys, pack_sorted, sum_sorted
+from reader.counting import dealt, key_table, longer_heads, needed_count, ngram_keys, pack_sorted, sum_sorted
 from reader.counting_job import Counted, CountingJob, Settings, guess
+from reader.counting_local import LocalEngine
 from reader.counting_stages import Split
 from reader.errors import InputError
 from reader.segment_work import Resources
@@ -41,9 +43,9 @@ def count(
     folder.mkdir(exist_ok=True)
     said: list[str] = []
     settings = Settings(True, han, top, thresholds or {})
-    job = CountingJob(TextFiles([path]), settings, Resources(memory, workers), folder, said.append)
-    counted = job.run()
-    return counted, said, len(job.segments)
+    engine = LocalEngine(TextFiles([path]), Resources(memory, workers), folder)
+    counted = CountingJob(engine, settings, said.append).run()
+    return counted, said, len(engine.segments)
 
 
 @pytest.mark.usefixtures("small_segments")
@@ -114,6 +116,16 @@ def test_kernels_against_plain_counting() -> None:
     known = {divmod(int(pair), 8) for pair in pairs}
     assert 0 < len(known) < 36
     assert found == {w: n for w, n in expected.items() if n >= 3 and w[:2] in known and w[1:] in known}
+
+
+def test_dealt_entries_of_a_key_are_in_one_share_and_sorted() -> None:
+    keys = np.sort(np.random.default_rng(0).integers(0, 500, 5000).astype(np.uint64))
+    packed = pack_sorted(keys, 2)
+    entries, bounds = dealt(packed, 2, 7)
+    shares = [entries[start:end] >> np.uint64(2) for start, end in pairwise(bounds)]
+    assert all(len(share) > 0 and (share[:-1] <= share[1:]).all() for share in shares)
+    assert sum(len(np.unique(share)) for share in shares) == len(np.unique(keys))
+    assert np.array_equal(np.sort(entries), np.sort(packed))
 
 
 def arguments(built: Path, output: Path) -> list[str]:

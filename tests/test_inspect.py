@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from reader.corpus import Corpus
-from reader.inspect import coverage, cut_text
 from reader.lexicon import Lexicon
+from reader.lexicon_view import coverage, cut_text
 from reader.text import TextFiles
 from reader.vocabulary_file import load_vocabulary
 from tests.conftest import build, python

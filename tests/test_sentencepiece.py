@@ -15,8 +15,8 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from reader.corpus import Corpus
 from reader.corpus_build import UnitCutter
 from reader.errors import InputError
-from reader.inspect import cut_text
 from reader.lexicon import Lexicon, segmenter_of
+from reader.lexicon_view import cut_text
 from reader.segmenters import segmenter
 from reader.sentence_pieces import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization import split_words

@@ -22,6 +22,7 @@ from reader.build import lexicon_of
 from reader.corpus import Corpus
 from reader.corpus_build import build_corpus
 from reader.counting_job import Counted, CountingJob, Settings
+from reader.counting_local import LocalEngine
 from reader.demo_text import write_text
 from reader.feeder import Feeder, Masking
 from reader.lexicon import Lexicon
@@ -66,7 +67,8 @@ def count(text: bytes, han: str, folder: Path) -> Counted:
     with tempfile.TemporaryDirectory(dir=folder) as name:
         path = Path(name) / "text.txt"
         path.write_bytes(text)
-        return CountingJob(TextFiles([path]), Settings(True, han, TOP, {}), RESOURCES, Path(name), print).run()
+        engine = LocalEngine(TextFiles([path]), RESOURCES, Path(name))
+        return CountingJob(engine, Settings(True, han, TOP, {}), print).run()
 
 
 def measure_splitting(text: bytes) -> None:

@@ -1,0 +1,71 @@
+"""Units of text: read one by one, wherever they are cut, they are the text, and their digests the text's."""
+
+from __future__ import annotations
+
+import gzip
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from reader import text_units
+from reader.errors import InputError
+from reader.text import Segment, TextFiles, digest_of
+from reader.text_digest import BLOCK_BYTES
+from reader.text_units import NOT_COUNTED, Unit, UnitReader, units_of
+
+
+def read(unit: Unit, size: int = 1 << 20) -> tuple[bytes, list[bytes]]:
+    reader = UnitReader(unit, "text")
+    return b"".join(segment.text() for segment in reader.segments(size)), reader.blocks
+
+
+def whole(*paths: Path) -> tuple[bytes, str]:
+    text = TextFiles(list(paths))
+    return b"".join(segment.text() for segment in text.segments(1 << 20)), text.digest
+
+
+@pytest.mark.parametrize("content", [b"a\nbc\n\ndef\n", b"a\nbc\n\n\xef\xbb\xbfd", b"no line feed", b"\n\n\n", b"ab\n"])
+def test_wherever_a_file_is_cut_every_line_is_read_once(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(content)
+    for cut in range(1, len(content)):
+        for other in range(cut, len(content)):
+            cuts = [0, cut, *([other] if other > cut else []), len(content)]
+            pieces = [read(Unit([path], *ends))[0] for ends in pairwise(cuts)]
+            assert b"".join(pieces).rstrip(b"\n") == content.rstrip(b"\n")
+            # A line of its own each, and a document's end behind the last.
+            assert pieces[-1].endswith(b"\n")
+
+
+def test_units_have_the_digest_of_the_text(tmp_path: Path) -> None:
+    line = b"some words in a line, and more of them\n"
+    (tmp_path / "a.txt").write_bytes(line * (5 * BLOCK_BYTES // (2 * len(line))))
+    (tmp_path / "b.txt").write_bytes(line)
+    (tmp_path / "c.txt.gz").write_bytes(gzip.compress(line * (3 * BLOCK_BYTES // (2 * len(line)))))
+    (tmp_path / "d.jsonl").write_bytes(b'{"text": "x"}\n')
+    paths = sorted(tmp_path.iterdir())
+    units = units_of(paths, BLOCK_BYTES)
+    assert [unit.stop > 0 for unit in units] == [True, True, True, False]
+    assert [len(unit.paths) for unit in units] == [1, 1, 1, 3]
+    blocks = dict.fromkeys(paths, b"")
+    texts = []
+    for unit in units:
+        text, found = read(unit)
+        texts.append(text)
+        for path, more in zip(unit.paths, found, strict=True):
+            blocks[path] += more
+    expected, digest = whole(*paths)
+    assert b"".join(texts) == expected
+    assert digest_of(paths, list(blocks.values()), "text") == digest
+
+
+def test_an_error_is_named_with_its_line_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_units, "CHUNK_BYTES", 7)
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"good\n" * 10 + b"bad \xff\n" + b"good\n")
+    reader = UnitReader(Unit([path], 32, 61), "text")
+    (segment,) = reader.segments(1 << 20)
+    assert segment.parts[0].line == NOT_COUNTED
+    with pytest.raises(InputError, match=r"a\.txt:11: not UTF-8"):
+        reader.checked(Segment.checked_text, segment)
