@@ -22,14 +22,20 @@ MASKED_SCORE = -1e4
 class Stream:
     """Rows that go through the encoder together.
 
+    What follows from its size is here too, computed once for all layers: Paddle's executor takes time that grows with
+    the square of a program's operations before its first step.
+
     Attributes:
-        length: rows of each sequence: L for the context, K for query rows.
+        by_head: int64 [4], the shape of rows cut into heads: [-1, length, A, D], the length being L for the context
+            and K for query rows.
+        ones: as many ones as the stream has rows, [B * length, 1], for adding biases (see layers.add_bias).
         bias: added to the scores of these rows for the context's keys; broadcasts to [B, A, length, L].
         self_bias: added to a query row's score for itself, [B, A, K, 1] or what broadcasts to it; None for the
             context, whose rows are among the keys already.
     """
 
-    length: paddle.Tensor
+    by_head: paddle.Tensor
+    ones: paddle.Tensor
     bias: paddle.Tensor
     self_bias: paddle.Tensor | None = None
 
@@ -38,6 +44,11 @@ def padding_bias(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tens
     """0 for keys below each sequence's length, MASKED_SCORE behind it; float32 [B, 1, 1, L]."""
     is_padding = paddle.arange(length).unsqueeze(0) >= lengths_B.unsqueeze(1)
     return (is_padding.astype("float32") * MASKED_SCORE).unsqueeze([1, 2])
+
+
+def shape_by_head(length: paddle.Tensor, heads: int, size: int) -> paddle.Tensor:
+    """[-1, length, heads, size], int64 [4]."""
+    return paddle.concat([paddle.to_tensor([-1]), length.reshape([1]).astype("int64"), paddle.to_tensor([heads, size])])
 
 
 class Attention(nn.Layer):
@@ -58,9 +69,10 @@ class Attention(nn.Layer):
             for part in ("query", "key", "value", "output")
         )
 
-    def keys_and_values(self, rows_NH: paddle.Tensor, length: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
-        """Keys and values of some rows by head, [B, A, length, D] each."""
-        return self._heads(self.key(rows_NH), length), self._heads(self.value(rows_NH), length)
+    def keys_and_values(self, rows_NH: paddle.Tensor, stream: Stream) -> tuple[paddle.Tensor, paddle.Tensor]:
+        """Keys and values of a stream's rows by head, [B, A, length, D] each."""
+        key_NH, value_NH = self.key(rows_NH, stream.ones), self.value(rows_NH, stream.ones)
+        return self._heads(key_NH, stream), self._heads(value_NH, stream)
 
     def forward(
         self, rows: paddle.Tensor, stream: Stream, context: tuple[paddle.Tensor, paddle.Tensor]
@@ -69,20 +81,20 @@ class Attention(nn.Layer):
         with a self_bias, to each row itself. Returns [B * length, H]."""
         key_BALD, value_BALD = context
         # Scaling the queries touches L * D numbers a head, scaling the scores L * L.
-        query = self._heads(self.query(rows) * self.scale, stream.length)
+        query = self._heads(self.query(rows, stream.ones) * self.scale, stream)
         scores = paddle.matmul(query, key_BALD, transpose_y=True) + stream.bias
         if stream.self_bias is None:
             attended = paddle.matmul(self._weights(scores), value_BALD)
         else:
-            own_key, own_value = self.keys_and_values(rows, stream.length)
+            own_key, own_value = self.keys_and_values(rows, stream)
             own_scores = (query * own_key).sum(-1, keepdim=True) + stream.self_bias
             weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
             length = paddle.shape(key_BALD)[2]
             attended = paddle.matmul(weights[..., :length], value_BALD) + weights[..., length:] * own_value
-        return self.output(attended.transpose([0, 2, 1, 3]).reshape([-1, self.hidden_size]))
+        return self.output(attended.transpose([0, 2, 1, 3]).reshape([-1, self.hidden_size]), stream.ones)
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
         return F.dropout(F.softmax(scores), self.dropout, training=self.training)
 
-    def _heads(self, rows: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
-        return rows.reshape([-1, length, self.heads, self.hidden_size // self.heads]).transpose([0, 2, 1, 3])
+    def _heads(self, rows: paddle.Tensor, stream: Stream) -> paddle.Tensor:
+        return paddle.reshape(rows, stream.by_head).transpose([0, 2, 1, 3])

@@ -12,8 +12,8 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-from ernie_gram.attention import Attention, Stream, padding_bias
-from ernie_gram.layers import LayerNorm, Linear, Table
+from ernie_gram.attention import Attention, Stream, padding_bias, shape_by_head
+from ernie_gram.layers import LayerNorm, Linear, Table, ones_for
 from ernie_gram.model_config import ModelConfig
 from ernie_gram.relative_position import NUM_BUCKETS, SELF, relative_bias, rows_of
 
@@ -124,12 +124,12 @@ class Block(nn.Layer):
     def forward(self, streams: list[tuple[paddle.Tensor, Stream]]) -> list[paddle.Tensor]:
         """Rows of every stream, the context's [N, H] first; only the first is attended to. Returns the same shapes."""
         context_NH, stream = streams[0]
-        context = self.attention.keys_and_values(context_NH, stream.length)
-        return [self._feed(rows, self.attention(rows, stream, context)) for rows, stream in streams]
+        context = self.attention.keys_and_values(context_NH, stream)
+        return [self._feed(rows, self.attention(rows, stream, context), stream.ones) for rows, stream in streams]
 
-    def _feed(self, rows: paddle.Tensor, attended: paddle.Tensor) -> paddle.Tensor:
+    def _feed(self, rows: paddle.Tensor, attended: paddle.Tensor, ones: paddle.Tensor) -> paddle.Tensor:
         rows = self.attention_norm(rows + F.dropout(attended, self.dropout, training=self.training))
-        fed = self.ffn_out(activation(self.act, self.ffn_in(rows)))
+        fed = self.ffn_out(activation(self.act, self.ffn_in(rows, ones)), ones)
         return self.ffn_norm(rows + F.dropout(fed, self.dropout, training=self.training))
 
 
@@ -152,6 +152,7 @@ class Encoder(nn.Layer):
     ) -> None:
         super().__init__()
         self.embeddings = Embeddings(config, vocab_size, prefix, shared, queries)
+        self.heads, self.hidden_size = config.num_attention_heads, config.hidden_size
         self.relative = None
         if config.use_relative_position:
             self.relative = Table(
@@ -180,25 +181,28 @@ class Encoder(nn.Layer):
         # are touched by one addition a layer, and the bias's gradient is summed over the batch once.
         bias = padding_B11L if relative_ALL is None else padding_B11L + relative_ALL
         context_NH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
-        streams = [(context_NH, Stream(length, bias))]
+        streams = [(context_NH, Stream(self._by_head(length), ones_for(context_NH), bias))]
         if queries is not None:
-            streams.append(
-                (
-                    self.embeddings.queries(queries, sentence_ids_BL),
-                    self._query_stream(queries, padding_B11L, relative_ALL),
-                )
-            )
+            query_RH = self.embeddings.queries(queries, sentence_ids_BL)
+            streams.append((query_RH, self._query_stream(query_RH, queries, padding_B11L, relative_ALL)))
         for block in self.blocks:
             rows = block(streams)
             streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
         return streams[0][0], streams[1][0] if queries is not None else None
 
+    def _by_head(self, length: paddle.Tensor) -> paddle.Tensor:
+        return shape_by_head(length, self.heads, self.hidden_size // self.heads)
+
     def _query_stream(
-        self, queries: Queries, padding_B11L: paddle.Tensor, relative_ALL: paddle.Tensor | None
+        self,
+        query_RH: paddle.Tensor,
+        queries: Queries,
+        padding_B11L: paddle.Tensor,
+        relative_ALL: paddle.Tensor | None,
     ) -> Stream:
         """A query row has its slot's bias for the context, and bucket 0 for itself (choice)."""
-        count = paddle.shape(queries.slots)[1]
+        by_head, ones = self._by_head(paddle.shape(queries.slots)[1]), ones_for(query_RH)
         if self.relative is None or relative_ALL is None:
-            return Stream(count, padding_B11L, paddle.zeros([1], "float32"))
+            return Stream(by_head, ones, padding_B11L, paddle.zeros([1], "float32"))
         own_bias = self.relative.weight[SELF].reshape([1, -1, 1, 1])
-        return Stream(count, padding_B11L + rows_of(relative_ALL, queries.slots), own_bias)
+        return Stream(by_head, ones, padding_B11L + rows_of(relative_ALL, queries.slots), own_bias)

@@ -14,16 +14,20 @@ from paddle.nn.initializer import Constant, Initializer, TruncatedNormal
 LAYER_NORM_EPSILON = 1e-5
 
 
-def add_bias(x: paddle.Tensor, bias: paddle.Tensor) -> paddle.Tensor:
-    """x [N, size] + bias [size], in x's precision.
+def ones_for(rows: paddle.Tensor) -> paddle.Tensor:
+    """A column with a 1 for each of some rows, float32 [N, 1]."""
+    return paddle.ones([paddle.shape(rows)[0], 1], "float32")
+
+
+def add_bias(x: paddle.Tensor, bias: paddle.Tensor, ones: paddle.Tensor | None = None) -> paddle.Tensor:
+    """x [N, size] + bias [size], in x's precision; `ones` are those of `ones_for`, if they are there already.
 
     In float32 the bias is spread out by a product with ones, whose gradient is a product too: on a CPU the gradient
     of a broadcasting addition (or of F.linear) takes several times as long as the matrix product before it.
     """
     if x.dtype != bias.dtype:
         return x + bias.astype(x.dtype)
-    ones = paddle.ones([paddle.shape(x)[0], 1], x.dtype)
-    return x + paddle.matmul(ones, bias.unsqueeze(0))
+    return x + paddle.matmul(ones_for(x) if ones is None else ones, bias.unsqueeze(0))
 
 
 def truncated_normal(std: float) -> Initializer:
@@ -58,8 +62,8 @@ class Linear(_Named):
         self.weight = self.parameter(weight or f"{name}.w_0", [size_in, size_out], start)
         self.bias = self.parameter(bias or f"{name}.b_0", [size_out], Constant(0.0))
 
-    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
-        return add_bias(paddle.matmul(x, self.weight), self.bias)
+    def forward(self, x: paddle.Tensor, ones: paddle.Tensor | None = None) -> paddle.Tensor:
+        return add_bias(paddle.matmul(x, self.weight), self.bias, ones)
 
 
 class LayerNorm(_Named):
