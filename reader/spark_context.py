@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,10 +33,13 @@ def spark_context(master: str | None) -> Iterator[SparkContext]:
     will not start, and for what a task raises as InputError; SystemRefusedError if it gives up for want of machines.
     """
     try:
-        from py4j.protocol import Py4JJavaError
-        from pyspark import SparkConf, SparkContext
-        from pyspark.errors import PySparkException
-        from pyspark.java_gateway import launch_gateway
+        # PySpark warns about the pandas it finds, which is not used here.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            from py4j.protocol import Py4JJavaError
+            from pyspark import SparkConf, SparkContext
+            from pyspark.errors import PySparkException
+            from pyspark.java_gateway import launch_gateway
     except ImportError as error:
         raise InputError(f"--engine spark: {error}; pip install 'ernie-gram[spark]'") from error
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
