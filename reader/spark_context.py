@@ -32,14 +32,13 @@ def spark_context(master: str | None) -> Iterator[SparkContext]:
     What Spark prints goes nowhere, unless it was begun by spark-submit. Raises InputError if there is no Spark, if it
     will not start, and for what a task raises as InputError; SystemRefusedError if it gives up for want of machines.
     """
+    # PySpark warns about the pandas it finds, which is not used here.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
     try:
-        # PySpark warns about the pandas it finds, which is not used here.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
-            from py4j.protocol import Py4JJavaError
-            from pyspark import SparkConf, SparkContext
-            from pyspark.errors import PySparkException
-            from pyspark.java_gateway import launch_gateway
+        from py4j.protocol import Py4JJavaError
+        from pyspark import SparkConf, SparkContext
+        from pyspark.errors import PySparkException
+        from pyspark.java_gateway import launch_gateway
     except ImportError as error:
         raise InputError(f"--engine spark: {error}; pip install 'ernie-gram[spark]'") from error
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
