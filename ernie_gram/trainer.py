@@ -27,14 +27,9 @@ UNIT_BIASES = ("mask_lm_out_fc.b_0", "generator_mask_lm_out_fc.b_0")
 TOKEN_BIASES = ("fine_lm_out_fc.b_0",)
 
 
-def step_seed(*numbers: int) -> int:
-    """One seed made of several numbers, such as (seed, step, rank): other numbers, other draws."""
-    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
-
-
 def _seed(*numbers: int) -> None:
     """Start Paddle's random numbers from a few numbers."""
-    paddle.seed(step_seed(*numbers))
+    paddle.seed(int(np.random.SeedSequence(numbers).generate_state(1)[0]))
 
 
 class Trainer:

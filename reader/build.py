@@ -246,7 +246,7 @@ def parser() -> OneLineParser:
     command.add_argument(
         "--master",
         metavar="URL",
-        help="Spark's, such as local[8], yarn or spark://HOST:7077 (spark-submit's, or local[*])",
+        help="Spark's, such as local[8], yarn or spark://HOST:7077 (local[*])",
     )
     command.set_defaults(run=build_lexicon)
 

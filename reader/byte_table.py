@@ -84,11 +84,11 @@ def packed(strings: list[str]) -> Strings:
 class Strings(NamedTuple):
     """Many strings, packed: string i is arena[offsets[i]:offsets[i + 1]].
 
-    offsets: int64 [n + 1]; arena: uint8 [at least offsets[n]].
+    offsets: int64 [n + 1]; arena: uint8 [at least offsets[n]], or, for `chosen`, of any type.
     """
 
     offsets: Int64s
-    arena: UInt8s
+    arena: np.ndarray
 
 
 def number(table: ByteTable, strings: Strings, add: bool = True) -> tuple[ByteTable, Int32s]:

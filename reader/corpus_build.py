@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from reader.atomic import load_array, mapped_array, save_arrays, whole_folder
 from reader.boundaries import Units, build_trie, cut_lines
+from reader.byte_table import Strings, chosen
 from reader.corpus import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
 from reader.errors import InputError
 from reader.lexicon import Lexicon, segmenter_of
@@ -51,13 +52,12 @@ class UnitCutter:
         self._pieces = PieceTable(vocabulary)
         self._forget()
         numbers = {word: number for number, word in enumerate(self._lexicon_words)}
-        ngrams = [tuple(numbers[word] for word in ngram.words) for ngram in lexicon.ngrams] if lexicon else []
+        ngrams = [tuple(map(numbers.__getitem__, ngram.words)) for ngram in lexicon.ngrams] if lexicon else []
         self._trie = build_trie(ngrams, len(numbers))
         self._pieces.extend(self._lexicon_words)
-        offsets, pieces = self._pieces.offsets, self._pieces.pieces
-        tokens = [np.concatenate([pieces[offsets[w] : offsets[w + 1]] for w in ngram]) for ngram in ngrams]
-        self.ngram_offsets = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
-        self.ngram_tokens = np.concatenate([np.zeros(0, np.int32), *tokens]).astype(np.int32)
+        words = np.array([word for ngram in ngrams for word in ngram], np.int64)
+        word_ends, self.ngram_tokens = chosen(Strings(self._pieces.offsets, self._pieces.pieces), words)
+        self.ngram_offsets = word_ends[np.cumsum([0, *map(len, ngrams)])]
 
     def cut(self, text: bytes) -> Units:
         """The units of a text in UTF-8; raises UnicodeDecodeError if it is none."""
@@ -93,7 +93,7 @@ def build_corpus(
     output: Path,
     folder: Path,
     resources: Resources,
-) -> CorpusInfo:
+) -> None:
     """Cut text into units and store them; the folder `output` appears when all is done.
 
     `folder` is for the segments that are finished (see work_folder.py). Raises InputError for bad text.
@@ -106,10 +106,10 @@ def build_corpus(
     parts = [(mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments]
     if not any(len(units) for units, _ in parts):
         raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
-    return _write(output, made_with, Spelling(cutter.ngram_offsets, cutter.ngram_tokens), parts)
+    _write(output, made_with, Spelling(cutter.ngram_offsets, cutter.ngram_tokens), parts)
 
 
-def join_corpora(paths: list[Path], output: Path) -> CorpusInfo:
+def join_corpora(paths: list[Path], output: Path) -> None:
     """Put corpora that were made with the same vocabulary and lexicon, as shards are, one after the other.
 
     The units are those of a corpus made of all their texts at once. Raises InputError if they do not go together.
@@ -123,7 +123,7 @@ def join_corpora(paths: list[Path], output: Path) -> CorpusInfo:
     text = hashlib.sha256("\n".join(corpus.info.text for corpus in corpora).encode()).hexdigest()
     made_with = MadeWith(first.vocabulary, first.lexicon, text)
     parts = [(np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in corpora]
-    return _write(output, made_with, Spelling(first.ngram_offsets, first.ngram_tokens), parts)
+    _write(output, made_with, Spelling(first.ngram_offsets, first.ngram_tokens), parts)
 
 
 class MadeWith(NamedTuple):
@@ -141,9 +141,7 @@ class Spelling(NamedTuple):
     tokens: Int32s
 
 
-def _write(
-    output: Path, made_with: MadeWith, spelling: Spelling, parts: Iterable[tuple[np.ndarray, Int64s]]
-) -> CorpusInfo:
+def _write(output: Path, made_with: MadeWith, spelling: Spelling, parts: Iterable[tuple[np.ndarray, Int64s]]) -> None:
     """Write a corpus of several parts: the units of each, and where in them documents end."""
     vocabulary, lexicon, text = made_with
     num_tokens, num_ngrams = len(vocabulary), len(spelling.offsets) - 1
@@ -181,4 +179,3 @@ def _write(
         if lexicon:
             lexicon.save(partial / LEXICON)
         (partial / "corpus.json").write_text(json.dumps(asdict(info), indent=1) + "\n")
-    return info

@@ -222,12 +222,6 @@ def kth_largest(t: Float64s, k: int) -> float | None:
     return float(np.partition(t, len(t) - k)[len(t) - k]) if k <= len(t) else None
 
 
-def largest(t: Float64s, k: int) -> Int64s:
-    """Places of the k largest scores, and of all that equal the last of them; int64, ascending."""
-    last = kth_largest(t, k)
-    return np.arange(len(t), dtype=np.int64) if last is None else np.flatnonzero(t >= last)
-
-
 def needed_count(score: float, total: int) -> int:
     """The least count an l-gram must have for its t to reach a score: t <= sqrt(c / (1 - c / N_l)).
 

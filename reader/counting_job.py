@@ -12,29 +12,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from reader.byte_table import Strings, chosen, empty_table, number, unpacked
-from reader.counting import (
-    KeyTable,
-    Packing,
-    ScoredNGram,
-    key_table,
-    kth_largest,
-    largest,
-    needed_count,
-    occurrences,
-    pack_sorted,
-    packing,
-    sum_sorted,
-    t_statistic,
+from reader.counting import ScoredNGram, kth_largest, needed_count, occurrences
+from reader.counting_stages import (
+    MAX_ORDER,
+    CountOrder,
+    Grams,
+    Split,
+    SplitText,
+    Words,
+    merged_entries,
+    merged_words,
 )
-from reader.counting_stages import MAX_ORDER, CountOrder, Grams, Split, SplitText, Words, merged_words
-from reader.errors import InputError
-from reader.tokenization import is_han
+from reader.scoring import Kept, frequent_first
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
@@ -115,28 +109,18 @@ class CountingJob:
     def _guesses(self) -> dict[int, int]:
         """T_l for every order, by the beginnings of a few segments."""
         samples = self.engine.sample(SAMPLE_SEGMENTS, SAMPLE_WORDS)
-        vocabulary = merged_words((sample.words() for sample in samples), 1)
-        table = number(empty_table(), vocabulary.strings)[0]
+        kept = Kept(merged_words((sample.words() for sample in samples), 1))
         totals = np.sum([occurrences(sample.stream, MAX_ORDER) for sample in samples], axis=0)
         # Words were counted in the whole of the segments.
-        totals[0] = vocabulary.counts.sum()
+        totals[0] = kept.vocabulary.counts.sum()
         found: dict[int, int] = {}
-        grams: list[Grams] = []
-        packings: list[Packing] = []
-        tables: list[KeyTable] = []
         for order in range(1, max(self.settings.top) + 1):
             if order > 1:
-                packings.append(_packing(grams, vocabulary))
-                stage = CountOrder(order, table, tables, packings)
-                keys = np.concatenate([stage.keys(sample) for sample in samples])
-                keys.sort()
-                bits = packings[-1].count_bits
-                grams.append(Grams(*sum_sorted(pack_sorted(keys, bits), bits, 1)))
-                tables = [*tables, key_table(grams[-1].keys)]
+                stage = kept.next_stage()
+                kept.add(stage, merged_entries([stage(sample) for sample in samples], stage.count_bits, 1))
             if order in self.settings.top:
-                scores = _scores(order, 1, vocabulary, grams, packings, totals).t
                 share = totals[order - 1] / max(1, self.totals[order - 1])
-                found[order] = guess(scores, self.settings.top[order], share)
+                found[order] = guess(kept.scores(1, totals).t, self.settings.top[order], share)
         return found
 
     def _best(self, thresholds: dict[int, int]) -> tuple[list[ScoredNGram], dict[int, int]]:
@@ -144,39 +128,24 @@ class CountingJob:
         top = self.settings.top
         # Of order l and below, whatever may be part of a longer n-gram that counts.
         least = {order: min(t for other, t in thresholds.items() if other >= order) for order in range(1, max(top) + 1)}
-        vocabulary = frequent_first(self.engine.words(least[1]))
-        table = number(empty_table(), vocabulary.strings)[0]
+        kept = Kept(frequent_first(self.engine.words(least[1])))
         best: list[ScoredNGram] = []
         lowered: dict[int, int] = {}
-        grams: list[Grams] = []
-        packings: list[Packing] = []
-        tables: list[KeyTable] = []
         for order in range(1, max(top) + 1):
             if order > 1:
-                packings.append(_packing(grams, vocabulary))
-                grams.append(self.engine.count(CountOrder(order, table, tables, packings), least))
-                tables = [*tables, key_table(grams[-1].keys)]
+                stage = kept.next_stage()
+                kept.add(stage, self.engine.count(stage, least))
             if order not in top:
                 continue
-            scores = _scores(order, thresholds[order], vocabulary, grams, packings, self.totals)
+            scores = kept.scores(thresholds[order], self.totals)
             last = kth_largest(scores.t, top[order])
             # With too few of them nothing is proved, but that there are not enough that occur so often.
             needed = thresholds[order] // 4 if last is None else needed_count(last, int(self.totals[order - 1]))
             if max(1, needed) < thresholds[order]:
                 lowered[order] = max(1, needed)
             elif not lowered:
-                best += _best_of(scores, top[order], vocabulary.strings)
+                best += kept.best(scores, top[order], last)
         return best, lowered
-
-
-def frequent_first(lists: list[Words]) -> Words:
-    """Several lists of words as one, by count downwards."""
-    counts = np.concatenate([each.counts for each in lists])
-    ends = np.cumsum([0, *(each.strings.offsets[-1] for each in lists)])
-    offsets = [each.strings.offsets[1:] + end for each, end in zip(lists, ends[:-1], strict=True)]
-    joined = Strings(np.concatenate([[0], *offsets]), np.concatenate([each.strings.arena for each in lists]))
-    order = np.argsort(-counts, kind="stable")
-    return Words(chosen(joined, order), counts[order])
 
 
 def guess(scores: Float64s, k: int, share: float) -> int:
@@ -196,65 +165,3 @@ def guess(scores: Float64s, k: int, share: float) -> int:
         return 1
     exponent = math.log(many / few) / math.log(4)
     return max(1, int(SAMPLE_TRUSTED / share * (many / k) ** (1 / exponent) / 2))
-
-
-class Scores(NamedTuple):
-    """L-grams with their scores: words, int64 [n, l]; counts, int64 [n]; t, float64 [n]."""
-
-    words: Int64s
-    counts: Int64s
-    t: Float64s
-
-
-def _packing(grams: list[Grams], vocabulary: Words) -> Packing:
-    words = len(vocabulary.counts)
-    try:
-        return packing(len(grams[-1].keys) if grams else words, words)
-    except ValueError as error:
-        raise InputError(f"--top: {error}; ask for fewer n-grams") from error
-
-
-def _scores(
-    order: int, at_least: int, vocabulary: Words, grams: list[Grams], packings: list[Packing], totals: Int64s
-) -> Scores:
-    """The l-grams that occur at least so often.
-
-    Of order 1, words of several Han characters; with p' = 0 their t is in the order of their counts.
-    """
-    total, unigram_total = int(totals[order - 1]), int(totals[0])
-    if order == 1:
-        rows = np.flatnonzero(_is_han_word(vocabulary.strings) & (vocabulary.counts >= at_least))
-        counts = vocabulary.counts[rows]
-        return Scores(rows[:, None], counts, t_statistic(counts, total, np.zeros((len(rows), 1), np.int64), 1))
-    rows = np.flatnonzero(grams[-1].counts >= at_least)
-    words, counts = _words_of(rows, grams, packings), grams[-1].counts[rows]
-    return Scores(words, counts, t_statistic(counts, total, vocabulary.counts[words], unigram_total))
-
-
-def _is_han_word(words: Strings) -> npt.NDArray[np.bool_]:
-    """Whether each word consists of several Han characters; bool [n]."""
-    return np.fromiter((len(word) > 1 and is_han(word[0]) for word in unpacked(words)), bool, len(words.offsets) - 1)
-
-
-def _words_of(rows: Int64s, grams: list[Grams], packings: list[Packing]) -> Int64s:
-    """The words of some l-grams of the last order, int64 [rows, l]."""
-    columns: list[Int64s] = []
-    heads = rows
-    for kept, bits in zip(reversed(grams), reversed(packings), strict=True):
-        keys = kept.keys[heads]
-        columns.append((keys & np.uint64((1 << bits.word_bits) - 1)).astype(np.int64))
-        heads = (keys >> np.uint64(bits.word_bits)).astype(np.int64)
-    return np.column_stack([heads, *reversed(columns)])
-
-
-def _best_of(scores: Scores, k: int, names: Strings) -> list[ScoredNGram]:
-    """The k l-grams of the largest t, best first; equal scores are ordered by their words."""
-    places = largest(scores.t, k)
-    counts, t = scores.counts[places], scores.t[places]
-    used, words = np.unique(scores.words[places], return_inverse=True)
-    words = np.reshape(words, (len(places), -1))
-    texts = np.array([*unpacked(chosen(names, used)), ""], object)[:-1]
-    ranks = np.argsort(np.argsort(texts))
-    order = np.lexsort((*(ranks[column] for column in words.T[::-1]), -t))[:k]
-    rows = zip(*(texts[column] for column in words[order].T), strict=True)
-    return [*map(ScoredNGram, rows, counts[order].tolist(), t[order].tolist())]

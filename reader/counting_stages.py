@@ -163,22 +163,18 @@ class CountOrder:
     packings: list[Packing]
 
     def __call__(self, text: SplitText) -> UInt64s:
-        keys = self.keys(text)
+        numbers = number(self.words, Strings(np.array(text.offsets), np.array(text.arena)), add=False)[1]
+        words = renumbered(np.array(text.stream), numbers)
+        heads = words
+        for order, (table, bits) in enumerate(zip(self.tables, self.packings, strict=False), start=2):
+            heads = longer_heads(heads, words, order, bits.word_bits, table)
+        keys = ngram_keys(heads, words, self.order, self.packings[-1].word_bits)
         keys.sort()
         return pack_sorted(keys, self.count_bits)
 
     @property
     def count_bits(self) -> int:
         return self.packings[-1].count_bits
-
-    def keys(self, text: SplitText) -> UInt64s:
-        """The key of every l-gram in a segment that may count."""
-        numbers = number(self.words, Strings(np.array(text.offsets), np.array(text.arena)), add=False)[1]
-        words = renumbered(np.array(text.stream), numbers)
-        heads = words
-        for order, (table, bits) in enumerate(zip(self.tables, self.packings, strict=False), start=2):
-            heads = longer_heads(heads, words, order, bits.word_bits, table)
-        return ngram_keys(heads, words, self.order, self.packings[-1].word_bits)
 
 
 def merged_entries(sorted_lists: list[UInt64s], count_bits: int, at_least: int) -> Grams:

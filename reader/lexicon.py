@@ -25,7 +25,7 @@ class LexiconInfo:
     Attributes:
         vocabulary: fingerprint of the vocabulary whose rules split the words.
         han: the segmenter that found words of Han characters (see segmenters.py).
-        text: SHA-256 of the text counted.
+        text: the digest of the text counted (see text_digest.py).
         totals: order l -> N_l.
         top: order l -> k_l asked for.
         max_ngram_tokens: n-grams of more sub-word tokens were left out, and of one.

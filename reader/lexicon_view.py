@@ -9,7 +9,7 @@ import numpy as np
 from reader.corpus import UnitNames
 from reader.corpus_build import UnitCutter
 from reader.lexicon import Lexicon
-from reader.text import TextFiles
+from reader.text import TextFiles, attributed
 from reader.vocabulary import Vocabulary
 
 SEGMENT_BYTES = 1 << 22
@@ -51,7 +51,7 @@ def coverage(lexicon: Lexicon, vocabulary: Vocabulary, text: TextFiles) -> str:
     units = tokens = ngrams = inside = 0
     seen = np.zeros(len(lexicon), bool)
     for segment in text.segments(SEGMENT_BYTES):
-        found = cutter.cut(segment.checked_text()).units
+        found = attributed(lambda segment: cutter.cut(segment.text()), segment).units
         matched = found[found >= len(vocabulary)] - len(vocabulary)
         seen[matched] = True
         units, ngrams = units + len(found), ngrams + len(matched)

@@ -21,15 +21,14 @@ from reader.errors import InputError, SystemRefusedError
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-BY_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"  # a variable of the environment of what spark-submit started
 LOOPBACK = "127.0.0.1"
 
 
 @contextmanager
 def spark_context(master: str | None) -> Iterator[SparkContext]:
-    """A context of Spark at `master`: without one at what spark-submit says, or on all cores of this machine.
+    """A context of Spark at `master`, or without one on all cores of this machine.
 
-    What Spark prints goes nowhere, unless it was begun by spark-submit. Raises InputError if there is no Spark, if it
+    What Spark prints goes nowhere. Raises InputError if there is no Spark, if it
     will not start, and for what a task raises as InputError; SystemRefusedError if it gives up for want of machines.
     """
     # PySpark warns about the pandas it finds, which is not used here.
@@ -96,9 +95,10 @@ def progress(context: SparkContext, what: str) -> Iterator[None]:
 
 
 def settings(master: str | None) -> dict[str, str]:
-    """What is set for every run; all else is for spark-submit and Spark's own files to say."""
+    """What is set for every run; all else is for Spark's own files to say."""
     found = {
         "spark.app.name": "ernie-gram lexicon",
+        "spark.master": master or "local[*]",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # What is kept comes to the driver, however much it is: --top bounds it.
@@ -106,12 +106,8 @@ def settings(master: str | None) -> dict[str, str]:
         # Where this package is not installed, it is found beside the text, on the storage that all share.
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parent.parent),
     }
-    if master is None and BY_SPARK_SUBMIT not in os.environ:
-        master = "local[*]"
-    if master is not None:
-        found["spark.master"] = master
-        if master.startswith("local"):
-            found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    if found["spark.master"].startswith("local"):
+        found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return found
 
 

@@ -131,14 +131,9 @@ class Segment:
     def is_blank(self) -> bool:
         return not any(part.raw.strip() for part in self.parts)
 
-    def checked_text(self) -> bytes:
-        """`text`; raises InputError, with file and line, if it is not UTF-8."""
-        return attributed(Segment._checked, self)
-
-    def _checked(self) -> bytes:
-        text = self.text()
-        text.decode("utf-8")
-        return text
+    def decoded(self) -> str:
+        """`text` as a string; raises UnicodeDecodeError, too, if it is not UTF-8."""
+        return self.text().decode("utf-8")
 
     def blame(self) -> None:
         """Raise the InputError that names the first line which is not UTF-8, if there is one."""
@@ -248,7 +243,7 @@ class TextFiles:
         Raises InputError as `segments` does, and for what is not UTF-8.
         """
         for segment in self.segments(1 << 22):
-            for line in segment.checked_text().decode("utf-8").split("\n")[:-1]:
+            for line in attributed(Segment.decoded, segment).split("\n")[:-1]:
                 yield "" if line.isspace() else line.rstrip("\r")
 
     def _chunks(self, path: Path, size: int) -> Iterator[tuple[bytes, bool]]:

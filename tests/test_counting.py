@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reader import counting_stages, segment_work
+from reader import counting_local, segment_work
 from reader.counting import dealt, key_table, longer_heads, needed_count, ngram_keys, pack_sorted, sum_sorted
 from reader.counting_job import Counted, CountingJob, Settings, guess
 from reader.counting_local import LocalEngine
@@ -60,8 +60,42 @@ def test_segments_and_workers_change_nothing(built: Path, tmp_path: Path, worker
 @pytest.mark.usefixtures("small_segments")
 def test_little_memory_merges_in_many_ranges(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Resources, "entries", 1000)
+    ranges: list[int] = []
+    whole = LocalEngine._ranges
+
+    def watched(self: LocalEngine, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
+        found = whole(self, parts, count_bits)
+        ranges.append(len(found))
+        # An n-gram's entries of all segments are in one range, whatever their counts.
+        assert [start % (1 << count_bits) for start, _ in found] == [0] * len(found)
+        return found
+
+    monkeypatch.setattr(LocalEngine, "_ranges", watched)
     counted, _, _ = count(built / "train.txt", tmp_path / "work", TOP)
+    assert min(ranges) > 5
     assert [tuple(ngram) for ngram in counted.best] == reference_lexicon(built / "train.txt", TOP)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--memory", "100MB", "too little; at least"),
+        ("--memory", "2 apples", "expected a size such as"),
+        ("--workers", "0", "expected a whole number from 1 on"),
+        ("--top", "2:5,6:5", "orders go from 1 to 5"),
+        ("--top", "2", "expected ORDER:NUMBER"),
+        ("--segmenter", "none", "invalid choice"),
+        ("--master", "local[2]", "--master: is for --engine spark"),
+    ],
+)
+def test_bad_options_are_named(built: Path, tmp_path: Path, option: str, value: str, message: str) -> None:
+    done = python(*arguments(built, tmp_path / "lexicon.tsv"), option, value)
+    assert done.returncode == 2
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("error: ")
+    assert option in said
+    assert message in said
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("thresholds", [{2: 50}, {3: 50}, {2: 10**6, 3: 10**6}])
@@ -159,6 +193,6 @@ def test_what_is_finished_is_not_done_again(built: Path, tmp_path: Path, monkeyp
         raise AssertionError("done already")
 
     monkeypatch.setattr(Split, "__call__", refuse)
-    monkeypatch.setattr(counting_stages, "pack_sorted", refuse)
+    monkeypatch.setattr(counting_local, "save_arrays", refuse)
     again, _, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert again == first

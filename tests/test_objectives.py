@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -279,13 +280,30 @@ def test_samples_differ_by_seed_and_repeat() -> None:
     assert one.max() < TOKENS + NGRAMS
 
 
-def test_samples_differ_between_ranks_and_steps() -> None:
-    from ernie_gram.trainer import step_seed
+def test_samples_differ_between_ranks_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a training step seeds Paddle with, and that these seeds draw differently."""
+    from ernie_gram.trainer import Trainer
 
-    seeds = [step_seed(1, step, rank) for step in (0, 1) for rank in (0, 1)]
-    assert seeds == [step_seed(1, step, rank) for step in (0, 1) for rank in (0, 1)]
-    samples = samples_of(config_of("enrm"), random_batch("enrm"), seeds)
-    assert len({each.tobytes() for each in samples}) == len(seeds)
+    seeds: list[int] = []
+
+    def update(seed: int, step: int, rank: int) -> None:
+        config = dataclasses.replace(config_of("enrm"), seed=seed)
+        program = SimpleNamespace(
+            schedule=SimpleNamespace(step=lambda step: None), run=lambda *_: {"loss": 1.0, "grad_norm": 1.0}
+        )
+        trainer = SimpleNamespace(
+            config=config, step=step, world=SimpleNamespace(rank=rank), program=program, executor=None
+        )
+        Trainer._update(trainer, {})  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(paddle, "seed", seeds.append)
+        for _ in range(2):
+            for seed, step, rank in [(1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1), (2, 0, 0)]:
+                update(seed, step, rank)
+    assert seeds[:5] == seeds[5:]
+    samples = samples_of(config_of("enrm"), random_batch("enrm"), seeds[:5])
+    assert len({each.tobytes() for each in samples}) == 5
 
 
 @pytest.mark.parametrize("rung", [*RUNGS, "full"])

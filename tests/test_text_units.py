@@ -68,4 +68,4 @@ def test_an_error_is_named_with_its_line_in_the_file(tmp_path: Path, monkeypatch
     (segment,) = reader.segments(1 << 20)
     assert segment.parts[0].line == NOT_COUNTED
     with pytest.raises(InputError, match=r"a\.txt:11: not UTF-8"):
-        reader.checked(Segment.checked_text, segment)
+        reader.checked(Segment.decoded, segment)

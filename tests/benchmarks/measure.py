@@ -16,8 +16,3 @@ def cpu_seconds(work: Callable[[], object], runs: int = 5) -> float:
         work()
         seconds.append(time.process_time() - start)
     return statistics.median(seconds)
-
-
-def row(what: str, value: float, unit: str) -> None:
-    """Print one row of a Markdown table."""
-    print(f"| {what} | {value:,.1f} | {unit} |", flush=True)
