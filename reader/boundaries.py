@@ -10,70 +10,10 @@ import numpy.typing as npt
 
 from reader.hashing import first_slot
 from reader.split_kernel import DOCUMENT_END
+from reader.trie import NOTHING, Trie, edge_key
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
-Bools = npt.NDArray[np.bool_]
-
-NO_NGRAM = -1
-
-
-class Trie(NamedTuple):
-    """The lexicon as a prefix tree over word ids, its edges in one open-addressing hash table.
-
-    A node is a prefix of some n-gram. Node w (w < num_words) is the prefix of the single word w; a word with a
-    number from num_words on is in no n-gram.
-
-    keys: uint64 [slots], (node << 32 | word) + 1, 0 where free; children: int32 [slots].
-    ngram: int32 [nodes], the n-gram that ends at a node, or NO_NGRAM; goes_on: bool [nodes], whether longer ones do.
-    """
-
-    keys: UInt64s
-    children: Int32s
-    ngram: Int32s
-    goes_on: Bools
-    num_words: int
-
-
-def build_trie(ngrams: list[tuple[int, ...]], num_words: int) -> Trie:
-    """The prefix tree of n-grams (tuples of word ids below `num_words`); n-gram i is ngrams[i]."""
-    edges: dict[tuple[int, int], int] = {}
-    ends: dict[int, int] = {}
-    nodes = num_words
-    for index, ngram in enumerate(ngrams):
-        node = ngram[0]
-        for word in ngram[1:]:
-            child = edges.setdefault((node, word), nodes)
-            nodes += child == nodes
-            node = child
-        ends[node] = index
-    slots = 1 << max(4, (2 * len(edges)).bit_length())
-    keys = np.zeros(slots, np.uint64)
-    children = np.zeros(slots, np.int32)
-    edge_ends = np.fromiter((x for edge in edges for x in edge), np.int64, 2 * len(edges)).reshape(-1, 2)
-    _insert(keys, children, edge_ends, np.fromiter(edges.values(), np.int32, len(edges)))
-    ngram_of = np.full(nodes, NO_NGRAM, np.int32)
-    ngram_of[list(ends)] = list(ends.values())
-    goes_on = np.zeros(nodes, bool)
-    goes_on[edge_ends[:, 0]] = True
-    return Trie(keys, children, ngram_of, goes_on, num_words)
-
-
-@numba.njit(cache=True, nogil=True)
-def _key(node: int, word: int) -> np.uint64:
-    return (np.uint64(node) << np.uint64(32) | np.uint64(word)) + np.uint64(1)
-
-
-@numba.njit(cache=True, nogil=True)
-def _insert(keys: UInt64s, children: Int32s, edges: Int64s, targets: Int32s) -> None:
-    for i in range(len(targets)):
-        key = _key(edges[i, 0], edges[i, 1])
-        at = first_slot(key, len(keys))
-        while keys[at] != 0:
-            at = (at + 1) & (len(keys) - 1)
-        keys[at] = key
-        children[at] = targets[i]
 
 
 class Units(NamedTuple):
@@ -115,7 +55,7 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
     units = np.empty(most, np.int32)
     starts = np.zeros(lines + 1, np.int64)
     document_ends = np.empty(documents, np.int64)
-    # From each word of a line on: the fewest segments, the words of the first of them, and its n-gram or NO_NGRAM.
+    # From each word of a line on: the fewest segments, the words of the first of them, and its n-gram or NOTHING.
     best = np.empty(longest + 1, np.int32)
     length = np.empty(longest, np.int32)
     ngram = np.empty(longest, np.int32)
@@ -129,7 +69,7 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
             node = np.int64(stream[start + i])
             best[i] = best[i + 1] + 1
             length[i] = 1
-            ngram[i] = ngram_of[node] if node < num_words else NO_NGRAM
+            ngram[i] = ngram_of[node] if node < num_words else NOTHING
             last = i + 1
             while node < num_words or last > i + 1:
                 if not goes_on[node] or last == n:
@@ -137,7 +77,7 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
                 word = np.int64(stream[start + last])
                 if word >= num_words:
                     break
-                key = _key(node, word)
+                key = edge_key(node, word)
                 at = first_slot(key, slots)
                 while keys[at] != key and keys[at] != 0:
                     at = (at + 1) & (slots - 1)
@@ -146,13 +86,13 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
                 node = np.int64(children[at])
                 last += 1
                 # "<=": an equally short cut with a longer first segment wins.
-                if ngram_of[node] != NO_NGRAM and best[last] + 1 <= best[i]:
+                if ngram_of[node] != NOTHING and best[last] + 1 <= best[i]:
                     best[i] = best[last] + 1
                     length[i] = last - i
                     ngram[i] = ngram_of[node]
         i = 0
         while i < n:
-            if ngram[i] != NO_NGRAM:
+            if ngram[i] != NOTHING:
                 units[filled] = num_tokens + ngram[i]
                 filled += 1
             else:

@@ -65,11 +65,11 @@ def build_lexicon(args: argparse.Namespace) -> None:
         with counting_engine(args, text, folder) as engine:
             counted = CountingJob(engine, settings, tqdm.write).run()
         lexicon = lexicon_of(counted, vocabulary, settings, args.max_ngram_tokens)
-        if not lexicon.ngrams:
+        if not len(lexicon):
             raise InputError(f"{', '.join(args.input)}: too little text for an n-gram of {min(args.top)} words")
         lexicon.save(args.output)
     info = lexicon.info
-    sizes = ", ".join(f"{sum(len(n.words) == order for n in lexicon.ngrams):,} of {order} words" for order in args.top)
+    sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {order} words" for order in args.top)
     print(f"{args.output}: {len(lexicon):,} n-grams ({sizes}); {info.totals['1']:,} words counted")
     print(f"left out for having more than {args.max_ngram_tokens} sub-word tokens, or one: {info.left_out:,}")
 
@@ -89,11 +89,12 @@ def lexicon_of(counted: Counted, vocabulary: Vocabulary, settings: Settings, max
 
     Nor with those of one: a word of Han characters may be a token of sentencepiece, and needs no second identity.
     """
-    words = list(dict.fromkeys(word for ngram in counted.best for word in ngram.words))
+    best = counted.best
     table = PieceTable(vocabulary)
-    table.extend(words)
-    pieces = dict(zip(words, np.diff(table.offsets).tolist(), strict=True))
-    kept = [ngram for ngram in counted.best if 1 < sum(map(pieces.__getitem__, ngram.words)) <= max_ngram_tokens]
+    table.extend(best.words)
+    ends = np.concatenate([[0], np.cumsum(np.diff(table.offsets)[best.numbers])])
+    tokens = np.diff(ends[best.offsets])
+    kept = best.chosen((tokens > 1) & (tokens <= max_ngram_tokens))
     info = LexiconInfo(
         vocabulary=vocabulary.fingerprint,
         han=settings.han,
@@ -101,7 +102,7 @@ def lexicon_of(counted: Counted, vocabulary: Vocabulary, settings: Settings, max
         totals={str(order): total for order, total in counted.totals.items()},
         top={str(order): k for order, k in settings.top.items()},
         max_ngram_tokens=max_ngram_tokens,
-        left_out=len(counted.best) - len(kept),
+        left_out=len(best.counts) - len(kept.counts),
     )
     return Lexicon(kept, info)
 

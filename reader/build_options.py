@@ -104,7 +104,8 @@ def shared_options() -> SharedOptions:
         "--segmenter",
         choices=SEGMENTERS,
         default=SEGMENTERS[0],
-        help="how words of Han characters are found: rjieba (a fast jieba), jieba, char: each character is a word, "
-        "space: they are parted by spaces already; WordPiece takes each character apart nonetheless (%(default)s)",
+        help="how words of Han characters are found: jieba, rjieba (much the same, slower), char: each character "
+        "is a word, space: they are parted by spaces already; WordPiece takes each character apart nonetheless "
+        "(%(default)s)",
     )
     return SharedOptions(reading, output, common, large, vocab, han)

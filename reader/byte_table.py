@@ -6,6 +6,7 @@ one look at one cache line; longer ones are hashed and compared.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -74,7 +75,7 @@ def unpacked(strings: Strings) -> list[str]:
     return [content[a:b].decode("utf-8") for a, b in pairwise(bounds)]
 
 
-def packed(strings: list[str]) -> Strings:
+def packed(strings: Sequence[str]) -> Strings:
     """Python's strings, packed as UTF-8."""
     encoded = [string.encode("utf-8") for string in strings]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
@@ -107,7 +108,7 @@ def number(table: ByteTable, strings: Strings, add: bool = True) -> tuple[ByteTa
         table = with_room(table, 1 << 12, max(int(left), 1 << 16))
 
 
-def chosen(strings: Strings, order: Int64s) -> Strings:
+def chosen(strings: Strings, order: Int32s | Int64s) -> Strings:
     """Some of many strings, in the given order."""
     sizes = np.diff(strings.offsets)[order]
     offsets = np.concatenate([[0], np.cumsum(sizes)])

@@ -95,7 +95,7 @@ class UnitNames:
             # Of a token that only says that a word begins, nothing is left in a text.
             return self.vocabulary.text([identity]) or self.vocabulary.tokens[identity]
         assert self.lexicon is not None
-        return " ".join(self.lexicon.ngrams[identity - len(self.vocabulary)].words)
+        return self.lexicon.ngrams.text(identity - len(self.vocabulary))
 
 
 class Corpus:

@@ -13,14 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.atomic import load_array, mapped_array, save_arrays, whole_folder
-from reader.boundaries import Units, build_trie, cut_lines
+from reader.boundaries import Units, cut_lines
 from reader.byte_table import Strings, chosen
 from reader.corpus import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
 from reader.errors import InputError
 from reader.lexicon import Lexicon, segmenter_of
+from reader.ngrams import NO_NGRAMS
 from reader.segment_work import Resources, over_segments
 from reader.splitting import WordIndex
 from reader.text import Segment, TextFiles
+from reader.trie import build_trie
 from reader.vocabulary import PieceTable, Vocabulary
 
 Int32s = npt.NDArray[np.int32]
@@ -46,18 +48,14 @@ class UnitCutter:
             )
         self.num_tokens = len(vocabulary)
         self._lowercase, self._han = vocabulary.lowercase, segmenter or segmenter_of(lexicon)
-        self._lexicon_words = (
-            list(dict.fromkeys(word for ngram in lexicon.ngrams for word in ngram.words)) if lexicon else []
-        )
+        ngrams = lexicon.ngrams if lexicon else NO_NGRAMS
+        self._lexicon_words = ngrams.words
         self._pieces = PieceTable(vocabulary)
         self._forget()
-        numbers = {word: number for number, word in enumerate(self._lexicon_words)}
-        ngrams = [tuple(map(numbers.__getitem__, ngram.words)) for ngram in lexicon.ngrams] if lexicon else []
-        self._trie = build_trie(ngrams, len(numbers))
+        self._trie = build_trie(ngrams.numbers, ngrams.offsets, len(ngrams.words))
         self._pieces.extend(self._lexicon_words)
-        words = np.array([word for ngram in ngrams for word in ngram], np.int64)
-        word_ends, self.ngram_tokens = chosen(Strings(self._pieces.offsets, self._pieces.pieces), words)
-        self.ngram_offsets = word_ends[np.cumsum([0, *map(len, ngrams)])]
+        word_ends, self.ngram_tokens = chosen(Strings(self._pieces.offsets, self._pieces.pieces), ngrams.numbers)
+        self.ngram_offsets = word_ends[ngrams.offsets]
 
     def cut(self, text: bytes) -> Units:
         """The units of a text in UTF-8; raises UnicodeDecodeError if it is none."""
@@ -101,7 +99,7 @@ def build_corpus(
     cutter = UnitCutter(vocabulary, lexicon)
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
     dtype = unit_dtype(num_units)
-    segments = over_segments(CutSegment(cutter, dtype), text, folder / "cut", resources, "building")
+    segments = over_segments(CutSegment(cutter, dtype), text, folder / "cut", resources, "building", cutter.cut)
     made_with = MadeWith(vocabulary, lexicon, text.digest)
     parts = [(mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments]
     if not any(len(units) for units, _ in parts):

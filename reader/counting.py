@@ -23,14 +23,6 @@ UInt64s = npt.NDArray[np.uint64]
 Float64s = npt.NDArray[np.float64]
 
 
-class ScoredNGram(NamedTuple):
-    """An n-gram with its count and its t statistic."""
-
-    words: tuple[str, ...]
-    count: int  # type: ignore[assignment]  # in place of tuple.count
-    t: float
-
-
 class Packing(NamedTuple):
     """How an l-gram and a count share 64 bits: key << count_bits | count, the key being head << word_bits | word."""
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from reader.counting import ScoredNGram, kth_largest, needed_count, occurrences
+from reader.counting import kth_largest, needed_count, occurrences
 from reader.counting_stages import (
     MAX_ORDER,
     CountOrder,
@@ -28,7 +28,8 @@ from reader.counting_stages import (
     merged_entries,
     merged_words,
 )
-from reader.scoring import Kept, frequent_first
+from reader.ngrams import NO_NGRAMS, NGrams
+from reader.scoring import Kept, Scores, frequent_first
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
@@ -57,7 +58,7 @@ class Settings:
 class Counted:
     """The result: the best of each order, best first; N_l of every order; the digest of the text."""
 
-    best: list[ScoredNGram]
+    best: NGrams
     totals: dict[int, int]
     text: str
 
@@ -123,13 +124,13 @@ class CountingJob:
                 found[order] = guess(kept.scores(1, totals).t, self.settings.top[order], share)
         return found
 
-    def _best(self, thresholds: dict[int, int]) -> tuple[list[ScoredNGram], dict[int, int]]:
+    def _best(self, thresholds: dict[int, int]) -> tuple[NGrams, dict[int, int]]:
         """The best n-grams under some thresholds, and those of the thresholds that must be lowered."""
         top = self.settings.top
         # Of order l and below, whatever may be part of a longer n-gram that counts.
         least = {order: min(t for other, t in thresholds.items() if other >= order) for order in range(1, max(top) + 1)}
         kept = Kept(frequent_first(self.engine.words(least[1])))
-        best: list[ScoredNGram] = []
+        best: list[Scores] = []
         lowered: dict[int, int] = {}
         for order in range(1, max(top) + 1):
             if order > 1:
@@ -144,8 +145,8 @@ class CountingJob:
             if max(1, needed) < thresholds[order]:
                 lowered[order] = max(1, needed)
             elif not lowered:
-                best += kept.best(scores, top[order], last)
-        return best, lowered
+                best.append(kept.best(scores, top[order], last))
+        return NO_NGRAMS if lowered else kept.ngrams(best), lowered
 
 
 def guess(scores: Float64s, k: int, share: float) -> int:

@@ -27,6 +27,7 @@ from reader.counting_stages import (
 )
 from reader.parallel import in_order
 from reader.segment_work import Resources, over_segments
+from reader.splitting import WordIndex
 from reader.text import Segment, TextFiles
 
 Int64s = npt.NDArray[np.int64]
@@ -46,8 +47,8 @@ class LocalEngine:
 
     def split(self, work: Split) -> tuple[Int64s, str]:
         """Every segment of the text -> its folder; returns N_l, int64 [MAX_ORDER], and the text's digest."""
-        to_folder = _ToFolder(work)
-        self.segments = over_segments(to_folder, self._text, self._folder / "split", self._resources, "splitting")
+        folder, rehearse = self._folder / "split", WordIndex(work.lowercase, work.han).encode
+        self.segments = over_segments(_ToFolder(work), self._text, folder, self._resources, "splitting", rehearse)
         return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), self._text.digest
 
     def sample(self, segments: int, words: int) -> list[SplitText]:

@@ -11,9 +11,11 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+
 from reader.atomic import sha256_of, whole_file
-from reader.counting import ScoredNGram
 from reader.errors import InputError
+from reader.ngrams import NGrams
 
 HEADER = "ngram\tcount\tt"
 
@@ -47,11 +49,11 @@ class LexiconInfo:
 class Lexicon:
     """N-grams in file order, and where they come from."""
 
-    ngrams: list[ScoredNGram]
+    ngrams: NGrams
     info: LexiconInfo
 
     def __len__(self) -> int:
-        return len(self.ngrams)
+        return len(self.ngrams.counts)
 
     @property
     def fingerprint(self) -> str:
@@ -63,8 +65,8 @@ class Lexicon:
         """Write the TSV, then the JSON that vouches for it: without its JSON a TSV is not a lexicon."""
         with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
             file.write(HEADER + "\n")
-            for ngram in self.ngrams:
-                file.write(f"{' '.join(ngram.words)}\t{ngram.count}\t{ngram.t!r}\n")
+            columns = self.ngrams.texts(), self.ngrams.counts.tolist(), self.ngrams.t.tolist()
+            file.writelines(map("{}\t{}\t{!r}\n".format, *columns))
         info = asdict(self.info) | {"sha256": sha256_of(path)}
         with whole_file(info_path(path)) as partial:
             partial.write_text(json.dumps(info, indent=1) + "\n")
@@ -85,11 +87,9 @@ class Lexicon:
         header, *rows = path.read_text(encoding="utf-8").split("\n")[:-1]
         if header != HEADER:
             raise InputError(f"{path}:1: expected the header {HEADER!r}")
-        ngrams = []
-        for row in rows:
-            words, count, t = row.split("\t")
-            ngrams.append(ScoredNGram(tuple(words.split(" ")), int(count), float(t)))
-        return cls(ngrams, info)
+        texts, counts, t = zip(*(row.split("\t") for row in rows), strict=True)
+        numbers = np.fromiter(map(int, counts), np.int64, len(rows)), np.fromiter(map(float, t), np.float64, len(rows))
+        return cls(NGrams.of_texts(list(texts), *numbers), info)
 
 
 def segmenter_of(lexicon: Lexicon | None) -> str:

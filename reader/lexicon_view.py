@@ -19,25 +19,24 @@ UNDERLINED, PLAIN = "\033[4;36m", "\033[0m"
 
 def describe(lexicon: Lexicon, entries: int) -> Iterator[str]:
     """Lines: for every order l its size, the quantiles of counts and scores, and its top, middle and last entries."""
-    by_order: dict[int, list[int]] = {}
-    for number, ngram in enumerate(lexicon.ngrams):
-        by_order.setdefault(len(ngram.words), []).append(number)
+    ngrams = lexicon.ngrams
     yield f"{len(lexicon):,} n-grams; {lexicon.info.left_out:,} left out for their number of tokens"
-    for order, numbers in by_order.items():
+    for order in dict.fromkeys(ngrams.orders.tolist()):
+        numbers = np.flatnonzero(ngrams.orders == order)
         asked, total = lexicon.info.top.get(str(order), 0), lexicon.info.totals[str(order)]
         yield ""
         yield f"{order} words: {len(numbers):,} of {asked:,} asked for, out of {total:,} in the text"
         yield "  quantile " + "".join(f"{quantile:>12.0%}" for quantile in QUANTILES)
-        for what in ("count", "t"):
-            values = np.quantile([getattr(lexicon.ngrams[i], what) for i in numbers], QUANTILES)
-            yield f"  {what:<9}" + "".join(f"{value:>12,.1f}" for value in values)
+        for what, values in (("count", ngrams.counts), ("t", ngrams.t)):
+            quantiles = np.quantile(values[numbers], QUANTILES)
+            yield f"  {what:<9}" + "".join(f"{value:>12,.1f}" for value in quantiles)
         middle = max(0, len(numbers) // 2 - entries // 2)
         for name, chosen in (
             ("top", numbers[:entries]),
             ("middle", numbers[middle : middle + entries]),
             ("last", numbers[-entries:]),
         ):
-            shown = (f"{' '.join(lexicon.ngrams[i].words)} ({lexicon.ngrams[i].count:,})" for i in chosen)
+            shown = (f"{ngrams.text(i)} ({ngrams.counts[i]:,})" for i in chosen)
             yield f"  {name + ':':<9}{', '.join(shown)}"
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.byte_table import Strings, chosen, empty_table, number, unpacked
-from reader.counting import KeyTable, Packing, ScoredNGram, key_table, packing, t_statistic
+from reader.counting import KeyTable, Packing, key_table, packing, t_statistic
 from reader.counting_stages import CountOrder, Grams, Words
 from reader.errors import InputError
+from reader.ngrams import NGrams
 from reader.tokenization import is_han
 
 Int64s = npt.NDArray[np.int64]
@@ -47,13 +48,13 @@ class Kept:
             packings = [*self._packings, packing(heads, words)]
         except ValueError as error:
             raise InputError(f"--top: {error}; ask for fewer n-grams") from error
+        self._tables += [key_table(grams.keys) for grams in self._grams[len(self._tables) :]]
         return CountOrder(len(packings) + 1, self._table, list(self._tables), packings)
 
     def add(self, stage: CountOrder, grams: Grams) -> None:
         """Go on to the order of a stage, with what it counted."""
         self._packings = stage.packings
         self._grams.append(grams)
-        self._tables.append(key_table(grams.keys))
 
     def scores(self, at_least: int, totals: Int64s) -> Scores:
         """The l-grams of the newest order that occur so often; `totals`: N_l, int64 [MAX_ORDER].
@@ -70,21 +71,31 @@ class Kept:
         words, counts = self._words_of(rows), self._grams[-1].counts[rows]
         return Scores(words, counts, t_statistic(counts, total, unigrams[words], unigram_total))
 
-    def best(self, scores: Scores, k: int, last: float | None) -> list[ScoredNGram]:
+    def best(self, scores: Scores, k: int, last: float | None) -> Scores:
         """The k l-grams of the largest t, best first; equal scores are ordered by their words.
 
         Args:
             last: the k-th largest t, or None if there are fewer (see counting.kth_largest).
         """
         places = np.flatnonzero(scores.t >= (-np.inf if last is None else last))
-        counts, t = scores.counts[places], scores.t[places]
-        used, words = np.unique(scores.words[places], return_inverse=True)
-        words = np.reshape(words, (len(places), -1))
-        texts = np.array([*unpacked(chosen(self.vocabulary.strings, used)), ""], object)[:-1]
-        ranks = np.argsort(np.argsort(texts))
-        order = np.lexsort((*(ranks[column] for column in words.T[::-1]), -t))[:k]
-        rows = zip(*(texts[column] for column in words[order].T), strict=True)
-        return [*map(ScoredNGram, rows, counts[order].tolist(), t[order].tolist())]
+        words, counts, t = scores.words[places], scores.counts[places], scores.t[places]
+        used, places = np.unique(words, return_inverse=True)
+        texts = np.array(unpacked(chosen(self.vocabulary.strings, used)), np.object_)
+        ranks = np.argsort(np.argsort(texts))[np.reshape(places, words.shape)]
+        order = np.lexsort((*ranks.T[::-1], -t))[:k]
+        return Scores(words[order], counts[order], t[order])
+
+    def ngrams(self, parts: list[Scores]) -> NGrams:
+        """The l-grams of several orders, one after the other, with their words as text."""
+        used, numbers = np.unique(np.concatenate([part.words.ravel() for part in parts]), return_inverse=True)
+        orders = np.repeat([part.words.shape[1] for part in parts], [len(part.t) for part in parts])
+        return NGrams(
+            unpacked(chosen(self.vocabulary.strings, used)),
+            numbers.astype(np.int32),
+            np.concatenate([[0], np.cumsum(orders)]),
+            np.concatenate([part.counts for part in parts]),
+            np.concatenate([part.t for part in parts]),
+        )
 
     def _words_of(self, rows: Int64s) -> Int64s:
         """The words of some l-grams of the newest order, int64 [rows, l]."""

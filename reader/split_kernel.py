@@ -8,8 +8,6 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.byte_table import Strings
-
 UInt8s = npt.NDArray[np.uint8]
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
@@ -201,22 +199,6 @@ def split(
             ends[items] = size
     state[0], state[1] = at, seen
     return items, runs, han, longest
-
-
-@numba.njit(cache=True, nogil=True)
-def parted(text: UInt8s, count: int) -> Strings:
-    """`count` words that each end with a 0, without them; a word that is a line feed becomes an empty one."""
-    letters = np.empty(len(text), np.uint8)
-    offsets = np.zeros(count + 1, np.int64)
-    size = words = 0
-    for byte in text:
-        if byte == 0:
-            words += 1
-            offsets[words] = size
-        elif byte != LINE_FEED:
-            letters[size] = byte
-            size += 1
-    return Strings(offsets, letters)
 
 
 @numba.njit(cache=True, nogil=True)

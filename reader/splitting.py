@@ -8,6 +8,7 @@ one (an accent to fold, say) is split by the rule itself, each distinct run once
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.byte_table import Strings, empty_table, number, packed, strings_of
-from reader.segmenters import segmenter
+from reader.segmenters import cut_runs, segmenter
 from reader.split_kernel import (
     COMPLEX,
     DOCUMENT_END,
@@ -30,7 +31,6 @@ from reader.split_kernel import (
     WHOLE,
     Runs,
     expand,
-    parted,
     split,
 )
 from reader.tokenization import fold, is_dropped, is_han, is_punctuation, split_run
@@ -97,7 +97,7 @@ class WordIndex:
     def __init__(self, lowercase: bool, han: str = "char") -> None:
         self.lowercase = lowercase
         self.table = empty_table()
-        self._cut = segmenter(han)
+        self._han, self._cut = han, segmenter(han)
         self._han_mode = _HAN_MODES.get(han, SEGMENT)
         self._room = _Split.room(_ROOM)
         # Runs that the rule had to split, and what came of them.
@@ -112,7 +112,7 @@ class WordIndex:
         """The words from number `first` on."""
         return strings_of(self.table, first)
 
-    def add(self, words: list[str]) -> Int32s:
+    def add(self, words: Sequence[str]) -> Int32s:
         """The numbers of some words, int32; new ones are added."""
         self.table, numbers = number(self.table, packed(words))
         return numbers
@@ -148,19 +148,18 @@ class WordIndex:
             words: list[str] = []
             for run in strings_of(self._run_table, known):
                 words += split_run(run, self.lowercase, self._cut)
-                words.append("\n")
-            new = self._number_runs(words)
+                words.append("")
+            new = self._number_runs(packed(words))
             self._runs = Runs(
                 np.concatenate([self._runs.words, new.words]),
                 np.concatenate([self._runs.offsets, self._runs.offsets[-1] + new.offsets[1:]]),
             )
         # Han characters in a row seldom come again: they are not remembered.
-        han_runs = self._number_runs(self._cut(room.han_letters[:han].tobytes().decode("utf-8")) if han else [])
+        han_runs = self._number_runs(cut_runs(self._han, room.han_letters[:han]) if han else packed([]))
         return expand(stream, what, chosen, self._runs, han_runs)
 
-    def _number_runs(self, words: list[str]) -> Runs:
-        """Number the words of several runs, each run's followed by a line feed."""
-        data = np.frombuffer("\0".join([*words, ""]).encode("utf-8"), np.uint8)
-        self.table, numbers = number(self.table, parted(data, len(words)))
+    def _number_runs(self, words: Strings) -> Runs:
+        """Number the words of several runs, each run's followed by "" (which has the number -1)."""
+        self.table, numbers = number(self.table, words)
         ends = np.flatnonzero(numbers < 0)
         return Runs(numbers[numbers >= 0], np.concatenate([[0], ends - np.arange(len(ends))]))

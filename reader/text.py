@@ -24,6 +24,7 @@ from reader.text_digest import BlockDigests, file_digest, text_digest
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 CHUNK_BYTES = 1 << 22
+UNPACKED = 3  # times as large as its file is a text that was packed, about
 
 Result = TypeVar("Result")
 
@@ -166,6 +167,11 @@ def is_packed(path: Path) -> bool:
     return path.name.endswith(".gz")
 
 
+def text_size(path: Path) -> int:
+    """How many bytes of text are in a file; for a packed one, about."""
+    return path.stat().st_size * (UNPACKED if is_packed(path) else 1)
+
+
 def digest_of(paths: list[Path], blocks: list[bytes], text_field: str) -> str:
     """The digest of a text, from those of its files' blocks, whoever read them."""
     forms = (f"jsonl {text_field}" if is_jsonl(path) else "txt" for path in paths)
@@ -188,15 +194,16 @@ def reading(path: Path) -> Iterator[None]:
 class TextFiles:
     """The text of several files, read once from front to back.
 
-    `position` of `size` bytes on disk have been read (for progress); `blocks` holds the digests of the blocks of every
-    file that has been read to its end. `digest` is that of the text, packed files unpacked (see text_digest.py), once
-    the last has been.
+    `position` of `size` bytes on disk have been read (for progress), which hold about `text_size` bytes of text.
+    `blocks` holds the digests of the blocks of every file that has been read to its end; `digest` is that of the text,
+    packed files unpacked (see text_digest.py), once the last has been.
     """
 
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
         self.paths = paths
         self.text_field = text_field
         self.size = sum(path.stat().st_size for path in paths)
+        self.text_size = sum(map(text_size, paths))
         self.blocks: list[bytes] = []
         self._finished = 0
         self._current: IO[bytes] | None = None

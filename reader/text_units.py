@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from reader.errors import InputError
-from reader.text import CHUNK_BYTES, Part, Segment, TextFiles, attributed, is_packed, reading
+from reader.text import CHUNK_BYTES, Part, Segment, TextFiles, attributed, is_packed, reading, text_size
 from reader.text_digest import BLOCK_BYTES, BlockDigests
 
 Result = TypeVar("Result")
 
-UNPACKED = 3  # times as large as its file is a text that was packed, about
 NOT_COUNTED = 1 << 62  # in place of the number of a unit's first line, for which all that is before had to be read
 
 
@@ -40,7 +39,7 @@ def units_of(paths: list[Path], size: int) -> list[Unit]:
     for path in paths:
         here = path.stat().st_size
         divided = here > size and not is_packed(path)
-        text = here * UNPACKED if is_packed(path) else here
+        text = text_size(path)
         if small and (divided or gathered + text > size):
             units.append(Unit(small))
             small, gathered = [], 0

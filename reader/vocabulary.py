@@ -11,7 +11,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -120,7 +120,7 @@ class PieceTable:
         """How many words it knows."""
         return len(self.offsets) - 1
 
-    def extend(self, words: list[str]) -> None:
+    def extend(self, words: Sequence[str]) -> None:
         """Cut the words numbered from len(self) on."""
         if not words:
             return

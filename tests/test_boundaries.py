@@ -7,8 +7,9 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from reader.boundaries import build_trie, cut_lines
+from reader.boundaries import cut_lines
 from reader.split_kernel import DOCUMENT_END, LINE_END
+from reader.trie import Trie, build_trie
 
 
 def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:
@@ -22,6 +23,11 @@ def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:
     return min(cuts, key=lambda lengths: (len(lengths), [-length for length in lengths]))
 
 
+def trie_of(ngrams: list[tuple[int, ...]], num_words: int) -> Trie:
+    words = np.array([word for ngram in ngrams for word in ngram], np.int32)
+    return build_trie(words, np.cumsum([0, *map(len, ngrams)]), num_words)
+
+
 def test_every_cut_is_the_best_of_all() -> None:
     draw = random.Random(1)
     for _ in range(400):
@@ -29,7 +35,7 @@ def test_every_cut_is_the_best_of_all() -> None:
         lexicon = sorted(
             {tuple(draw.choices(range(alphabet), k=draw.randint(1, 4))) for _ in range(draw.randint(1, 14))}
         )
-        trie = build_trie(lexicon, alphabet)
+        trie = trie_of(lexicon, alphabet)
         # One word more than the trie knows; every word is one piece, its own number.
         pieces = np.arange(alphabet + 1, dtype=np.int32)
         lines = [draw.choices(range(alphabet + 1), k=draw.randint(0, 10)) for _ in range(3)]
@@ -46,7 +52,7 @@ def test_every_cut_is_the_best_of_all() -> None:
 
 def test_ngrams_are_one_unit_and_words_one_a_piece() -> None:
     # Words 0..3; word 3 has two pieces; the lexicon holds (0 1) and (1 2).
-    trie = build_trie([(0, 1), (1, 2)], 3)
+    trie = trie_of([(0, 1), (1, 2)], 3)
     offsets, pieces = np.array([0, 1, 2, 3, 5], np.int64), np.array([10, 11, 12, 13, 14], np.int32)
     stream = np.array([3, 0, 1, 2, LINE_END, DOCUMENT_END, 0, 1, 1, LINE_END, DOCUMENT_END], np.int32)
     units, starts, documents = cut_lines(stream, trie, offsets, pieces, 100)
@@ -56,6 +62,6 @@ def test_ngrams_are_one_unit_and_words_one_a_piece() -> None:
 
 
 def test_no_lexicon_no_ngrams() -> None:
-    trie = build_trie([], 0)
+    trie = trie_of([], 0)
     offsets, pieces = np.array([0, 1, 2], np.int64), np.array([7, 8], np.int32)
     assert cut_lines(np.array([0, 1, 0, LINE_END], np.int32), trie, offsets, pieces, 100).units.tolist() == [7, 8, 7]

@@ -49,10 +49,10 @@ def test_documents_hold_the_tokens_of_their_text(built: Path, corpus: Corpus) ->
 
 def test_ngrams_are_spelt_as_the_lexicon_says(corpus: Corpus) -> None:
     assert corpus.lexicon is not None
-    for index, ngram in enumerate(corpus.lexicon.ngrams):
+    for index, ngram in enumerate(corpus.lexicon.ngrams.texts()):
         tokens = tokens_of(corpus, np.array([corpus.info.num_tokens + index]))
         spelt = " ".join(corpus.vocabulary.tokens[token] for token in tokens).replace(" ##", "")
-        assert spelt == " ".join(ngram.words)
+        assert spelt == ngram
         assert corpus.names.text(corpus.info.num_tokens + index) == spelt
         assert corpus.unit_tokens[corpus.info.num_tokens + index] == len(tokens)
 

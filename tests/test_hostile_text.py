@@ -13,7 +13,7 @@ import pytest
 from reader.corpus import Corpus
 from reader.lexicon import Lexicon
 from tests.conftest import build, python
-from tests.test_lexicon import as_tuples, reference_lexicon
+from tests.test_lexicon import entries_of, reference_lexicon
 
 TOP = "2:200,3:100"
 
@@ -53,7 +53,7 @@ def test_hostile_text_is_counted_right(built: Path, tmp_path: Path) -> None:
     lexicon = tmp_path / "lexicon.tsv"
     limit = ["--max_ngram_tokens", "100000", "--segmenter", "char"]
     build("lexicon", "--input", str(folder), *vocab, "--top", TOP, *limit, "--output", str(lexicon))
-    assert as_tuples(Lexicon.load(lexicon)) == reference_lexicon(tmp_path / "all.txt", {2: 200, 3: 100})
+    assert entries_of(Lexicon.load(lexicon).ngrams) == reference_lexicon(tmp_path / "all.txt", {2: 200, 3: 100})
     for name, text in (("parts", folder), ("whole", tmp_path / "all.txt")):
         build("corpus", "--input", str(text), *vocab, "--lexicon", str(lexicon), "--output", str(tmp_path / name))
     parts, whole = Corpus(tmp_path / "parts"), Corpus(tmp_path / "whole")

@@ -20,7 +20,7 @@ def test_coverage_and_cuts_are_those_of_the_corpus(built: Path, corpus: Corpus) 
     assert f"({info.ngram_units:,} of them, " in line
     inside = 1 - (info.units - info.ngram_units) / info.tokens
     assert f"units: {inside:.1%} of the tokens" in line
-    first = " ".join(lexicon.ngrams[0].words)
+    first = lexicon.ngrams.text(0)
     shown = list(cut_text(lexicon, vocabulary, [f"{first.upper()}!", "zyx"], coloured=False))
     assert shown == [f"[{first}] !", "zyx"]
     assert "\033[4" in next(cut_text(lexicon, vocabulary, [first], coloured=True))
@@ -36,7 +36,7 @@ def test_sizes_quantiles_and_entries(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     # Eight lines of text: 4 x (5 - 1) + 4 x (4 - 1) pairs of words, the full stop being none.
     assert "2 words: 3 of 3 asked for, out of 28 in the text" in lines
-    counts = [ngram.count for ngram in Lexicon.load(lexicon).ngrams]
+    counts = Lexicon.load(lexicon).ngrams.counts
     row = next(line for line in lines if line.startswith("  count"))
     assert (row.split()[1], row.split()[-1]) == (f"{min(counts):.1f}", f"{max(counts):.1f}")
     assert "  top:     new york (12)" in lines

@@ -15,6 +15,7 @@ from tokenizers.models import WordPiece
 from reader.counting import t_statistic
 from reader.errors import InputError
 from reader.lexicon import Lexicon, info_path
+from reader.ngrams import NGrams
 from reader.tokenization import split_words
 from reader.vocabulary_file import load_vocabulary
 from tests.conftest import build
@@ -47,8 +48,9 @@ def reference_lexicon(path: Path, top: dict[int, int]) -> list[Scored]:
     return best
 
 
-def as_tuples(lexicon: Lexicon) -> list[Scored]:
-    return [(ngram.words, ngram.count, ngram.t) for ngram in lexicon.ngrams]
+def entries_of(ngrams: NGrams) -> list[Scored]:
+    words = (tuple(text.split(" ")) for text in ngrams.texts())
+    return list(zip(words, ngrams.counts.tolist(), ngrams.t.tolist(), strict=True))
 
 
 def test_entries_counts_and_scores_are_the_references(built: Path) -> None:
@@ -57,7 +59,7 @@ def test_entries_counts_and_scores_are_the_references(built: Path) -> None:
     model = WordPiece(load_vocabulary(built / "vocab.txt").ids, unk_token="[UNK]")
     short = [entry for entry in reference if sum(len(model.tokenize(word)) for word in entry[0]) <= 8]
     # To the last bit, order included.
-    assert as_tuples(lexicon) == short
+    assert entries_of(lexicon.ngrams) == short
     assert lexicon.info.left_out == len(reference) - len(short) > 0
 
 
@@ -68,7 +70,7 @@ def test_any_orders(built: Path, tmp_path: Path, top: dict[int, int]) -> None:
     vocab, text = str(built / "vocab.txt"), str(built / "held_out.txt")
     limit = ["--max_ngram_tokens", "1000"]
     build("lexicon", "--input", text, "--vocab", vocab, "--top", argument, "--output", str(output), *limit)
-    assert as_tuples(Lexicon.load(output)) == reference_lexicon(built / "held_out.txt", top)
+    assert entries_of(Lexicon.load(output).ngrams) == reference_lexicon(built / "held_out.txt", top)
 
 
 def test_the_t_statistic_is_students_up_to_the_degrees_of_freedom() -> None:
@@ -87,7 +89,7 @@ def test_long_ngrams_are_left_out_and_counted(built: Path, tmp_path: Path) -> No
     short = Lexicon.load(output)
     whole = Lexicon.load(built / "lexicon.tsv")
     assert short.info.left_out - whole.info.left_out == len(whole) - len(short) > 0
-    assert set(as_tuples(short)) < set(as_tuples(whole))
+    assert set(entries_of(short.ngrams)) < set(entries_of(whole.ngrams))
 
 
 def test_a_damaged_lexicon_is_refused(built: Path, tmp_path: Path) -> None:

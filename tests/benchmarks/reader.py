@@ -15,9 +15,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import jieba
 import numpy as np
+import rjieba
 
-from reader.boundaries import build_trie, cut_lines
+from reader.boundaries import cut_lines
 from reader.build import lexicon_of
 from reader.corpus import Corpus
 from reader.corpus_build import build_corpus
@@ -27,10 +29,10 @@ from reader.demo_text import write_text
 from reader.feeder import Feeder, Masking
 from reader.lexicon import Lexicon
 from reader.segment_work import Resources
-from reader.segmenters import segmenter
 from reader.splitting import WordIndex
 from reader.text import TextFiles, find_files
 from reader.tokenization import split_words
+from reader.trie import build_trie
 from reader.vocabulary import Vocabulary
 from reader.vocabulary_file import load_vocabulary
 from reader.wordpiece import train_wordpiece
@@ -81,13 +83,14 @@ def measure_splitting(text: bytes) -> None:
 
 def measure_chinese(text: bytes, folder: Path) -> None:
     few, size = part(text, 0.05)
-    megabytes, words = len(text) / 1e6, segmenter("jieba")
-    row("split Chinese", "ours (rjieba)", megabytes, "MB", lambda: WordIndex(True, "rjieba").encode(text), 1)
-    row("split Chinese", "rjieba alone", megabytes, "MB", lambda: segmenter("rjieba")(text.decode()), 1)
-    row("split Chinese", "jieba", size, "MB", lambda: words(few.decode()), 1)
-    row("lexicon of Chinese", "ours (rjieba)", megabytes, "MB", lambda: count(text, "rjieba", folder), 1)
+    megabytes = len(text) / 1e6
+    row("split Chinese", "ours (jieba's words)", megabytes, "MB", lambda: WordIndex(True, "jieba").encode(text), 1)
+    row("split Chinese", "rjieba", megabytes, "MB", lambda: rjieba.cut(text.decode()), 1)
+    row("split Chinese", "jieba", size, "MB", lambda: jieba.lcut(few.decode()), 1)
+    row("lexicon of Chinese", "ours (jieba's words), t-test and all", megabytes, "MB",
+        lambda: count(text, "jieba", folder), 1)  # fmt: skip
     lines = few.decode().split("\n")
-    jieba_counter = lambda: others.counter_counts([words(line) for line in lines], 3)  # noqa: E731
+    jieba_counter = lambda: others.counter_counts([jieba.lcut(line) for line in lines], 3)  # noqa: E731
     row("lexicon of Chinese", "jieba and Counter, counts alone", size, "MB", jieba_counter, 1)
 
 
@@ -120,16 +123,16 @@ def measure_corpus(text: bytes, vocabulary: Vocabulary, lexicon: Lexicon, folder
     lines = few.decode().split("\n")
     row("corpus of raw English", "Hugging Face tokenizers, pieces alone", size, "MB",
         lambda: others.hf_pieces(lines, vocabulary.ids))  # fmt: skip
-    names = {word: i for i, word in enumerate(dict.fromkeys(word for n in lexicon.ngrams for word in n.words))}
-    trie = build_trie([tuple(map(names.__getitem__, n.words)) for n in lexicon.ngrams], len(names))
+    ngrams = lexicon.ngrams
+    trie = build_trie(ngrams.numbers, ngrams.offsets, len(ngrams.words))
     index = WordIndex(True)
-    index.add(list(names))
+    index.add(ngrams.words)
     stream = index.encode(few)
     one_each = np.arange(len(index) + 1, dtype=np.int64)
     units = len(index)
     row("boundaries", "ours", len(stream) / 1e6, "million words",
         lambda: cut_lines(stream, trie, one_each, one_each[:-1].astype(np.int32), units))  # fmt: skip
-    known, split = {n.words for n in lexicon.ngrams}, [split_words(line, True) for line in lines]
+    known, split = {tuple(text.split(" ")) for text in ngrams.texts()}, [split_words(line, True) for line in lines]
     row("boundaries", "the same in plain Python", len(stream) / 1e6, "million words",
         lambda: [others.dictionary_segments(words, known, 3) for words in split], 1)  # fmt: skip
 
