@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 Scored = tuple[tuple[str, ...], int, float]
+
+
+@contextmanager
+def vocabulary_file(tokens: list[str]) -> Iterator[str]:
+    """The path of a vocab.txt with these tokens."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vocab.txt"
+        path.write_text("\n".join(tokens) + "\n", encoding="utf-8")
+        yield str(path)
 
 
 def polars_lexicon(text: str, top: dict[int, int]) -> list[Scored]:
@@ -82,6 +95,15 @@ def hf_pieces(lines: list[str], vocab: dict[str, int]) -> object:
     return tokenizer.encode_batch(lines, add_special_tokens=False)
 
 
+def paddlenlp_pieces(lines: list[str], tokens: list[str]) -> Callable[[], object]:
+    """A function that finds pieces by PaddleNLP's tokenizer for ERNIE-Gram."""
+    from paddlenlp.transformers import ErnieGramTokenizer
+
+    with vocabulary_file(tokens) as path:
+        tokenizer = ErnieGramTokenizer(path)
+    return lambda: [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(line)) for line in lines]
+
+
 def dictionary_segments(words: list[str], ngrams: set[tuple[str, ...]], longest: int) -> list[int]:
     """Fewest segments of a line in plain Python; the length of each."""
     n = len(words)
@@ -97,17 +119,12 @@ def dictionary_segments(words: list[str], ngrams: set[tuple[str, ...]], longest:
     return [b - a for a, b in pairwise(starts)]
 
 
-def hf_whole_word_masking(texts: list[str], tokens: list[str], length: int) -> Any:
+def hf_whole_word_masking(texts: list[str], tokens: list[str], length: int) -> Callable[[], object]:
     """A function that masks and batches the whole words of texts by Hugging Face's collator, into numpy arrays."""
-    import tempfile
-    from pathlib import Path
-
     from transformers import BertTokenizerFast, DataCollatorForLanguageModeling
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "vocab.txt"
-        path.write_text("\n".join(tokens) + "\n", encoding="utf-8")
-        tokenizer = BertTokenizerFast(str(path))
+    with vocabulary_file(tokens) as path:
+        tokenizer = BertTokenizerFast(path)
     collate = DataCollatorForLanguageModeling(
         tokenizer, whole_word_mask=True, mlm_probability=0.15, return_tensors="np"
     )

@@ -4,8 +4,9 @@
     --chinese TEXT              Chinese, for the segmenters (without: left out)
     --megabytes N               of each, at most
 
-One row for each way; what is not installed is left out (pip install polars gensim transformers). CPU seconds are of
-all threads. What is slow is measured on less text.
+One row for each way. CPU seconds are of all threads; what is slow is measured on less text. What is not installed is
+left out: `pip install polars gensim transformers` adds most of it; PaddleNLP takes an environment of its own, with
+`pip install -e '.[cpu]' paddlenlp==3.0.0b4 'huggingface_hub<1' 'aistudio-sdk<0.3' 'pyarrow<26' 'numpy<2'`.
 """
 
 from __future__ import annotations
@@ -51,6 +52,18 @@ def row(what: str, way: str, amount: float, unit: str, work: Callable[[], object
         print(f"| {what} | {way} | {error} | |", flush=True)
         return
     print(f"| {what} | {way} | {amount / seconds:,.1f} | {unit}/CPU s |", flush=True)
+
+
+def prepared_row(
+    what: str, way: str, amount: float, unit: str, prepare: Callable[[], Callable[[], object]], runs: int
+) -> None:
+    """A row for what `prepare` gives."""
+    try:
+        work = prepare()
+    except ImportError as error:
+        print(f"| {what} | {way} | {error} | |", flush=True)
+        return
+    row(what, way, amount, unit, work, runs)
 
 
 def beginning(paths: list[Path], size: int) -> bytes:
@@ -123,6 +136,10 @@ def measure_corpus(text: bytes, vocabulary: Vocabulary, lexicon: Lexicon, folder
     lines = few.decode().split("\n")
     row("corpus of raw English", "Hugging Face tokenizers, pieces alone", size, "MB",
         lambda: others.hf_pieces(lines, vocabulary.ids))  # fmt: skip
+    fewer = lines[: len(lines) // 10]
+    prepared_row("corpus of raw English", "PaddleNLP's tokenizer for ERNIE-Gram, pieces alone",
+        sum(len(line.encode()) + 1 for line in fewer) / 1e6, "MB",
+        lambda: others.paddlenlp_pieces(fewer, vocabulary.tokens), 1)  # fmt: skip
     ngrams = lexicon.ngrams
     trie = build_trie(ngrams.numbers, ngrams.offsets, len(ngrams.words))
     index = WordIndex(True)
@@ -150,13 +167,10 @@ def measure_masking(folder: Path) -> None:
                 lambda feeder=feeder, indices=indices: feeder.batch(indices, epochs), 9)  # fmt: skip
         spelt = " ".join(corpus.names.text(int(unit)) for unit in corpus.units[: 64 * length]).replace(" ##", "")
         size = len(spelt) // 64  # in characters: more than `length` tokens, of which those are taken
-        try:
-            texts = [spelt[i : i + size] for i in range(0, 64 * size, size)]
-            mask = others.hf_whole_word_masking(texts, corpus.vocabulary.tokens, length)
-        except ImportError as error:
-            print(f"| mask and batch, length {length} | Hugging Face, whole words | {error} | |")
-            continue
-        row(f"mask and batch, length {length}", "Hugging Face, whole words", 64, "sequences", mask, 3)
+        texts = [spelt[i : i + size] for i in range(0, 64 * size, size)]
+        prepared_row(f"mask and batch, length {length}", "Hugging Face, whole words", 64, "sequences",
+            lambda texts=texts, length=length: others.hf_whole_word_masking(texts, corpus.vocabulary.tokens, length),
+            3)  # fmt: skip
 
 
 def main() -> None:
