@@ -99,8 +99,9 @@ def build_corpus(
     cutter = UnitCutter(vocabulary, lexicon)
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
     dtype = unit_dtype(num_units)
-    segments = over_segments(CutSegment(cutter, dtype), text, folder / "cut", resources, "building", cutter.cut)
-    made_with = MadeWith(vocabulary, lexicon, text.digest)
+    to_folder = CutSegment(cutter, dtype)
+    segments, digest = over_segments(to_folder, text, folder / "cut", resources, "building", cutter.cut)
+    made_with = MadeWith(vocabulary, lexicon, digest)
     parts = [(mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments]
     if not any(len(units) for units, _ in parts):
         raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")

@@ -48,8 +48,9 @@ class LocalEngine:
     def split(self, work: Split) -> tuple[Int64s, str]:
         """Every segment of the text -> its folder; returns N_l, int64 [MAX_ORDER], and the text's digest."""
         folder, rehearse = self._folder / "split", WordIndex(work.lowercase, work.han).encode
-        self.segments = over_segments(_ToFolder(work), self._text, folder, self._resources, "splitting", rehearse)
-        return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), self._text.digest
+        to_folder = _ToFolder(work)
+        self.segments, digest = over_segments(to_folder, self._text, folder, self._resources, "splitting", rehearse)
+        return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
 
     def sample(self, segments: int, words: int) -> list[SplitText]:
         chosen = self.segments[:: -(-len(self.segments) // segments)]

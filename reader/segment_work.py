@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
 from reader.parallel import in_order
-from reader.text import Segment, TextFiles, attributed
+from reader.text import Segment, TextFiles, attributed, beginning, digest_of, is_packed, no_text
+from reader.text_units import Unit, UnitReader, units_of
 
 # What a process takes before it does anything, and the bytes of memory that a byte of text takes, at most, while it is
 # worked on, and on its way there.
 BASE_BYTES, WORKING, WAITING = 150 << 20, 16, 5
 LEAST_BYTES, MOST_BYTES = 1 << 20, 64 << 20  # of text, that are worth a segment
+WHOLE = 1 << 62  # bytes: all of it
 REHEARSED = 1 << 16  # bytes of text, to load and compile all that the rest will need
 
 
@@ -39,16 +42,69 @@ class Resources:
         return max(1 << 16, (self.memory - BASE_BYTES) // (5 * 8 * self.workers))
 
 
+class _Task(NamedTuple):
+    """A segment of text, or where to read it; the folder for what comes of it; whether that is there already."""
+
+    source: Segment | Unit
+    folder: Path
+    done: bool
+
+
+class _Read(NamedTuple):
+    """Of a segment that has been read: the digests of the blocks of every file in it, if they were still to be had."""
+
+    is_blank: bool
+    blocks: list[bytes]
+
+
 @dataclass(frozen=True)
 class _Unfinished:
-    """The work on a segment, unless its folder is there already."""
+    """The work on a segment, unless its folder is there already; its text is read nonetheless, for the digest."""
 
     work: Callable[[Segment, Path], None]
+    text_field: str
 
-    def __call__(self, task: tuple[Path, Segment | None]) -> None:
-        folder, segment = task
-        if segment is not None:
-            attributed(lambda segment: self.work(segment, folder), segment)
+    def __call__(self, task: _Task) -> _Read:
+        def work(segment: Segment) -> None:
+            if not task.done:
+                self.work(segment, task.folder)
+
+        if isinstance(task.source, Segment):
+            attributed(work, task.source)
+            return _Read(task.source.is_blank, [])
+        reader = UnitReader(task.source, self.text_field)
+        (segment,) = reader.segments(WHOLE)
+        reader.checked(work, segment)
+        return _Read(segment.is_blank, reader.blocks)
+
+
+class _Sources:
+    """The segments of a text, or where a process is to read one: only packed files have to be read in one place.
+
+    Attributes:
+        steps: of each segment so far, the files that its reader will have digests for, and its bytes on disk.
+        blocks: the digests of every file's blocks, as far as they are known.
+    """
+
+    def __init__(self, text: TextFiles, size: int) -> None:
+        self._text, self._size = text, size
+        self.steps: list[tuple[list[Path], int]] = []
+        self.blocks = {path: bytearray() for path in text.paths}
+
+    def __iter__(self) -> Iterator[Segment | Unit]:
+        for packed, group in groupby(self._text.paths, is_packed):
+            if not packed:
+                for unit in units_of(list(group), self._size):
+                    self.steps.append((unit.paths, unit.size))
+                    yield unit
+                continue
+            files, position = TextFiles(list(group), self._text.text_field), 0
+            for segment in files.pieces(self._size):
+                self.steps.append(([], files.position - position))
+                position = files.position
+                yield segment
+            for path, blocks in zip(files.paths, files.blocks, strict=True):
+                self.blocks[path] += blocks
 
 
 def over_segments(
@@ -58,29 +114,36 @@ def over_segments(
     resources: Resources,
     what: str,
     rehearse: Callable[[bytes], Any],
-) -> list[Path]:
-    """work(segment, its folder in `folder`) for every segment of a text; returns the folders, in order.
+) -> tuple[list[Path], str]:
+    """work(segment, its folder in `folder`) for every segment of a text; returns the folders in order, and its digest.
 
     `work` makes the folder, whole or not at all; where it is there already, nothing is left to do. `rehearse` takes a
     little of the text before the processes are forked: they share what it loads and compiles.
-    Raises InputError for bad text.
+    Raises InputError for bad text, and for none.
     """
     folder.mkdir(exist_ok=True)
-    folders: list[Path] = []
     size = resources.segment_bytes(text)
-
-    def tasks() -> Iterator[tuple[Path, Segment | None]]:
-        for place, segment in enumerate(text.segments(size)):
-            if place == 0 and workers > 1:
-                # What is bad about it will be found in its turn, and named.
-                with suppress(UnicodeDecodeError):
-                    rehearse(segment.parts[0].raw[:REHEARSED])
-            folders.append(folder / f"{place}")
-            yield folders[-1], None if folders[-1].is_dir() else segment
-
     workers = min(resources.workers, max(1, -(-text.text_size // size)))
+    if workers > 1:
+        # What is bad about it will be found in its turn, and named.
+        with suppress(UnicodeDecodeError):
+            rehearse(beginning(text.paths[0], REHEARSED))
+    sources = _Sources(text, size)
+    folders: list[Path] = []
+
+    def tasks() -> Iterator[_Task]:
+        for place, source in enumerate(sources):
+            folders.append(folder / f"{place}")
+            yield _Task(source, folders[-1], folders[-1].is_dir())
+
+    is_blank = True
     with tqdm(total=text.size, unit="B", unit_scale=True, desc=what, mininterval=0.5) as bar:
-        for _ in in_order(_Unfinished(work), tasks(), workers):
-            bar.update(text.position - bar.n)
-        bar.update(text.size - bar.n)
-    return folders
+        for place, read in enumerate(in_order(_Unfinished(work, text.text_field), tasks(), workers)):
+            paths, read_bytes = sources.steps[place]
+            bar.update(read_bytes)
+            is_blank = is_blank and read.is_blank
+            for path, blocks in zip(paths, read.blocks, strict=True):
+                sources.blocks[path] += blocks
+    if is_blank:
+        raise no_text(text.paths)
+    return folders, digest_of(text.paths, [bytes(blocks) for blocks in sources.blocks.values()], text.text_field)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.byte_table import Strings, empty_table, number, packed, strings_of
+from reader.byte_table import ByteTable, Strings, empty_table, number, packed, strings_of
 from reader.segmenters import cut_runs, segmenter
 from reader.split_kernel import (
     COMPLEX,
@@ -47,10 +47,13 @@ _ROOM = 1 << 20  # bytes of text split at a time
 @cache
 def _kinds(lowercase: bool) -> UInt8s:
     """What the rule makes of every character of the first plane, uint8 [65536]."""
-    return np.array([_kind(chr(code), lowercase) for code in range(1 << 16)], np.uint8)
+    characters = [chr(code) for code in range(1 << 16)]
+    # At once, with what no character folds into between them.
+    folded = fold("\n".join(characters[11:])).split("\n") if lowercase else characters[11:]
+    return np.array([*map(_kind, characters, characters[:11] + folded)], np.uint8)
 
 
-def _kind(character: str, lowercase: bool) -> int:
+def _kind(character: str, folded: str) -> int:
     if character in " \t\r\n":
         return SPACE
     if is_dropped(character):
@@ -58,7 +61,7 @@ def _kind(character: str, lowercase: bool) -> int:
     if character.isspace():
         return SPACE
     is_capital = "A" <= character <= "Z"  # folded on the way
-    if unicodedata.combining(character) or (lowercase and fold(character) != character and not is_capital):
+    if unicodedata.combining(character) or (folded != character and not is_capital):
         return COMPLEX
     if is_han(character):
         return HAN
@@ -86,6 +89,10 @@ class _Split(NamedTuple):
         return cls(next(letters), next(ends), np.empty(size, np.int8), next(letters), next(ends), next(letters))
 
 
+def _no_runs() -> tuple[ByteTable, Runs]:
+    return empty_table(), Runs(np.zeros(0, np.int32), np.zeros(1, np.int64))
+
+
 class WordIndex:
     """Numbers the distinct words of a text in the order in which it meets them.
 
@@ -101,8 +108,7 @@ class WordIndex:
         self._han_mode = _HAN_MODES.get(han, SEGMENT)
         self._room = _Split.room(_ROOM)
         # Runs that the rule had to split, and what came of them.
-        self._run_table = empty_table()
-        self._runs = Runs(np.zeros(0, np.int32), np.zeros(1, np.int64))
+        self._run_table, self._runs = _no_runs()
 
     def __len__(self) -> int:
         """How many distinct words there are."""
@@ -145,8 +151,13 @@ class WordIndex:
         if runs:
             known = int(self._run_table.used[0])
             self._run_table, chosen = number(self._run_table, Strings(room.run_ends[: runs + 1], room.run_letters))
+            try:
+                new_runs = strings_of(self._run_table, known)
+            except UnicodeDecodeError:
+                self._run_table, self._runs = _no_runs()
+                raise
             words: list[str] = []
-            for run in strings_of(self._run_table, known):
+            for run in new_runs:
                 words += split_run(run, self.lowercase, self._cut)
                 words.append("")
             new = self._number_runs(packed(words))

@@ -191,6 +191,13 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: damaged or cut short: {error}") from error
 
 
+def beginning(path: Path, size: int) -> bytes:
+    """The lines at the beginning of a file, unpacked, of at most `size` bytes; raises InputError as TextFiles does."""
+    with reading(path), gzip.open(path) if is_packed(path) else path.open("rb") as file:
+        found = bytes(file.read(size))
+    return found[: found.rfind(b"\n") + 1]
+
+
 class TextFiles:
     """The text of several files, read once from front to back.
 

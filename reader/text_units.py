@@ -26,6 +26,11 @@ class Unit(NamedTuple):
     start: int = 0
     stop: int = 0
 
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self.stop - self.start if self.stop else sum(path.stat().st_size for path in self.paths)
+
 
 def units_of(paths: list[Path], size: int) -> list[Unit]:
     """Units of about `size` bytes of text, in the order of the text; each file in one unit, or alone in several.

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reader import counting_local, segment_work
+from reader import counting_local, segment_work, text_digest, text_units
 from reader.counting import dealt, key_table, longer_heads, needed_count, ngram_keys, pack_sorted, sum_sorted
 from reader.counting_job import Counted, CountingJob, Settings, guess
 from reader.counting_local import LocalEngine
@@ -27,6 +27,8 @@ TOP = {2: 300, 3: 200}
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_work, "LEAST_BYTES", 1 << 12)
     monkeypatch.setattr(segment_work, "MOST_BYTES", 1 << 12)
+    for module in (text_digest, text_units):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 12)
 
 
 def count(

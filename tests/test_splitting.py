@@ -75,8 +75,12 @@ def test_text_may_come_in_pieces_and_without_a_last_line_feed() -> None:
 
 @pytest.mark.parametrize("bad", [b"a \xff b", b"caf\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf8\x88\x80\x80"])
 def test_what_is_not_utf8_is_refused(bad: bytes) -> None:
-    with pytest.raises(UnicodeDecodeError):
-        WordIndex(True).encode(b"good\n" + bad + b"\n")
+    index = WordIndex(True)
+    for _ in range(2):
+        with pytest.raises(UnicodeDecodeError):
+            index.encode("good café\n".encode() + bad + b"\n")
+        # No trace is left of it.
+        assert found(index, ["café éa good"]) == ["cafe", "ea", "good", LINE_END]
 
 
 def test_a_table_numbers_strings_as_they_come() -> None:

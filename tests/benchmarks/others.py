@@ -121,8 +121,10 @@ def dictionary_segments(words: list[str], ngrams: set[tuple[str, ...]], longest:
 
 def hf_whole_word_masking(texts: list[str], tokens: list[str], length: int) -> Callable[[], object]:
     """A function that masks and batches the whole words of texts by Hugging Face's collator, into numpy arrays."""
-    from transformers import BertTokenizerFast, DataCollatorForLanguageModeling
+    from transformers import BertTokenizerFast, DataCollatorForLanguageModeling, __version__
 
+    if int(__version__.split(".")[0]) < 5:
+        raise ImportError(f"transformers {__version__} is too old; 5 or newer")
     with vocabulary_file(tokens) as path:
         tokenizer = BertTokenizerFast(path)
     collate = DataCollatorForLanguageModeling(
