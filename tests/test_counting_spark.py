@@ -22,7 +22,7 @@ from reader.segment_work import Resources
 from reader.spark_context import spark_context
 from reader.text import TextFiles, find_files
 from tests.conftest import ROOT, python
-from tests.test_lexicon import entries_of
+from tests.test_lexicon import Scored, entries_of
 
 TOP = {2: 300, 3: 200, 4: 20}
 CHINESE = "我们在北京大学学习自然语言处理。\n他来到了网易杭研大厦\n\n北京大学的学生喜欢自然语言处理，也喜欢机器学习。\n"
@@ -53,6 +53,11 @@ def text(built: Path, tmp_path: Path) -> Path:
     return folder
 
 
+def plain(counted: Counted) -> tuple[list[Scored], dict[int, int], str]:
+    """What was counted, as what can be compared."""
+    return entries_of(counted.best), counted.totals, counted.text
+
+
 def count_locally(folder: Path, settings: Settings) -> Counted:
     work = folder.with_name("work")
     work.mkdir(exist_ok=True)
@@ -66,7 +71,7 @@ def count_locally(folder: Path, settings: Settings) -> Counted:
 def test_every_kind_of_file_in_whatever_segments(context: Any, text: Path, most_bytes: int) -> None:
     settings = Settings(True, "char", TOP, {})
     engine = SparkEngine(context, TextFiles(find_files([str(text)])), most_bytes)
-    assert CountingJob(engine, settings, print).run() == count_locally(text, settings)
+    assert plain(CountingJob(engine, settings, print).run()) == plain(count_locally(text, settings))
     assert engine.num_segments > (8 if most_bytes < MOST_BYTES else 2)
 
 
@@ -77,7 +82,7 @@ def test_a_threshold_too_high_is_found_out(context: Any, text: Path, thresholds:
     job = CountingJob(
         SparkEngine(context, TextFiles(find_files([str(text)]))), Settings(True, "char", TOP, thresholds), said.append
     )
-    assert job.run() == count_locally(text, Settings(True, "char", TOP, {}))
+    assert plain(job.run()) == plain(count_locally(text, Settings(True, "char", TOP, {})))
     for order, threshold in thresholds.items():
         assert any(f"order {order}: n-grams that occur fewer than {threshold:,} times" in line for line in said)
 
@@ -89,9 +94,7 @@ def test_chinese(context: Any, tmp_path: Path) -> None:
     (folder / "a.txt").write_text(CHINESE * 300, encoding="utf-8")
     settings = Settings(True, "jieba", {1: 5, 2: 10}, {})
     counted = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)])), 1 << 12), settings, print).run()
-    locally = count_locally(folder, settings)
-    assert entries_of(counted.best) == entries_of(locally.best)
-    assert (counted.totals, counted.text) == (locally.totals, locally.text)
+    assert plain(counted) == plain(count_locally(folder, settings))
     assert "北京大学" in counted.best.texts()
 
 
