@@ -84,12 +84,13 @@ class Lexicon:
             raise InputError(f"{info_path(path)}: not a lexicon's description: {error}") from error
         if sha256_of(path) != info.sha256:
             raise InputError(f"{path}: differs from what {info_path(path).name} vouches for; build it again")
-        header, *rows = path.read_text(encoding="utf-8").split("\n")[:-1]
+        header, _, rows = path.read_text(encoding="utf-8").partition("\n")
         if header != HEADER:
             raise InputError(f"{path}:1: expected the header {HEADER!r}")
-        texts, counts, t = zip(*(row.split("\t") for row in rows), strict=True)
-        numbers = np.fromiter(map(int, counts), np.int64, len(rows)), np.fromiter(map(float, t), np.float64, len(rows))
-        return cls(NGrams.of_texts(list(texts), *numbers), info)
+        fields = rows.replace("\n", "\t").split("\t")[:-1]
+        texts, counts, t = (fields[column::3] for column in range(3))
+        numbers = np.fromiter(map(int, counts), np.int64), np.fromiter(map(float, t), np.float64)
+        return cls(NGrams.of_texts(texts, *numbers), info)
 
 
 def segmenter_of(lexicon: Lexicon | None) -> str:

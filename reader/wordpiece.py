@@ -68,8 +68,9 @@ class WordPieceVocabulary(Vocabulary):
 
     def encode(self, word: str) -> list[int]:
         """The token ids of a word. Of a segmenter's word of several Han characters each is cut apart, as upstream."""
-        parts = word if is_han(word[0]) else (word,)
-        return [token.id for part in parts for token in self._model.tokenize(part)]
+        if is_han(word[0]):
+            return [self.ids.get(character, self.unk) for character in word]
+        return [token.id for token in self._model.tokenize(word)]
 
     def spelling(self, token: int) -> tuple[str, bool]:
         """The letters that a token adds to a text, and whether they begin a word."""
