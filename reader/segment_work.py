@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from reader.errors import InputError
 from reader.parallel import in_order
-from reader.text import Segment, TextFiles, attributed, beginning, digest_of, is_packed, no_text
+from reader.text import Part, Segment, TextFiles, attributed, beginning, digest_of, is_packed, no_text
 from reader.text_units import Unit, UnitReader, units_of
 
 # What a process takes before it does anything, and the bytes of memory that a byte of text takes, at most, while it is
@@ -125,9 +126,11 @@ def over_segments(
     size = resources.segment_bytes(text)
     workers = min(resources.workers, max(1, -(-text.text_size // size)))
     if workers > 1:
+        path = text.paths[0]
+        few_lines = Segment([Part(path, 1, beginning(path, REHEARSED), False)], text.text_field)
         # What is bad about it will be found in its turn, and named.
-        with suppress(UnicodeDecodeError):
-            rehearse(beginning(text.paths[0], REHEARSED))
+        with suppress(UnicodeDecodeError, InputError):
+            rehearse(few_lines.text())
     sources = _Sources(text, size)
     folders: list[Path] = []
 

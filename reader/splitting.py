@@ -42,6 +42,8 @@ Int64s = npt.NDArray[np.int64]
 
 _HAN_MODES = {"char": EACH, "space": WHOLE}
 _ROOM = 1 << 20  # bytes of text split at a time
+# More runs that the rule had to split are not remembered: text repeats itself, but memory is bounded.
+MAX_RUNS_KNOWN = 1 << 17
 
 
 @cache
@@ -135,7 +137,7 @@ class WordIndex:
         while state[0] < len(data):
             items, runs, han, longest = split(data, state, kinds, self.lowercase, self._han_mode, *self._room)
             parts.append(self._numbered(items, runs, han))
-            if longest > len(self._room.what):
+            if longest >= len(self._room.what):
                 self._room = _Split.room(2 * longest)
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
@@ -149,6 +151,8 @@ class WordIndex:
             return stream
         chosen = np.zeros(0, np.int32)
         if runs:
+            if self._run_table.used[0] > MAX_RUNS_KNOWN:
+                self._run_table, self._runs = _no_runs()
             known = int(self._run_table.used[0])
             self._run_table, chosen = number(self._run_table, Strings(room.run_ends[: runs + 1], room.run_letters))
             try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from reader.errors import InputError
+from reader.errors import InputError, SystemRefusedError
 from reader.text import CHUNK_BYTES, Part, Segment, TextFiles, attributed, is_packed, reading, text_size
 from reader.text_digest import BLOCK_BYTES, BlockDigests
 
@@ -79,6 +79,8 @@ class UnitReader:
         """work(segment); of bad text it raises an InputError that names file and line."""
         try:
             return attributed(work, segment)
+        except SystemRefusedError:
+            raise
         except InputError:
             if segment.parts[0].line != NOT_COUNTED:
                 raise
@@ -92,10 +94,11 @@ class UnitReader:
             inside = file.read(stop - start)
             if len(inside) < stop - start:
                 raise InputError(f"{path}: cannot be read: it has become shorter")
-            behind = b"" if inside.endswith(b"\n") else file.readline()
+            # The rest of a line that began before is the business of the unit before.
+            skipped = 0 if before in (b"", b"\n") else inside.find(b"\n") + 1 or len(inside)
+            # Of a line that is longer than units, only the one in which it begins reads what is behind.
+            behind = b"" if inside.endswith(b"\n") or skipped == len(inside) else file.readline()
             ends = stop == file.seek(0, os.SEEK_END)
-        # The rest of a line that began before is the business of the unit before.
-        skipped = 0 if before in (b"", b"\n") else (inside + behind).find(b"\n") + 1 or len(inside + behind)
         digests = BlockDigests()
         digests.update(inside)
         self.blocks = [digests.finish()]

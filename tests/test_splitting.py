@@ -8,6 +8,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
+from reader import splitting
 from reader.byte_table import empty_table, number, packed, strings_of
 from reader.segmenters import SEGMENTERS, segmenter
 from reader.split_kernel import DOCUMENT_END, LINE_END
@@ -61,6 +62,18 @@ def test_long_runs_and_many_words_find_room() -> None:
         index = WordIndex(True, han)
         for _ in range(2):
             assert found(index, lines) == expected(lines, True, segmenter(han))
+
+
+def test_runs_as_long_as_the_room_and_more_runs_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splitting, "_ROOM", 64)
+    monkeypatch.setattr(splitting, "MAX_RUNS_KNOWN", 5)
+    lines = ["x" * size for size in (62, 63, 64, 65, 127, 128, 129)] + ["a b " + "y" * size for size in (59, 60, 61)]
+    lines += [f"café{i % 9} é{i}" for i in range(40)]
+    for _ in range(2):
+        index = WordIndex(True)
+        assert found(index, lines) == expected(lines, True, list)
+    for line in lines:
+        assert found(WordIndex(True), [line]) == expected([line], True, list)
 
 
 def test_text_may_come_in_pieces_and_without_a_last_line_feed() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reader import text_units
-from reader.errors import InputError
+from reader.errors import InputError, SystemRefusedError
 from reader.text import Segment, TextFiles, digest_of
 from reader.text_digest import BLOCK_BYTES
 from reader.text_units import NOT_COUNTED, Unit, UnitReader, units_of
@@ -69,3 +69,18 @@ def test_an_error_is_named_with_its_line_in_the_file(tmp_path: Path, monkeypatch
     assert segment.parts[0].line == NOT_COUNTED
     with pytest.raises(InputError, match=r"a\.txt:11: not UTF-8"):
         reader.checked(Segment.decoded, segment)
+
+
+def test_what_the_system_refuses_is_not_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"good\n" * 20)
+    reader = UnitReader(Unit([tmp_path / "a.txt"], 32, 61), "text")
+    (segment,) = reader.segments(1 << 20)
+    seen: list[Segment] = []
+
+    def refused(segment: Segment) -> None:
+        seen.append(segment)
+        raise SystemRefusedError("the disk is full")
+
+    with pytest.raises(SystemRefusedError):
+        reader.checked(refused, segment)
+    assert seen == [segment]
