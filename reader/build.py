@@ -32,6 +32,9 @@ from reader.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.wordpiece import train_wordpiece
 from reader.work_folder import work_folder
 
+# Of what lies in work folders; raised when it changes, so that nothing of another layout is taken up.
+WORK_LAYOUT = 2
+
 
 def build_vocab(args: argparse.Namespace) -> None:
     """Train a vocabulary and write it: WordPiece's is a vocab.txt, sentencepiece's a .model."""
@@ -146,6 +149,7 @@ def plan_of(args: argparse.Namespace, text: TextFiles, resources: Resources, **m
     """What must be the same for a stopped job to go on."""
     files = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in text.paths]
     return {
+        "layout": WORK_LAYOUT,
         "files": files,
         "text_field": args.text_field,
         "lowercase": args.lowercase,

@@ -64,7 +64,7 @@ class LocalEngine:
         step = BUCKETS // shares
         ranges = [(start, start + step) for start in range(0, BUCKETS, step)]
         merge = _MergeWords(self.segments, at_least)
-        return list(in_order(merge, ranges, min(self._resources.workers, shares)))
+        return [words for found in in_order(merge, ranges, min(self._resources.workers, shares)) for words in found]
 
     def count(self, stage: CountOrder, thresholds: dict[int, int]) -> Grams:
         # Keys depend on what was kept of shorter n-grams.
@@ -108,13 +108,21 @@ class _ToFolder:
 
 @dataclass(frozen=True)
 class _MergeWords:
-    """Buckets [first, last) of all segments' words -> those that occur often enough."""
+    """Buckets [first, last) of all segments' words -> those of each that occur often enough.
+
+    One after the other, so that words come in the same order however the buckets are shared out: what is counted of
+    longer n-grams knows words by their places, and may be taken up with other --memory and --workers.
+    """
 
     segments: list[Path]
     at_least: int
 
-    def __call__(self, buckets: tuple[int, int]) -> Words:
-        return merged_words((SplitText.load(segment).words(*buckets) for segment in self.segments), self.at_least)
+    def __call__(self, buckets: tuple[int, int]) -> list[Words]:
+        texts = [SplitText.load(segment) for segment in self.segments]
+        return [
+            merged_words((text.words(bucket, bucket + 1) for text in texts), self.at_least)
+            for bucket in range(*buckets)
+        ]
 
 
 @dataclass(frozen=True)

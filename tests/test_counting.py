@@ -199,3 +199,21 @@ def test_what_is_finished_is_not_done_again(built: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(counting_local, "save_arrays", refuse)
     again, _, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert entries_of(again.best) == entries_of(first.best)
+
+
+def test_a_job_goes_on_with_other_memory_and_workers(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, work = built / "train.txt", tmp_path / "work"
+    work.mkdir()
+    monkeypatch.setattr(Resources, "segment_bytes", lambda self, text: 1 << 14)
+    monkeypatch.setattr(text_units, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(text_digest, "BLOCK_BYTES", 1 << 12)
+    found = []
+    for entries in (1 << 30, 1 << 8):
+        monkeypatch.setattr(Resources, "entries", entries)
+        counted, _, segments = count(path, work, TOP)
+        assert segments > 2
+        found.append(entries_of(counted.best))
+    # The second time everything was there, counted with words in one share; it reads them in many.
+    assert found[0] == found[1] == reference_lexicon(path, TOP)
