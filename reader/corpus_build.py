@@ -102,9 +102,10 @@ def build_corpus(
     to_folder = CutSegment(cutter, dtype)
     segments, digest = over_segments(to_folder, text, folder / "cut", resources, "building", cutter.cut)
     made_with = MadeWith(vocabulary, lexicon, digest)
-    parts = [(mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments]
-    if not any(len(units) for units, _ in parts):
+    if not any(len(mapped_array(segment, "units")) for segment in segments):
         raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
+    # One after the other: what is mapped keeps a file open.
+    parts = ((mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments)
     _write(output, made_with, Spelling(cutter.ngram_offsets, cutter.ngram_tokens), parts)
 
 

@@ -5,7 +5,6 @@ What is finished of every segment lies as a folder of .npy files in a work folde
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from reader.atomic import load_array, mapped_array, save_arrays
+from reader.atomic import load_array, mapped_array, remove_folder, save_arrays
+from reader.byte_table import chosen
 from reader.counting_stages import (
     BUCKETS,
     CountOrder,
@@ -22,6 +22,7 @@ from reader.counting_stages import (
     Split,
     SplitText,
     Words,
+    buckets_of,
     merged_entries,
     merged_words,
 )
@@ -64,7 +65,7 @@ class LocalEngine:
         step = BUCKETS // shares
         ranges = [(start, start + step) for start in range(0, BUCKETS, step)]
         merge = _MergeWords(self.segments, at_least)
-        return [words for found in in_order(merge, ranges, min(self._resources.workers, shares)) for words in found]
+        return list(in_order(merge, ranges, min(self._resources.workers, shares)))
 
     def count(self, stage: CountOrder, thresholds: dict[int, int]) -> Grams:
         # Keys depend on what was kept of shorter n-grams.
@@ -72,7 +73,7 @@ class LocalEngine:
         folder = self._folder / f"order_{stage.order}_of_{kept}"
         for old in self._folder.glob(f"order_{stage.order}_of_*"):
             if old != folder:
-                shutil.rmtree(old)
+                remove_folder(old)
         folder.mkdir(exist_ok=True)
         parts = [folder / f"{place}" for place in range(len(self.segments))]
         tasks = list(zip(self.segments, parts, strict=True))
@@ -108,21 +109,19 @@ class _ToFolder:
 
 @dataclass(frozen=True)
 class _MergeWords:
-    """Buckets [first, last) of all segments' words -> those of each that occur often enough.
+    """Buckets [first, last) of all segments' words -> those that occur often enough, bucket by bucket.
 
-    One after the other, so that words come in the same order however the buckets are shared out: what is counted of
-    longer n-grams knows words by their places, and may be taken up with other --memory and --workers.
+    So they come in the same order however the buckets are shared out: what is counted of longer n-grams knows words by
+    their places, and may be taken up with other --memory and --workers.
     """
 
     segments: list[Path]
     at_least: int
 
-    def __call__(self, buckets: tuple[int, int]) -> list[Words]:
-        texts = [SplitText.load(segment) for segment in self.segments]
-        return [
-            merged_words((text.words(bucket, bucket + 1) for text in texts), self.at_least)
-            for bucket in range(*buckets)
-        ]
+    def __call__(self, buckets: tuple[int, int]) -> Words:
+        found = merged_words((SplitText.load(segment).words(*buckets) for segment in self.segments), self.at_least)
+        order = np.argsort(buckets_of(found.strings), kind="stable")
+        return Words(chosen(found.strings, order), found.counts[order])
 
 
 @dataclass(frozen=True)

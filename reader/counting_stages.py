@@ -112,7 +112,7 @@ class Split:
         used = len(index)
         is_text = np.fromiter(map(holds_text, index.words()), bool, used)
         counts = np.bincount(stream[stream >= 0], minlength=used)
-        buckets = np.where(is_text & (counts > 0), _buckets(table.offsets[: used + 1], table.arena), BUCKETS)
+        buckets = np.where(is_text & (counts > 0), buckets_of(Strings(table.offsets[: used + 1], table.arena)), BUCKETS)
         order = np.argsort(buckets, kind="stable")
         order = order[: np.count_nonzero(buckets < BUCKETS)]
         numbers = np.full(used, NO_WORD, np.int32)
@@ -129,8 +129,9 @@ class Split:
         )
 
 
-def _buckets(offsets: Int64s, arena: npt.NDArray[np.uint8]) -> Int64s:
+def buckets_of(strings: Strings) -> Int64s:
     """A bucket for every string, by its first and last bytes and its length: alike in all segments."""
+    offsets, arena = strings
     sizes = np.diff(offsets)
     first, last = arena[offsets[:-1]].astype(np.int64), arena[offsets[1:] - 1].astype(np.int64)
     return np.asarray((first * 31 + last * 7 + sizes) % BUCKETS, np.int64)

@@ -8,6 +8,7 @@ dictionary; where that leaves single characters in a row, a hidden Markov model 
 from __future__ import annotations
 
 import math
+import warnings
 from functools import cache
 from typing import NamedTuple
 
@@ -50,8 +51,10 @@ class Tables(NamedTuple):
 @cache
 def load_tables() -> Tables:
     """Those of the jieba that is installed."""
-    import jieba
-    from jieba import finalseg
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about a module that jieba imports
+        import jieba
+        from jieba import finalseg
 
     with jieba.dt.get_dict_file() as file:
         fields = file.read().decode("utf-8").split()
@@ -181,7 +184,7 @@ def cut_runs(text: UInt8s, tables: Tables) -> Strings:
                 for j in range(i - 1, first, -1):
                     states[j - 1] = before[j, states[j]]
                 for j in range(first, i):
-                    if states[j] == END or states[j] == SINGLE or j == i - 1:
+                    if states[j] == END or states[j] == SINGLE:
                         found += 1
                         ends[found] = places[j + 1]
             if i == n:

@@ -45,7 +45,7 @@ def in_order(work: Callable[[Task], Result], tasks: Iterable[Task], workers: int
         except BrokenProcessPool as error:
             raise SystemRefusedError(
                 "a worker process was killed, perhaps for want of memory: give a smaller --memory or fewer --workers, "
-                "and run the command again; it goes on where it stopped"
+                "and run the command again"
             ) from error
         finally:
             for future in waiting:

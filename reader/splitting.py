@@ -42,8 +42,8 @@ Int64s = npt.NDArray[np.int64]
 
 _HAN_MODES = {"char": EACH, "space": WHOLE}
 _ROOM = 1 << 20  # bytes of text split at a time
-# More runs that the rule had to split are not remembered: text repeats itself, but memory is bounded.
-MAX_RUNS_KNOWN = 1 << 17
+# More bytes of runs that the rule had to split are not remembered: text repeats itself, but memory is bounded.
+MAX_RUN_BYTES = 1 << 24
 
 
 @cache
@@ -151,7 +151,7 @@ class WordIndex:
             return stream
         chosen = np.zeros(0, np.int32)
         if runs:
-            if self._run_table.used[0] > MAX_RUNS_KNOWN:
+            if self._run_table.offsets[self._run_table.used[0]] > MAX_RUN_BYTES:
                 self._run_table, self._runs = _no_runs()
             known = int(self._run_table.used[0])
             self._run_table, chosen = number(self._run_table, Strings(room.run_ends[: runs + 1], room.run_letters))

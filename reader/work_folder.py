@@ -45,6 +45,8 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             wanted = json.dumps(plan, sort_keys=True, indent=1) + "\n"
             path = folder / PLAN
             if not path.is_file() or path.read_text() != wanted:
+                # First of all: a kill while the rest is removed leaves nothing that could be taken for whole.
+                path.unlink(missing_ok=True)
                 for entry in folder.iterdir():
                     if entry.is_dir():
                         shutil.rmtree(entry)
@@ -57,8 +59,10 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             except SystemRefusedError:
                 raise
             except InputError:
+                path.unlink()
                 shutil.rmtree(folder)
                 raise
+            path.unlink()
             shutil.rmtree(folder)
     except OSError as error:
         raise SystemRefusedError(f"{error.filename or folder}: {error.strerror or error}") from error

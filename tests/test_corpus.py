@@ -219,3 +219,16 @@ def test_packed_sequences_go_on_into_the_next_document(corpus: Corpus) -> None:
     # No sequence but the last could have taken another unit.
     following = corpus.unit_tokens[corpus.units[packed[1:-1]]]
     assert (tokens[:-1] + following > 62).all()
+
+
+def test_more_segments_than_files_may_be_open(built: Path, tmp_path: Path) -> None:
+    content = (built / "train.txt").read_bytes()
+    (tmp_path / "text.txt").write_bytes(content * (30_000_000 // len(content)))
+    limited = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30)); from reader import build; build.main()"
+    )
+    made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv"), "--workers", "1"]
+    text = ["--input", str(tmp_path / "text.txt"), "--memory", "330MB"]
+    done = python("-c", limited, "corpus", *text, *made_with, "--output", str(tmp_path / "corpus"))
+    assert done.returncode == 0, done.stderr
+    assert Corpus(tmp_path / "corpus").info.units > 1_000_000

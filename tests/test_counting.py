@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -217,3 +218,20 @@ def test_a_job_goes_on_with_other_memory_and_workers(
         found.append(entries_of(counted.best))
     # The second time everything was there, counted with words in one share; it reads them in many.
     assert found[0] == found[1] == reference_lexicon(path, TOP)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_packed_and_plain_files_have_the_digest_of_the_text(built: Path, tmp_path: Path, workers: int) -> None:
+    content = (built / "train.txt").read_bytes()
+    (tmp_path / "a.txt").write_bytes(content * 12)
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "c.jsonl").write_text('{"text": "some words"}\n')
+    (tmp_path / "d.txt.gz").write_bytes(gzip.compress(content[:1000]))
+    paths = sorted(tmp_path.iterdir())
+    text = TextFiles(paths)
+    assert all(not segment.is_blank for segment in text.pieces(1 << 20))
+    (tmp_path / "work").mkdir()
+    engine = LocalEngine(TextFiles(paths), Resources(2 << 30, workers), tmp_path / "work")
+    totals, digest = engine.split(Split(True, "char"))
+    assert digest == text.digest
+    assert totals[0] > 12 * 10_000

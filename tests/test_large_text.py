@@ -64,7 +64,7 @@ def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
 
 def test_entries_counts_and_scores_are_those_of_polars(beginning: Path, tmp_path: Path) -> None:
     pytest.importorskip("polars")
-    limit = ["--max_ngram_tokens", "1000"]
+    limit = ["--max_ngram_tokens", "1000", "--segmenter", "char"]
     build("lexicon", "--input", str(beginning), "--vocab", VOCAB, "--output", str(tmp_path / "l.tsv"), *limit)
     ours = {words: (count, t) for words, count, t in entries_of(Lexicon.load(tmp_path / "l.tsv").ngrams)}
     lines = beginning.read_text(encoding="utf-8").split("\n")
@@ -89,6 +89,7 @@ def test_memory_is_kept_whatever_the_text(tmp_path: Path) -> None:
         memory, disk = peaks_of(["lexicon", "--input", str(text), *options], output.parent)
         print(f"{text.stat().st_size:,} bytes of text: memory {memory:,}, disk {disk:,}")
         assert memory <= 1.2 * 500e6
+        assert disk <= 2.2 * text.stat().st_size
         found.append(Lexicon.load(output).ngrams)
     once, four = found
     assert once.texts() == four.texts()

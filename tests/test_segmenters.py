@@ -44,6 +44,8 @@ def test_near_ties_and_characters_of_all_kinds() -> None:
         "",
         "﨑一",
     ]
+    # Where two paths are equally likely; where a character is in no word.
+    runs += ["丁税政", "义国公", "争长圆", "仪化铅", "导弹葯", "毫无疪", "玷污衊", "熠熠燿"]
     assert differences(runs) == []
     assert segmenter("jieba")("我来到北京清华大学") == ["我", "来到", "北京", "清华大学"]
     assert segmenter("jieba")("") == []

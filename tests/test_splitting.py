@@ -66,7 +66,7 @@ def test_long_runs_and_many_words_find_room() -> None:
 
 def test_runs_as_long_as_the_room_and_more_runs_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(splitting, "_ROOM", 64)
-    monkeypatch.setattr(splitting, "MAX_RUNS_KNOWN", 5)
+    monkeypatch.setattr(splitting, "MAX_RUN_BYTES", 40)
     lines = ["x" * size for size in (62, 63, 64, 65, 127, 128, 129)] + ["a b " + "y" * size for size in (59, 60, 61)]
     lines += [f"café{i % 9} é{i}" for i in range(40)]
     for _ in range(2):

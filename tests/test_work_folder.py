@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,20 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
     with pytest.raises(SystemRefusedError, match="No space left"), work_folder(tmp_path / "out", {}):
         raise OSError(28, "No space left on device")
     assert (tmp_path / ".out.work").is_dir()
+
+
+@pytest.mark.parametrize("error", [None, InputError("bad text")])
+def test_nothing_is_taken_up_that_is_being_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: InputError | None
+) -> None:
+    """A kill in the middle of a removal leaves some of a folder; without its plan nobody goes on with it."""
+    plans: list[bool] = []
+
+    def removed(folder: Path) -> None:
+        plans.append((folder / "plan.json").exists())
+
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    with suppress(InputError), work_folder(tmp_path / "output", {"a": 1}):
+        if error:
+            raise error
+    assert plans == [False]
