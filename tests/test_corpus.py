@@ -228,7 +228,7 @@ def test_more_segments_than_files_may_be_open(built: Path, tmp_path: Path) -> No
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30)); from reader import build; build.main()"
     )
     made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv"), "--workers", "1"]
-    text = ["--input", str(tmp_path / "text.txt"), "--memory", "330MB"]
+    text = ["--input", str(tmp_path / "text.txt")]
     done = python("-c", limited, "corpus", *text, *made_with, "--output", str(tmp_path / "corpus"))
     assert done.returncode == 0, done.stderr
     assert Corpus(tmp_path / "corpus").info.units > 1_000_000
