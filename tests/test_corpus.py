@@ -224,9 +224,9 @@ def test_packed_sequences_go_on_into_the_next_document(corpus: Corpus) -> None:
 def test_more_segments_than_files_may_be_open(built: Path, tmp_path: Path) -> None:
     content = (built / "train.txt").read_bytes()
     (tmp_path / "text.txt").write_bytes(content * (30_000_000 // len(content)))
-    limited = (
-        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30)); from reader import build; build.main()"
-    )
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))"
+    small = "from reader import build, segment_work; segment_work.MOST_BYTES = 1 << 20"
+    limited = f"{limit}; {small}; build.main()"
     made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv"), "--workers", "1"]
     text = ["--input", str(tmp_path / "text.txt")]
     done = python("-c", limited, "corpus", *text, *made_with, "--output", str(tmp_path / "corpus"))
