@@ -8,9 +8,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.hashing import first_slot
 from reader.split_kernel import DOCUMENT_END
-from reader.trie import NOTHING, Trie, edge_key
+from reader.trie import NOTHING, Trie, edge_key, slot_of
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -41,7 +40,6 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
         num_tokens: F; n-gram i has identity F + i.
     """
     keys, children, ngram_of, goes_on, num_words = trie
-    slots = len(keys)
     most = lines = documents = longest = start = 0
     for i in range(len(stream)):
         word = stream[i]
@@ -77,10 +75,7 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
                 word = np.int64(stream[start + last])
                 if word >= num_words:
                     break
-                key = edge_key(node, word)
-                at = first_slot(key, slots)
-                while keys[at] != key and keys[at] != 0:
-                    at = (at + 1) & (slots - 1)
+                at = slot_of(keys, edge_key(node, word))
                 if keys[at] == 0:
                     break
                 node = np.int64(children[at])

@@ -35,7 +35,7 @@ from reader.counting_stages import (
 )
 from reader.errors import InputError
 from reader.spark_context import one_line_failures, progress
-from reader.text import TextFiles, digest_of, no_text
+from reader.text import TextDigest, TextFiles, no_text
 from reader.text_units import Unit, UnitReader, units_of
 
 if TYPE_CHECKING:
@@ -89,11 +89,10 @@ class SparkEngine:
             raise no_text(self._text.paths)
         self.num_segments = sum(summary.segments for summary in summaries)
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
-        blocks = {path: bytearray() for path in paths}
+        digest = TextDigest(paths, self._text.text_field)
         for unit, summary in zip(units, summaries, strict=True):
-            for path, found in zip(unit.paths, summary.blocks, strict=True):
-                blocks[path] += found
-        return self._totals, digest_of(paths, list(map(bytes, blocks.values())), self._text.text_field)
+            digest.add(unit.paths, summary.blocks)
+        return self._totals, digest.result()
 
     def sample(self, segments: int, words: int) -> list[SplitText]:
         units = range(0, self._segments.getNumPartitions(), -(-self._segments.getNumPartitions() // segments))

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.byte_table import Strings, chosen
-from reader.hashing import first_slot
-from reader.trie import NOTHING, Trie, build_trie, edge_key
+from reader.trie import NOTHING, Trie, build_trie, edge_key, slot_of
 
 UInt8s = npt.NDArray[np.uint8]
 Float64s = npt.NDArray[np.float64]
@@ -34,7 +33,7 @@ class Tables(NamedTuple):
     """What is known of words and characters.
 
     trie: the dictionary, over characters numbered from FIRST on.
-    weights: float64 [words], ln of each word's probability, -inf for a word with a count of 0.
+    weights: float64 [words], ln of each word's probability.
     unknown: that of a character that begins no word of the dictionary.
     start: float64 [4], ln P(state) at the beginning; change: float64 [4, 4], ln P(to | from); emit: float64
     [characters, 4], ln P(character | state).
@@ -61,11 +60,12 @@ def load_tables() -> Tables:
     # A word, its count, and its part of speech, by turns.
     words, (counts, count_of) = fields[::3], np.unique([*map(int, fields[1::3])], return_inverse=True)
     log_total = math.log(counts[count_of].sum())
-    weights = np.array([math.log(count) - log_total if count else -math.inf for count in counts])[count_of]
+    weights = np.array([math.log(max(1, count)) - log_total for count in counts])[count_of]
     codes = np.frombuffer("".join(words).encode("utf-32-le"), np.int32)
     all_words = Strings(np.cumsum([0, *map(len, words)]), codes - FIRST)
-    # Others are never looked up.
-    kept = np.flatnonzero(np.logical_and.reduceat((codes >= FIRST) & (codes <= LAST), all_words.offsets[:-1]))
+    # Others are never looked up; to jieba a word with a count of 0 is none.
+    known = np.logical_and.reduceat((codes >= FIRST) & (codes <= LAST), all_words.offsets[:-1])
+    kept = np.flatnonzero(known & (counts[count_of] > 0))
     offsets, characters = chosen(all_words, kept)
     emit = np.full((LAST - FIRST + 1, len(STATES)), finalseg.MIN_FLOAT)
     for state, name in enumerate(STATES):
@@ -87,7 +87,6 @@ def cut_runs(text: UInt8s, tables: Tables) -> Strings:
     """The words of runs of Han characters, in UTF-8, each run followed by a line feed; "" where a run ends."""
     trie, weights, unknown, start, change, emit = tables
     keys, children, word_at, goes_on, _ = trie
-    slots = len(keys)
     letters, ends = np.empty(len(text), np.uint8), np.zeros(len(text) + 1, np.int64)
     room = len(text) // 2 + 2
     # Of the characters in a row that are being cut: numbers, and where in `letters` each begins and the last ends.
@@ -125,14 +124,11 @@ def cut_runs(text: UInt8s, tables: Tables) -> Strings:
             node, last = np.int64(numbers[i]), i + 1
             while True:
                 word = word_at[node]
-                if word != NOTHING and weights[word] != -np.inf and weights[word] + best[last] >= best[i]:
+                if word != NOTHING and weights[word] + best[last] >= best[i]:
                     best[i], word_end[i] = weights[word] + best[last], last
                 if last == n or not goes_on[node]:
                     break
-                key = edge_key(node, np.int64(numbers[last]))
-                slot = first_slot(key, slots)
-                while keys[slot] != key and keys[slot] != 0:
-                    slot = (slot + 1) & (slots - 1)
+                slot = slot_of(keys, edge_key(node, np.int64(numbers[last])))
                 if keys[slot] == 0:
                     break
                 node = np.int64(children[slot])
@@ -152,15 +148,12 @@ def cut_runs(text: UInt8s, tables: Tables) -> Strings:
                 # Characters that the path has parted though together they are in the dictionary stay so.
                 node, last = np.int64(numbers[first]), first + 1
                 while last < i and goes_on[node]:
-                    key = edge_key(node, np.int64(numbers[last]))
-                    slot = first_slot(key, slots)
-                    while keys[slot] != key and keys[slot] != 0:
-                        slot = (slot + 1) & (slots - 1)
+                    slot = slot_of(keys, edge_key(node, np.int64(numbers[last])))
                     if keys[slot] == 0:
                         break
                     node = np.int64(children[slot])
                     last += 1
-                is_word = last == i and word_at[node] != NOTHING and weights[word_at[node]] != -np.inf
+                is_word = last == i and word_at[node] != NOTHING
             if is_word:
                 for j in range(first, i):
                     found += 1

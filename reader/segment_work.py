@@ -13,11 +13,11 @@ from tqdm import tqdm
 
 from reader.errors import InputError
 from reader.parallel import in_order
-from reader.text import Part, Segment, TextFiles, attributed, beginning, digest_of, is_packed, no_text
+from reader.text import Part, Segment, TextDigest, TextFiles, attributed, beginning, is_packed, no_text
 from reader.text_units import Unit, UnitReader, units_of
 
-# What a process takes before it does anything, and the bytes of memory that a byte of text takes, at most, while it is
-# worked on, and on its way there.
+# What the processes have loaded and compiled before they do anything, most of which they share; and the bytes of memory
+# that a byte of text takes, at most, while it is worked on, and on its way there.
 BASE_BYTES, WORKING, WAITING = 150 << 20, 16, 5
 LEAST_BYTES, MOST_BYTES = 1 << 20, 64 << 20  # of text, that are worth a segment
 WHOLE = 1 << 62  # bytes: all of it
@@ -84,13 +84,13 @@ class _Sources:
 
     Attributes:
         steps: of each segment so far, the files that its reader will have digests for, and its bytes on disk.
-        blocks: the digests of every file's blocks, as far as they are known.
+        digest: of the text, as far as its blocks are known.
     """
 
     def __init__(self, text: TextFiles, size: int) -> None:
         self._text, self._size = text, size
         self.steps: list[tuple[list[Path], int]] = []
-        self.blocks = {path: bytearray() for path in text.paths}
+        self.digest = TextDigest(text.paths, text.text_field)
 
     def __iter__(self) -> Iterator[Segment | Unit]:
         for packed, group in groupby(self._text.paths, is_packed):
@@ -104,8 +104,7 @@ class _Sources:
                 self.steps.append(([], files.position - position))
                 position = files.position
                 yield segment
-            for path, blocks in zip(files.paths, files.blocks, strict=True):
-                self.blocks[path] += blocks
+            self.digest.add(files.paths, files.blocks)
 
 
 def over_segments(
@@ -145,8 +144,7 @@ def over_segments(
             paths, read_bytes = sources.steps[place]
             bar.update(read_bytes)
             is_blank = is_blank and read.is_blank
-            for path, blocks in zip(paths, read.blocks, strict=True):
-                sources.blocks[path] += blocks
+            sources.digest.add(paths, read.blocks)
     if is_blank:
         raise no_text(text.paths)
-    return folders, digest_of(text.paths, [bytes(blocks) for blocks in sources.blocks.values()], text.text_field)
+    return folders, sources.digest.result()

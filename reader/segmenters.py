@@ -26,7 +26,8 @@ def segmenter(name: str) -> Cut:
         return list
     if name == "space":
         return lambda run: [run]
-    return lambda run: unpacked(cut_runs(name, np.frombuffer(f"{run}\n".encode(), np.uint8)))[:-1]
+    # A bytearray: for what cannot be written to, Numba would compile the kernel once more.
+    return lambda run: unpacked(cut_runs(name, np.frombuffer(bytearray(f"{run}\n".encode()), np.uint8)))[:-1]
 
 
 def cut_runs(name: str, text: npt.NDArray[np.uint8]) -> Strings:

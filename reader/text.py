@@ -172,10 +172,21 @@ def text_size(path: Path) -> int:
     return path.stat().st_size * (UNPACKED if is_packed(path) else 1)
 
 
-def digest_of(paths: list[Path], blocks: list[bytes], text_field: str) -> str:
-    """The digest of a text, from those of its files' blocks, whoever read them."""
-    forms = (f"jsonl {text_field}" if is_jsonl(path) else "txt" for path in paths)
-    return text_digest(map(file_digest, forms, blocks))
+class TextDigest:
+    """The digest of a text that is read in parts, by whoever it may be (see text_digest.py)."""
+
+    def __init__(self, paths: list[Path], text_field: str) -> None:
+        self._text_field = text_field
+        self._blocks = {path: bytearray() for path in paths}
+
+    def add(self, paths: list[Path], blocks: list[bytes]) -> None:
+        """Of each of these files the digests of the next blocks."""
+        for path, found in zip(paths, blocks, strict=True):
+            self._blocks[path] += found
+
+    def result(self) -> str:
+        forms = (f"jsonl {self._text_field}" if is_jsonl(path) else "txt" for path in self._blocks)
+        return text_digest(map(file_digest, forms, self._blocks.values()))
 
 
 @contextmanager
@@ -202,8 +213,7 @@ class TextFiles:
     """The text of several files, read once from front to back.
 
     `position` of `size` bytes on disk have been read (for progress), which hold about `text_size` bytes of text.
-    `blocks` holds the digests of the blocks of every file that has been read to its end; `digest` is that of the text,
-    packed files unpacked (see text_digest.py), once the last has been.
+    `blocks` holds the digests of the blocks, unpacked, of every file that has been read to its end.
     """
 
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
@@ -218,10 +228,6 @@ class TextFiles:
     @property
     def position(self) -> int:
         return self._finished + (self._current.tell() if self._current else 0)
-
-    @property
-    def digest(self) -> str:
-        return digest_of(self.paths, self.blocks, self.text_field)
 
     def segments(self, size: int) -> Iterator[Segment]:
         """The text in pieces of about `size` bytes, cut at the ends of lines; the same text in the same pieces.

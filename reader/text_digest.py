@@ -42,7 +42,7 @@ class BlockDigests:
         self._block, self._filled = hashlib.sha256(), 0
 
 
-def file_digest(form: str, blocks: bytes) -> bytes:
+def file_digest(form: str, blocks: bytes | bytearray) -> bytes:
     """The digest of a file; `form` tells how its bytes are to be read."""
     return hashlib.sha256(form.encode() + _END + blocks).digest()
 

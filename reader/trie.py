@@ -40,6 +40,18 @@ def edge_key(node: int, number: int) -> np.uint64:
     return (np.uint64(node) << np.uint64(32) | np.uint64(number)) + np.uint64(1)
 
 
+@numba.njit(inline="always")
+def slot_of(keys: UInt64s, key: np.uint64) -> int:
+    """Where an edge is in the table, or would be: keys[slot] is 0 if there is none.
+
+    Put in place of each call by Numba, which would otherwise count references to `keys` around it.
+    """
+    slot = first_slot(key, len(keys))
+    while keys[slot] != key and keys[slot] != 0:
+        slot = (slot + 1) & (len(keys) - 1)
+    return slot
+
+
 @numba.njit(cache=True, nogil=True)
 def build_trie(numbers: Int32s, offsets: Int64s, size: int) -> Trie:
     """The tree of sequences numbers[offsets[i]:offsets[i + 1]]; of several that are equal, the last is found."""
@@ -54,9 +66,7 @@ def build_trie(numbers: Int32s, offsets: Int64s, size: int) -> Trie:
         node = np.int64(numbers[offsets[i]])
         for j in range(offsets[i] + 1, offsets[i + 1]):
             key = edge_key(node, np.int64(numbers[j]))
-            at = first_slot(key, slots)
-            while keys[at] != key and keys[at] != 0:
-                at = (at + 1) & (slots - 1)
+            at = slot_of(keys, key)
             if keys[at] == 0:
                 keys[at] = key
                 children[at] = nodes

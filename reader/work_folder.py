@@ -45,13 +45,7 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             wanted = json.dumps(plan, sort_keys=True, indent=1) + "\n"
             path = folder / PLAN
             if not path.is_file() or path.read_text() != wanted:
-                # First of all: a kill while the rest is removed leaves nothing that could be taken for whole.
-                path.unlink(missing_ok=True)
-                for entry in folder.iterdir():
-                    if entry.is_dir():
-                        shutil.rmtree(entry)
-                    elif entry.name != LOCK:
-                        entry.unlink()
+                _empty(folder)
                 with whole_file(path) as partial:
                     partial.write_text(wanted)
             try:
@@ -59,10 +53,24 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             except SystemRefusedError:
                 raise
             except InputError:
-                path.unlink()
-                shutil.rmtree(folder)
+                _remove(folder)
                 raise
-            path.unlink()
-            shutil.rmtree(folder)
+            _remove(folder)
     except OSError as error:
         raise SystemRefusedError(f"{error.filename or folder}: {error.strerror or error}") from error
+
+
+def _empty(folder: Path) -> None:
+    """Remove all but the lock."""
+    # The plan first: a kill while the rest is removed leaves nothing that could be taken for whole.
+    (folder / PLAN).unlink(missing_ok=True)
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        elif entry.name != LOCK:
+            entry.unlink()
+
+
+def _remove(folder: Path) -> None:
+    _empty(folder)
+    shutil.rmtree(folder)

@@ -15,6 +15,7 @@ import pytest
 
 from ernie_gram.runlog import Record, read_log
 from reader.corpus import Corpus
+from reader.text import TextDigest, TextFiles
 from tests.objectives import as_options
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,6 +50,13 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         check=False,
         timeout=300,
     )
+
+
+def digest_of(text: TextFiles) -> str:
+    """The digest of a text that has been read to its end."""
+    digest = TextDigest(text.paths, text.text_field)
+    digest.add(text.paths, text.blocks)
+    return digest.result()
 
 
 def build(*arguments: str) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from reader.text import TextFiles, find_files, shard_of
+from reader.text import TextFiles, find_files, shard_of, text_size
+from tests.conftest import digest_of
 
 
 def lines(*paths: Path) -> list[str]:
@@ -106,8 +107,16 @@ def test_segments_are_whole_lines_whatever_their_size(tmp_path: Path) -> None:
         assert all(segment.endswith(b"\n") for segment in segments if segment)
         assert (len(segments) > 100) == (size == 1)
         assert text.position == text.size
-        digests.add(text.digest)
+        digests.add(digest_of(text))
     assert len(digests) == 1
+
+
+def test_a_packed_text_counts_for_about_what_it_unpacks_to(tmp_path: Path) -> None:
+    words = " ".join("".join(random.Random(i).choices("etaoinshr", k=4)) for i in range(20_000)).encode()
+    (tmp_path / "a.txt").write_bytes(words)
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(words))
+    assert text_size(tmp_path / "a.txt") == len(words)
+    assert 0.5 < text_size(tmp_path / "a.txt.gz") / len(words) < 2
 
 
 def test_the_digest_tells_documents_apart(tmp_path: Path) -> None:
@@ -119,7 +128,7 @@ def test_the_digest_tells_documents_apart(tmp_path: Path) -> None:
     def digest(*names: str, field: str = "text") -> str:
         text = TextFiles([tmp_path / name for name in names], field)
         list(text.lines())
-        return text.digest
+        return digest_of(text)
 
     found = {digest("a.txt", "b.txt"), digest("c.txt"), digest("d.jsonl"), digest("d.jsonl", field="title")}
     assert len(found) == 4

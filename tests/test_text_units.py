@@ -10,9 +10,10 @@ import pytest
 
 from reader import text_units
 from reader.errors import InputError, SystemRefusedError
-from reader.text import Segment, TextFiles, digest_of
+from reader.text import Segment, TextDigest, TextFiles
 from reader.text_digest import BLOCK_BYTES
 from reader.text_units import NOT_COUNTED, Unit, UnitReader, units_of
+from tests.conftest import digest_of
 
 
 def read(unit: Unit, size: int = 1 << 20) -> tuple[bytes, list[bytes]]:
@@ -22,7 +23,7 @@ def read(unit: Unit, size: int = 1 << 20) -> tuple[bytes, list[bytes]]:
 
 def whole(*paths: Path) -> tuple[bytes, str]:
     text = TextFiles(list(paths))
-    return b"".join(segment.text() for segment in text.segments(1 << 20)), text.digest
+    return b"".join(segment.text() for segment in text.segments(1 << 20)), digest_of(text)
 
 
 @pytest.mark.parametrize("content", [b"a\nbc\n\ndef\n", b"a\nbc\n\n\xef\xbb\xbfd", b"no line feed", b"\n\n\n", b"ab\n"])
@@ -48,16 +49,13 @@ def test_units_have_the_digest_of_the_text(tmp_path: Path) -> None:
     units = units_of(paths, BLOCK_BYTES)
     assert [unit.stop > 0 for unit in units] == [True, True, True, False]
     assert [len(unit.paths) for unit in units] == [1, 1, 1, 3]
-    blocks = dict.fromkeys(paths, b"")
+    digest = TextDigest(paths, "text")
     texts = []
     for unit in units:
-        text, found = read(unit)
+        text, blocks = read(unit)
         texts.append(text)
-        for path, more in zip(unit.paths, found, strict=True):
-            blocks[path] += more
-    expected, digest = whole(*paths)
-    assert b"".join(texts) == expected
-    assert digest_of(paths, list(blocks.values()), "text") == digest
+        digest.add(unit.paths, blocks)
+    assert (b"".join(texts), digest.result()) == whole(*paths)
 
 
 def test_an_error_is_named_with_its_line_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

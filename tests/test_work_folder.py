@@ -64,10 +64,12 @@ def test_nothing_is_taken_up_that_is_being_removed(
     plans: list[bool] = []
 
     def removed(folder: Path) -> None:
-        plans.append((folder / "plan.json").exists())
+        plans.append((tmp_path / ".output.work" / "plan.json").exists())
 
     monkeypatch.setattr(shutil, "rmtree", removed)
-    with suppress(InputError), work_folder(tmp_path / "output", {"a": 1}):
+    with suppress(InputError), work_folder(tmp_path / "output", {"a": 1}) as folder:
+        for place in range(20):
+            (folder / f"{place}").mkdir()
         if error:
             raise error
-    assert plans == [False]
+    assert plans == [False] * 21  # what was finished, and the folder
