@@ -85,7 +85,9 @@ def whole_folder(path: Path) -> Iterator[Path]:
             flush_to_disk(file)
         flush_to_disk(partial)
         if path.exists():
-            # A folder cannot be renamed onto a full one: the old one steps aside first.
+            # A folder cannot be renamed onto a full one: the old one steps aside first. There may be one from an
+            # earlier time that was killed before it had removed it.
+            shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
         partial.rename(path)
         flush_to_disk(path.parent)

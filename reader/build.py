@@ -23,7 +23,7 @@ from reader.counting_spark import SparkEngine
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.lexicon import Lexicon, LexiconInfo
 from reader.lexicon_view import coverage, cut_text, describe
-from reader.segment_work import Resources
+from reader.segment_work import Resources, most_workers
 from reader.sentence_pieces import SentencePieceVocabulary, train_sentencepiece
 from reader.spark_context import spark_context
 from reader.text import TextFiles, find_files, shard_of
@@ -44,7 +44,7 @@ def build_vocab(args: argparse.Namespace) -> None:
             f"--output: {args.output} would be read as {found}, --tokenizer is {args.tokenizer}; a name that ends in "
             ".model is sentencepiece's"
         )
-    text = open_text(args)
+    text = open_text(args, folder=False)
     lines = [line for line in with_progress(text, "reading") if line]
     vocabulary: Vocabulary
     if args.tokenizer == SentencePieceVocabulary.kind:
@@ -61,15 +61,17 @@ def build_lexicon(args: argparse.Namespace) -> None:
     if args.master and args.engine != "spark":
         raise InputError("--master: is for --engine spark")
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
-    text = open_text(args)
+    if unknown := args.threshold.keys() - args.top.keys():
+        raise InputError(f"--threshold: order {min(unknown)} is not among those of --top")
+    text = open_text(args, folder=False)
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
-    plan = plan_of(args, text, Resources(args.memory, args.workers), segmenter=args.segmenter, engine=args.engine)
+    plan = plan_of(args, text, resources_of(args), segmenter=args.segmenter, engine=args.engine)
     with work_folder(args.output, plan) as folder:
         with counting_engine(args, text, folder) as engine:
             counted = CountingJob(engine, settings, tqdm.write).run()
         lexicon = lexicon_of(counted, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
-            raise InputError(f"{', '.join(args.input)}: too little text for an n-gram of {min(args.top)} words")
+            raise InputError(f"{', '.join(args.input)}: {no_ngrams(lexicon.info, min(args.top))}")
         lexicon.save(args.output)
     info = lexicon.info
     sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {order} words" for order in args.top)
@@ -77,11 +79,21 @@ def build_lexicon(args: argparse.Namespace) -> None:
     print(f"left out for having more than {args.max_ngram_tokens} sub-word tokens, or one: {info.left_out:,}")
 
 
+def no_ngrams(info: LexiconInfo, order: int) -> str:
+    """Why there are none, of this order and above."""
+    if info.left_out:
+        return (
+            f"all {info.left_out:,} n-grams have one sub-word token, or more than {info.max_ngram_tokens} "
+            "(--max_ngram_tokens)"
+        )
+    return "no words of several Han characters" if order == 1 else f"too little text for an n-gram of {order} words"
+
+
 @contextmanager
 def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path) -> Iterator[Engine]:
     """What goes through the text; `folder` is for what the local engine has finished."""
     if args.engine == "local":
-        yield LocalEngine(text, Resources(args.memory, args.workers), folder)
+        yield LocalEngine(text, resources_of(args), folder)
         return
     with spark_context(args.master) as context:
         yield SparkEngine(context, text)
@@ -114,10 +126,10 @@ def build_corpus_folder(args: argparse.Namespace) -> None:
     """Cut text into units and store them as a corpus."""
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
-    text = open_text(args)
+    text = open_text(args, folder=True)
     if args.shard:
         text = TextFiles(shard_of(text.paths, *args.shard), args.text_field)
-    resources = Resources(args.memory, args.workers)
+    resources = resources_of(args)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     with work_folder(args.output, plan_of(args, text, resources, **made_with)) as folder:
         build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
@@ -126,7 +138,7 @@ def build_corpus_folder(args: argparse.Namespace) -> None:
 
 def join(args: argparse.Namespace) -> None:
     """Join corpora that were built as shards, in the order given."""
-    check_output(args)
+    check_output(args, folder=True)
     join_corpora(args.input, args.output)
     tell_corpus(args.output)
 
@@ -141,6 +153,7 @@ def tell_corpus(path: Path) -> None:
     )
     if info.ngram_units:
         frequent = np.argsort(-corpus.unit_counts[info.num_tokens :], kind="stable")[:10] + info.num_tokens
+        frequent = frequent[corpus.unit_counts[frequent] > 0]
         shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
         print(f"most frequent: {', '.join(shown)}")
 
@@ -163,6 +176,8 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
     lexicon = Lexicon.load(args.lexicon)
     if args.input and not args.vocab:
         raise InputError("--vocab: must be given with --input, to cut the text with")
+    if args.vocab and not args.input:
+        raise InputError("--vocab: is for cutting a text; give one by --input")
     vocabulary = load_vocabulary(args.vocab, args.lowercase) if args.input else None
     files = find_files(args.input) if args.input else []
     for line in describe(lexicon, args.entries):
@@ -176,18 +191,30 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
         print(line)
 
 
-def open_text(args: argparse.Namespace) -> TextFiles:
-    """The input files; raises InputError before any long work if the output is in the way."""
-    check_output(args)
-    return TextFiles(find_files(args.input), args.text_field)
+def resources_of(args: argparse.Namespace) -> Resources:
+    """What --memory and --workers allow."""
+    return Resources(args.memory, min(args.workers, most_workers(args.memory)))
 
 
-def check_output(args: argparse.Namespace) -> None:
-    """Raise InputError if something is at --output that should stay."""
-    if args.output.exists() and not args.overwrite:
-        raise InputError(f"{args.output}: exists already; choose another --output or pass --overwrite")
-    if args.output.is_dir() and not (args.output / "corpus.json").is_file():
-        raise InputError(f"{args.output}: is a folder that holds no corpus; it will not be overwritten")
+def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
+    """The input files; raises InputError if --output cannot become what is to be made, a file or a `folder`."""
+    check_output(args, folder)
+    other = [args.output, *([args.vocab] if "vocab" in args else [])]
+    return TextFiles(find_files(args.input, other), args.text_field)
+
+
+def check_output(args: argparse.Namespace, folder: bool) -> None:
+    """Raise InputError if something is at --output that should stay, or is no folder if one is to be made."""
+    output: Path = args.output
+    if not output.name:
+        raise InputError(f"--output: {output} has no name; give the path of what is to be made")
+    if output.exists() and not args.overwrite:
+        raise InputError(f"{output}: exists already; choose another --output or pass --overwrite")
+    if output.exists() and output.is_dir() != folder:
+        is_now, wanted = ("a folder", "a file") if output.is_dir() else ("a file", "a folder")
+        raise InputError(f"{output}: is {is_now}, and {wanted} is to be made; choose another --output")
+    if output.is_dir() and not (output / "corpus.json").is_file():
+        raise InputError(f"{output}: is a folder that holds no corpus; it will not be overwritten")
 
 
 def with_progress(text: TextFiles, what: str) -> Iterator[str]:

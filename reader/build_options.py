@@ -17,12 +17,14 @@ from reader.segmenters import SEGMENTERS
 def by_order(text: str) -> dict[int, int]:
     """Parse "2:200000,3:100000"."""
     try:
-        numbers = {int(order): int(number) for order, number in (part.split(":") for part in text.split(","))}
+        pairs = [(int(order), int(number)) for order, number in (part.split(":") for part in text.split(","))]
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r}: expected ORDER:NUMBER,... such as 2:200000,3:100000") from error
-    if any(not 1 <= order <= MAX_ORDER or number < 1 for order, number in numbers.items()):
+    if any(not 1 <= order <= MAX_ORDER or number < 1 for order, number in pairs):
         raise argparse.ArgumentTypeError(f"{text!r}: orders go from 1 to {MAX_ORDER}, numbers start at 1")
-    return dict(sorted(numbers.items()))
+    if len(dict(pairs)) < len(pairs):
+        raise argparse.ArgumentTypeError(f"{text!r}: an order is given twice")
+    return dict(sorted(pairs))
 
 
 def memory(text: str) -> int:

@@ -114,15 +114,16 @@ def join_corpora(paths: list[Path], output: Path) -> None:
 
     The units are those of a corpus made of all their texts at once. Raises InputError if they do not go together.
     """
-    corpora = [Corpus(path) for path in paths]
-    first = corpora[0]
-    for corpus in corpora:
+    first = Corpus(paths[0])
+    infos = [Corpus(path).info for path in paths]
+    for path, info in zip(paths, infos, strict=True):
         for what in ("vocabulary", "lexicon"):
-            if getattr(corpus.info, what) != getattr(first.info, what):
-                raise InputError(f"{corpus.path}: made with another {what} than {first.path}")
-    text = hashlib.sha256("\n".join(corpus.info.text for corpus in corpora).encode()).hexdigest()
+            if getattr(info, what) != getattr(first.info, what):
+                raise InputError(f"{path}: made with another {what} than {first.path}")
+    text = hashlib.sha256("\n".join(info.text for info in infos).encode()).hexdigest()
     made_with = MadeWith(first.vocabulary, first.lexicon, text)
-    parts = [(np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in corpora]
+    # One after the other: what is mapped keeps files open.
+    parts = ((np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in map(Corpus, paths))
     _write(output, made_with, Spelling(first.ngram_offsets, first.ngram_tokens), parts)
 
 

@@ -199,14 +199,16 @@ def t_statistic(counts: Int64s, total: int, unigram_counts: Int64s, unigram_tota
         counts: int64 [n]; total: N_l.
         unigram_counts: int64 [n, l], count of each word; unigram_total: N_1.
     Returns:
-        float64 [n]. Infinite where one l-gram makes up the whole text (sigma = 0).
+        float64 [n]. Where one l-gram makes up the whole text (sigma = 0) it is infinite, or 0 if p' is 1 as well.
     """
     p = counts / total
     independent = np.ones(len(counts))
     for column in unigram_counts.T:
         independent = independent * (column / unigram_total)
-    with np.errstate(divide="ignore"):
-        return np.asarray((p - independent) / np.sqrt(p * (1.0 - p) / total), np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.asarray((p - independent) / np.sqrt(p * (1.0 - p) / total), np.float64)
+    t[np.isnan(t)] = 0.0
+    return t
 
 
 def kth_largest(t: Float64s, k: int) -> float | None:

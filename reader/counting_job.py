@@ -159,6 +159,8 @@ def guess(scores: Float64s, k: int, share: float) -> int:
     a power law, as they nearly do.
     """
     ranked = np.sort(np.square(np.maximum(scores, 0)))[::-1]
+    if np.isinf(ranked[:1]).any():
+        return 1  # one l-gram is all there is
     if k <= len(ranked) and (share >= 1 or ranked[k - 1] >= SAMPLE_TRUSTED):
         return max(1, int(ranked[k - 1] / share / 2))
     many, few = (int((ranked >= square).sum()) for square in (SAMPLE_TRUSTED, 4 * SAMPLE_TRUSTED))

@@ -28,7 +28,7 @@ def describe(lexicon: Lexicon, entries: int) -> Iterator[str]:
         yield f"{order} words: {len(numbers):,} of {asked:,} asked for, out of {total:,} in the text"
         yield "  quantile " + "".join(f"{quantile:>12.0%}" for quantile in QUANTILES)
         for what, values in (("count", ngrams.counts), ("t", ngrams.t)):
-            quantiles = np.quantile(values[numbers], QUANTILES)
+            quantiles = np.quantile(values[numbers], QUANTILES, method="nearest")
             yield f"  {what:<9}" + "".join(f"{value:>12,.1f}" for value in quantiles)
         middle = max(0, len(numbers) // 2 - entries // 2)
         for name, chosen in (

@@ -24,6 +24,11 @@ WHOLE = 1 << 62  # bytes: all of it
 REHEARSED = 1 << 16  # bytes of text, to load and compile all that the rest will need
 
 
+def most_workers(memory: int) -> int:
+    """How many processes so much memory is enough for, in bytes."""
+    return max(1, ((memory - BASE_BYTES) // LEAST_BYTES - 3 * WAITING) // (WORKING + WAITING))
+
+
 @dataclass(frozen=True)
 class Resources:
     """What may be used: bytes of memory over all processes together, and how many processes."""

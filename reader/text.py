@@ -10,8 +10,9 @@ import codecs
 import glob
 import gzip
 import json
+import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,28 +30,46 @@ UNPACKED = 3  # times as large as its file is a text that was packed, about
 Result = TypeVar("Result")
 
 
-def find_files(inputs: list[str]) -> list[Path]:
+def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
     """The text files that `inputs` (files, folders or globs) name, sorted, each once.
 
-    Raises InputError for an input that names nothing, and for a file of an unknown kind.
+    `other` files that may lie among them, such as a vocabulary, are no text unless they are named. Raises InputError
+    for an input that names nothing, and for a file of an unknown kind.
     """
     found: dict[Path, Path] = {}
+    others = {path.resolve() for path in other}
     for name in inputs:
         path = Path(name)
-        if path.is_dir():
-            matches = [file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file()]
-            if not matches:
-                raise InputError(f"{name}: the folder holds no {', '.join(SUFFIXES)} file")
-        else:
-            matches = [path] if path.is_file() else [Path(m) for m in glob.glob(name, recursive=True)]
-            matches = [match for match in matches if match.is_file()]
-            if not matches:
-                raise InputError(f"{name}: no such file, folder or pattern")
-            for match in matches:
-                if not match.name.endswith(SUFFIXES):
-                    raise InputError(f"{match}: cannot tell its format; expected one of {', '.join(SUFFIXES)}")
-        found.update((match.resolve(), match) for match in matches)
+        matches = [path] if path.exists() else [Path(match) for match in glob.glob(name, recursive=True)]
+        if not matches:
+            raise InputError(f"{name}: no such file, folder or pattern")
+        files: list[Path] = []
+        for match in matches:
+            if match.is_dir():
+                files += _files_below(match)
+            elif not match.name.endswith(SUFFIXES):
+                raise InputError(f"{match}: cannot tell its format; expected one of {', '.join(SUFFIXES)}")
+            else:
+                files.append(match)
+        files = [file for file in files if file == path or file.resolve() not in others]
+        if not files:
+            raise InputError(f"{name}: the folder holds no {', '.join(SUFFIXES)} file")
+        found.update((file.resolve(), file) for file in files)
     return sorted(found.values())
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """The text files in a folder and all below it, links followed; not what is hidden, or part of a corpus."""
+    seen: set[Path] = set()
+    for name, folders, files in os.walk(folder, followlinks=True):
+        here = Path(name)
+        if here.resolve() in seen or "corpus.json" in files:
+            folders.clear()
+            continue
+        seen.add(here.resolve())
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        paths = (here / each for each in files if each.endswith(SUFFIXES) and not each.startswith("."))
+        yield from (path for path in paths if path.is_file())
 
 
 def shard_of(paths: list[Path], shard: int, shards: int) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -19,12 +20,13 @@ NOT_COUNTED = 1 << 62  # in place of the number of a unit's first line, for whic
 class Unit(NamedTuple):
     """What one task reads: whole files; or, of one file that is not packed, the lines that begin in [start, stop).
 
-    With `stop` 0 it is whole files. `start` is a multiple of BLOCK_BYTES.
+    With `stop` 0 it is whole files. `start` is a multiple of BLOCK_BYTES. `ends`: whether the file ends at `stop`.
     """
 
     paths: list[Path]
     start: int = 0
     stop: int = 0
+    ends: bool = False
 
     @property
     def size(self) -> int:
@@ -49,7 +51,8 @@ def units_of(paths: list[Path], size: int) -> list[Unit]:
             units.append(Unit(small))
             small, gathered = [], 0
         if divided:
-            units += [Unit([path], start, min(start + size, here)) for start in range(0, here, size)]
+            stops = [*range(size, here, size), here]
+            units += [Unit([path], start, stop, stop == here) for start, stop in pairwise([0, *stops])]
         else:
             small.append(path)
             gathered += text
@@ -87,7 +90,7 @@ class UnitReader:
             return attributed(work, self._range(count_lines=True))
 
     def _range(self, count_lines: bool) -> Segment:
-        (path,), start, stop = self._unit
+        (path,), start, stop, ends = self._unit
         with reading(path), path.open("rb") as file:
             file.seek(max(0, start - 1))
             before = file.read(min(1, start))
@@ -98,7 +101,9 @@ class UnitReader:
             skipped = 0 if before in (b"", b"\n") else inside.find(b"\n") + 1 or len(inside)
             # Of a line that is longer than units, only the one in which it begins reads what is behind.
             behind = b"" if inside.endswith(b"\n") or skipped == len(inside) else file.readline()
-            ends = stop == file.seek(0, os.SEEK_END)
+            # Nobody reads what has been added: there would be text without a document's end.
+            if ends and file.seek(0, os.SEEK_END) > stop:
+                raise InputError(f"{path}: has become longer while it was read; begin again")
         digests = BlockDigests()
         digests.update(inside)
         self.blocks = [digests.finish()]

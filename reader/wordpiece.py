@@ -37,14 +37,12 @@ class WordPieceVocabulary(Vocabulary):
         Raises InputError if an id is missing or repeated, or a special token is absent.
         """
         try:
-            lines = content.decode("utf-8").split("\n")
+            lines = content.decode("utf-8-sig").rstrip("\r\n").split("\n")
         except UnicodeDecodeError as error:
             raise InputError(f"{source}: not UTF-8 ({error.reason} at byte {error.start})") from error
         by_id: dict[int, str] = {}
         for number, line in enumerate(lines):
             token, tab, given = line.strip("\r\n ").partition("\t")
-            if not token and number == len(lines) - 1:
-                continue
             if tab and not given.strip().isdecimal():
                 raise InputError(f"{source}:{number + 1}: expected token<TAB>id, found {line!r}")
             index = int(given) if tab else number
@@ -81,10 +79,12 @@ class WordPieceVocabulary(Vocabulary):
 def train_wordpiece(lines: Iterable[str], size: int, lowercase: bool) -> WordPieceVocabulary:
     """Learn a vocabulary of at most `size` tokens from lines of text; the same text gives the same one.
 
-    Raises InputError when `size` leaves no room beside the special tokens and the alphabet.
+    Raises InputError when `size` leaves no room beside the special tokens and the alphabet, or there are no words.
     """
     # The words reach the trainer already split by the rule, so white space is all that parts them.
     texts = [" ".join(split_words(line, lowercase)) for line in lines]
+    if not any(texts):
+        raise InputError("no words in the text to learn a vocabulary from")
     characters = alphabet(character_counts(texts), size)
     fixed = [*SPECIAL_TOKENS, *characters, *(f"{CONTINUES}{character}" for character in characters)]
     if len(fixed) >= size:

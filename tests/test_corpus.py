@@ -232,3 +232,11 @@ def test_more_segments_than_files_may_be_open(built: Path, tmp_path: Path) -> No
     done = python("-c", limited, "corpus", *text, *made_with, "--output", str(tmp_path / "corpus"))
     assert done.returncode == 0, done.stderr
     assert Corpus(tmp_path / "corpus").info.units > 1_000_000
+
+
+def test_more_shards_than_files_may_be_open(built: Path, tmp_path: Path) -> None:
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30)); from reader import build"
+    shards = [str(built / "corpus")] * 20
+    done = python("-c", f"{limit}; build.main()", "join", "--input", *shards, "--output", str(tmp_path / "joined"))
+    assert done.returncode == 0, done.stderr
+    assert Corpus(tmp_path / "joined").info.units == 20 * Corpus(built / "corpus").info.units

@@ -45,6 +45,14 @@ def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:
     assert find_files([str(tmp_path)]) == files
     assert find_files([str(tmp_path / "*.txt"), str(files[0])]) == files[:1]
     assert find_files([str(tmp_path / "**" / "*.txt")]) == [files[0], files[2]]
+    # Folders that a pattern names, and those that a link names.
+    assert find_files([str(tmp_path / "*ee*")]) == files[2:]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "link").symlink_to(tmp_path / "deep")
+    (tmp_path / "deep" / "round").symlink_to(tmp_path / "other")
+    assert [path.resolve() for path in find_files([str(tmp_path / "other")])] == files[2:]
+    assert find_files([str(tmp_path)], [files[0]]) == files[1:]
+    assert find_files([str(tmp_path), str(files[0])], [files[0]]) == files
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ def test_wherever_a_file_is_cut_every_line_is_read_once(tmp_path: Path, content:
     for cut in range(1, len(content)):
         for other in range(cut, len(content)):
             cuts = [0, cut, *([other] if other > cut else []), len(content)]
-            pieces = [read(Unit([path], *ends))[0] for ends in pairwise(cuts)]
+            units = [Unit([path], start, stop, stop == len(content)) for start, stop in pairwise(cuts)]
+            pieces = [read(unit)[0] for unit in units]
             assert b"".join(pieces).rstrip(b"\n") == content.rstrip(b"\n")
             # A line of its own each, and a document's end behind the last.
             assert pieces[-1].endswith(b"\n")
@@ -82,3 +83,15 @@ def test_what_the_system_refuses_is_not_tried_again(tmp_path: Path) -> None:
     with pytest.raises(SystemRefusedError):
         reader.checked(refused, segment)
     assert seen == [segment]
+
+
+def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    """Otherwise its last document would have no end."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"some words\n" * (2 * BLOCK_BYTES // 11))
+    first, last = units_of([path], BLOCK_BYTES)
+    with path.open("ab") as file:
+        file.write(b"more\n")
+    read(first)
+    with pytest.raises(InputError, match="has become longer"):
+        read(last)
