@@ -13,8 +13,16 @@ config=$1
 shift
 PYTHON=${PYTHON:-$([ -x "$here/.venv/bin/python" ] && echo "$here/.venv/bin/python" || echo python)}
 export PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}"
-gpus=$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)
+if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
+  gpus=$(tr ',' '\n' <<< "$CUDA_VISIBLE_DEVICES" | wc -l)
+else
+  gpus=$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)
+fi
 NPROC=${NPROC:-$(( gpus > 0 ? gpus : 1 ))}
+if ! [[ $NPROC =~ ^[1-9][0-9]*$ ]]; then
+  echo "error: NPROC: $NPROC is not a number of processes" >&2
+  exit 2
+fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(( $(nproc) > NPROC ? $(nproc) / NPROC : 1 ))}
 # Large pages for large arrays: on a CPU a third less time is spent in attention. And what is freed is kept for the next
 # array: pages given back to the system would be cleared and handed out anew in every step.

@@ -218,6 +218,11 @@ class PretrainConfig:
             f"{self.data.max_seq_len} exceeds model.max_position_embeddings {self.model.max_position_embeddings}",
         )
         require(
+            self.decay_steps >= self.trainer.max_steps,
+            "optimizer.decay_steps",
+            f"{self.decay_steps} is before trainer.max_steps {self.trainer.max_steps}: the rest would learn nothing",
+        )
+        require(
             self.optimizer.warmup_steps < self.decay_steps,
             "optimizer.warmup_steps",
             f"{self.optimizer.warmup_steps} leaves no step to decay over: the rate is back at 0 by step "

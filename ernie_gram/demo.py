@@ -78,6 +78,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="training steps, at least 10 (default: the config's)")
     arguments = parser.parse_args()
     overrides: list[str] = []
+    if arguments.steps is not None and arguments.steps < 10:
+        raise InputError(f"--steps: {arguments.steps} is too few; at least 10")
     if arguments.steps:
         warmup = arguments.steps // 10
         overrides = ["--trainer.max_steps", str(arguments.steps), "--optimizer.warmup_steps", str(warmup)]

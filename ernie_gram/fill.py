@@ -86,7 +86,7 @@ class Filler:
         from ernie_gram.program import build_prediction
 
         state = checkpoint.load_state(path)
-        self.units = load_units(path.parent, state.identity)
+        self.units = load_units(path.resolve().parent, state.identity)
         self.config = config_from_tree(state.config, str(path))
         self.draws = draws if self.config.objective.has_generator else 1
         self._seed = paddle.seed
@@ -199,7 +199,7 @@ def show(text: str, guesses: list[list[Guess]], as_json: bool) -> None:
 
 def main() -> None:
     parser = OneLineParser(prog="python -m ernie_gram.fill", description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("text", nargs="*", help=f"texts with {MASK} in them; none: lines of standard input")
+    parser.add_argument("text", nargs="*", help=f"texts with {MASK} in place of whole words; none: lines of stdin")
     parser.add_argument(
         "--model", type=Path, required=True, metavar="DIR", help="folder of a run (its newest checkpoint) or step_N"
     )

@@ -19,10 +19,11 @@ from reader.corpus import LEXICON, Corpus
 from reader.errors import InputError
 from reader.feeder import Feeder, Masking
 from reader.lexicon import info_path
+from reader.text import CORPUS_INFO
 from reader.vocabulary_file import FILE_NAMES
 from reader.work_folder import lock_folder
 
-CONFIG = "config.yaml"
+CONFIG, HELD_OUT = "config.yaml", "held_out.json"
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Run:
             raise InputError(f"paths.output: {self.output} is in use by another process that trains")
         with whole_file(self.output / CONFIG) as partial:
             partial.write_text(explained_yaml(self.config), encoding="utf-8")
+        # What its evaluations are of.
+        if self.held_out:
+            with whole_file(self.output / HELD_OUT) as partial:
+                shutil.copyfile(self.held_out.corpus.path / CORPUS_INFO, partial)
         # What the model's classes are called: with these the run's folder is all that predicting takes.
         corpus = self.train.corpus.path
         for name in (*FILE_NAMES, LEXICON, info_path(Path(LEXICON)).name):

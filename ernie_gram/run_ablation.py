@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import csv
 import os
+import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 
@@ -20,11 +21,12 @@ from ernie_gram.config import PretrainConfig
 from ernie_gram.config_file import load_config
 from ernie_gram.model_config import require
 from ernie_gram.plot import curve, new_figure, save_figure
-from ernie_gram.run import CONFIG, prepare
+from ernie_gram.run import CONFIG, HELD_OUT, prepare
 from ernie_gram.runlog import last_evaluation, read_log
 from reader.atomic import whole_file
 from reader.corpus import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.text import CORPUS_INFO
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "conf" / "ablation"
@@ -62,14 +64,48 @@ class Job:
         return self.output.name
 
     @property
+    def progress(self) -> float:
+        """The share of its steps that is in its log."""
+        return max((record["step"] for record in read_log(self.output)), default=0) / self.config.trainer.max_steps
+
+    @property
     def done(self) -> bool:
         """Whether its last evaluation is in its log."""
         last = last_evaluation(self.output)
         return last is not None and last["step"] == self.config.trainer.max_steps
 
 
+def parts_of(config: PretrainConfig) -> dict[str, object]:
+    """What the rungs of the ladder differ in, by the names of the settings."""
+    objective = config.objective
+    weighed = ("coarse_weight", "fine_weight", "generator_weight", "rtd_weight")
+    return {
+        "objective.masking": objective.masking,
+        **{f"objective.{key}": getattr(objective, key) > 0 for key in weighed},
+        "model.use_relative_position": config.model.use_relative_position,
+    }
+
+
+def shared_settings(config: PretrainConfig) -> dict[str, object]:
+    """What they must not differ in."""
+    objective = config.objective
+    weights = {key: value for key, value in vars(objective).items() if key.endswith("_weight") and value}
+    return {
+        "model": replace(config.model, use_relative_position=False),
+        "data": config.data,
+        "objective": (objective.mask_fraction, objective.output_bias),
+        "generator": config.generator,
+        "optimizer": config.optimizer,
+        "trainer": config.trainer,
+    } | {f"objective.{key}": value for key, value in weights.items()}
+
+
 def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]) -> list[Job]:
-    """The jobs of a ladder. Raises InputError for an unknown option, or for rungs that do not train alike."""
+    """The jobs of a ladder.
+
+    Raises InputError for an unknown option, for one that would make a rung another, and for rungs that are not alike
+    in all else.
+    """
     for own in ("--config", "--print_config", "--seed", "--paths.output"):
         if any(option.partition("=")[0] == own for option in overrides):
             raise InputError(f"{own}: not for the ablation, which sets it for every run")
@@ -80,12 +116,15 @@ def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | N
             options.append(f"--paths.output={output / f'{rung}_{seed}'}")
             if rung == "token" and token_corpus:
                 options.append(f"--paths.corpus={token_corpus}")
-            jobs.append(Job(rung, seed, options, load_config(options, "run_ablation", "", {})[0]))
-    first = jobs[0].config
+            config, as_written = (load_config(given, "run_ablation", "", {})[0] for given in (options, options[:2]))
+            for key, value in parts_of(as_written).items():
+                require(parts_of(config)[key] == value, key, f"makes {rung} another rung; not for the ablation")
+            jobs.append(Job(rung, seed, options, config))
+    shared: dict[str, object] = {}
     for job in jobs:
-        for what in ("data", "optimizer", "trainer"):
-            if getattr(job.config, what) != getattr(first, what):
-                raise InputError(f"{CONFIGS / job.rung}.yaml: its {what} section differs from {jobs[0].rung}'s")
+        for what, value in shared_settings(job.config).items():
+            if shared.setdefault(what, value) != value:
+                raise InputError(f"{CONFIGS / job.rung}.yaml: its {what} differs from that of the other rungs")
     return jobs
 
 
@@ -112,6 +151,8 @@ def check(jobs: list[Job], processes: int) -> None:
         if before.is_file():
             old = load_config(["--config", str(before)], "run_ablation", "", {})[0]
             same = (old.paths.held_out, old.trainer.eval_sequences) == (paths.held_out, trainer.eval_sequences)
+            then, now = job.output / HELD_OUT, Path(str(paths.held_out)) / CORPUS_INFO
+            same = same and not (then.is_file() and then.read_bytes() != now.read_bytes())
             require(same, "paths.held_out", f"{job.output} was evaluated on other text; choose another --output")
 
 
@@ -135,8 +176,10 @@ def finish(job: Job, status: int) -> str:
     """A finished job's result, in words. Raises InputError if it failed."""
     last = last_evaluation(job.output)
     if status or last is None or last["step"] != job.config.trainer.max_steps:
-        tail = (job.output / CONSOLE).read_text(errors="replace").strip().splitlines()[-1:]
-        raise InputError(f"{job.output / CONSOLE}: the run failed: {' '.join(tail)}")
+        lines = (job.output / CONSOLE).read_text(errors="replace").strip().splitlines()
+        # With several processes the launcher has the last word.
+        told = [line for line in lines if line.startswith("error: ")] or lines
+        raise InputError(f"{job.output / CONSOLE}: the run failed: {' '.join(told[-1:])}")
     return f"n-gram perplexity {last.get('ngram_perplexity', float('nan')):,.0f}"
 
 
@@ -145,7 +188,7 @@ def train(jobs: list[Job], at_once: int, processes: int) -> None:
     threads = max(1, (os.cpu_count() or 1) // (at_once * processes))
     waiting = [job for job in jobs if not job.done]
     print(f"{len(jobs)} runs, {len(jobs) - len(waiting)} of them finished before; {at_once} at a time", flush=True)
-    total, finished, began = len(waiting), 0, time.monotonic()
+    began, before = time.monotonic(), sum(job.progress for job in jobs)
     active: dict[Job, subprocess.Popen[bytes]] = {}
     try:
         while waiting or active:
@@ -158,9 +201,10 @@ def train(jobs: list[Job], at_once: int, processes: int) -> None:
                     continue
                 del active[job]
                 result = finish(job, process.returncode)
-                finished += 1
-                left = (time.monotonic() - began) / finished * (total - finished) / 60
-                print(f"done  {job.name}: {result}; about {left:.0f} min left", flush=True)
+                progress = sum(job.progress for job in jobs)
+                rate = (progress - before) / (time.monotonic() - began)
+                left = f"; about {(len(jobs) - progress) / rate / 60:.0f} min left" if rate else ""
+                print(f"done  {job.name}: {result}{left}", flush=True)
     finally:
         for process in active.values():
             process.terminate()
@@ -244,6 +288,8 @@ def main() -> None:
             raise InputError(f"--{name}: must be at least 1")
     jobs = plan(arguments.output, arguments.rungs, arguments.seeds, arguments.token_corpus, overrides)
     check(jobs, arguments.processes)
+    # Stopped, it stops what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     train(jobs, arguments.jobs, arguments.processes)
     rows = rows_of(jobs)
     with whole_file(arguments.output / "table.csv") as partial, partial.open("w", newline="") as file:

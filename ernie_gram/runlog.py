@@ -37,7 +37,8 @@ def last_evaluation(output: Path) -> Record | None:
 class RunLog:
     """The log of one process; only the first rank's speaks.
 
-    Records have a `kind` ("train" or "eval") and a `step`. A resumed run forgets records beyond its checkpoint.
+    Records have a `kind` ("train" or "eval") and a `step`. A resumed run forgets records beyond its checkpoint; the
+    curves in visualdl/ keep them, beside those of the steps made again.
     """
 
     def __init__(self, output: Path, speaks: bool, visualdl: bool, start: int, last: int) -> None:

@@ -26,7 +26,7 @@ from reader.lexicon_view import coverage, cut_text, describe
 from reader.segment_work import Resources, most_workers
 from reader.sentence_pieces import SentencePieceVocabulary, train_sentencepiece
 from reader.spark_context import spark_context
-from reader.text import TextFiles, find_files, shard_of
+from reader.text import CORPUS_INFO, TextFiles, find_files, shard_of
 from reader.vocabulary import PieceTable, Vocabulary
 from reader.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.wordpiece import train_wordpiece
@@ -213,7 +213,7 @@ def check_output(args: argparse.Namespace, folder: bool) -> None:
     if output.exists() and output.is_dir() != folder:
         is_now, wanted = ("a folder", "a file") if output.is_dir() else ("a file", "a folder")
         raise InputError(f"{output}: is {is_now}, and {wanted} is to be made; choose another --output")
-    if output.is_dir() and not (output / "corpus.json").is_file():
+    if output.is_dir() and not (output / CORPUS_INFO).is_file():
         raise InputError(f"{output}: is a folder that holds no corpus; it will not be overwritten")
 
 

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from reader.errors import InputError
 from reader.lexicon import Lexicon
+from reader.text import CORPUS_INFO
 from reader.vocabulary import Vocabulary
 from reader.vocabulary_file import kept_vocabulary
 
@@ -113,11 +114,11 @@ class Corpus:
         """Open the corpus in folder `path`; raises InputError if it is absent or damaged."""
         self.path = path
         try:
-            self.info = CorpusInfo(**json.loads((path / "corpus.json").read_text()))
+            self.info = CorpusInfo(**json.loads((path / CORPUS_INFO).read_text()))
         except FileNotFoundError as error:
             raise InputError(f"{path}: no corpus there; make one with `python -m reader.build corpus`") from error
         except (ValueError, TypeError, OSError) as error:
-            raise InputError(f"{path / 'corpus.json'}: not a corpus description: {error}") from error
+            raise InputError(f"{path / CORPUS_INFO}: not a corpus description: {error}") from error
         if self.info.format != FORMAT:
             raise InputError(f"{path}: corpus format {self.info.format}, expected {FORMAT}; build it again")
         self.units = self._map("units.bin", np.dtype(self.info.unit_dtype), self.info.units)

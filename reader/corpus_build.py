@@ -21,7 +21,7 @@ from reader.lexicon import Lexicon, segmenter_of
 from reader.ngrams import NO_NGRAMS
 from reader.segment_work import Resources, over_segments
 from reader.splitting import WordIndex
-from reader.text import Segment, TextFiles
+from reader.text import CORPUS_INFO, Segment, TextFiles
 from reader.trie import build_trie
 from reader.vocabulary import PieceTable, Vocabulary
 
@@ -179,4 +179,4 @@ def _write(output: Path, made_with: MadeWith, spelling: Spelling, parts: Iterabl
         (partial / vocabulary.file_name).write_bytes(vocabulary.content)
         if lexicon:
             lexicon.save(partial / LEXICON)
-        (partial / "corpus.json").write_text(json.dumps(asdict(info), indent=1) + "\n")
+        (partial / CORPUS_INFO).write_text(json.dumps(asdict(info), indent=1) + "\n")

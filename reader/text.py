@@ -25,6 +25,7 @@ from reader.text_digest import BlockDigests, file_digest, text_digest
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 CHUNK_BYTES = 1 << 22
+CORPUS_INFO = "corpus.json"  # of a folder that is a corpus, and holds no text
 UNPACKED = 3  # times as large as its file is a text that was packed, about
 
 Result = TypeVar("Result")
@@ -63,7 +64,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
     seen: set[Path] = set()
     for name, folders, files in os.walk(folder, followlinks=True):
         here = Path(name)
-        if here.resolve() in seen or "corpus.json" in files:
+        if here.resolve() in seen or CORPUS_INFO in files:
             folders.clear()
             continue
         seen.add(here.resolve())

@@ -88,10 +88,10 @@ def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_numbers_may_be_written_as_people_write_them(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 20_000}")
+    path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}")
     config = load("--config", path, "--optimizer.epsilon=1e-8")
     assert config.optimizer.learning_rate == 1e-3
-    assert config.decay_steps == 20000
+    assert config.decay_steps == 2_000_000
     assert config.optimizer.epsilon == 1e-8
 
 
@@ -124,3 +124,8 @@ def test_the_identity_is_all_that_can_change_a_result(corpus: Corpus) -> None:
     other = dataclasses.replace(base, trainer=dataclasses.replace(base.trainer, workers=5, log_every=3))
     assert other.identity(corpus.info) == identity
     assert base.identity(dataclasses.replace(corpus.info, text="another")) != identity
+
+
+def test_a_rate_that_is_0_before_the_end_is_refused() -> None:
+    with pytest.raises(InputError, match=r"optimizer\.decay_steps: 200 is before trainer\.max_steps 1600"):
+        load("--config", str(ROOT / "conf/pretrain/demo.yaml"), "--optimizer.decay_steps=200")

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from ernie_gram.run_ablation import RUNGS, markdown, plan, rows_of
+from ernie_gram import run_ablation
+from ernie_gram.run_ablation import CONFIGS, RUNGS, finish, markdown, plan, rows_of
 from ernie_gram.runlog import read_log
 from reader.errors import InputError
-from tests.conftest import TINY, build, python
+from reader.work_folder import lock_folder
+from tests.conftest import ROOT, TINY, build, python
 
 # Rungs bring their objectives.
 SMALL = [option for option in TINY if not option.startswith("--objective")]
@@ -34,9 +41,11 @@ def test_rungs_are_one_change_apart(tmp_path: Path) -> None:
         objective = config.objective
         found = (objective.is_explicit, objective.has_queries, objective.has_generator, objective.rtd_weight > 0)
         assert (*found, config.model.use_relative_position) == table[rung]
+        full = jobs["full"].objective
+        weights = {key: value or getattr(full, key) for key, value in vars(objective).items() if "_weight" in key}
         same = dataclasses.replace(
             config,
-            objective=jobs["full"].objective,
+            objective=dataclasses.replace(objective, masking="explicit", **weights),
             model=dataclasses.replace(config.model, use_relative_position=True),
             paths=jobs["full"].paths,
         )
@@ -45,10 +54,38 @@ def test_rungs_are_one_change_apart(tmp_path: Path) -> None:
         assert config.paths.output == str(tmp_path / f"{rung}_1")
 
 
+@pytest.mark.parametrize(
+    ("rung", "option"),
+    [
+        ("explicit", "objective.fine_weight=0.5"),
+        ("full", "model.use_relative_position=false"),
+        ("enrm", "objective.rtd_weight=0"),
+    ],
+)
+def test_a_rung_stays_what_it_is(tmp_path: Path, rung: str, option: str) -> None:
+    with pytest.raises(InputError, match=f"{option.partition('=')[0]}: makes {rung} another rung"):
+        plan(tmp_path, list(RUNGS), [1], "tokens", [f"--{option}"])
+    for job in plan(tmp_path, list(RUNGS), [1], "tokens", ["--objective.mask_fraction=0.2"]):
+        assert job.config.objective.mask_fraction == 0.2
+
+
+@pytest.mark.parametrize("changed", ["mask_fraction: 0.5", "output_bias: zero", "fine_weight: 7"])
+def test_rungs_that_are_not_alike_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+    for path in CONFIGS.iterdir():
+        (tmp_path / path.name).write_text(path.read_text())
+    cnp = (tmp_path / "cnp.yaml").read_text()
+    assert "objective: {" in cnp
+    (tmp_path / "cnp.yaml").write_text(cnp.replace("objective: {", f"objective: {{{changed}, "))
+    monkeypatch.setattr(run_ablation, "CONFIGS", tmp_path)
+    with pytest.raises(InputError, match="differs from that of the other rungs"):
+        plan(tmp_path, list(RUNGS), [1], "tokens", [])
+
+
 def test_the_ladder_trains_resumes_and_reports(built: Path, tmp_path: Path) -> None:
-    tokens, output = tmp_path / "tokens", tmp_path / "ladder"
+    tokens, output, held_out = tmp_path / "tokens", tmp_path / "ladder", tmp_path / "held_out"
+    shutil.copytree(built / "held_out", held_out)
     build("corpus", "--input", str(built / "train.txt"), "--vocab", str(built / "vocab.txt"), "--output", str(tokens))
-    options = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
+    options = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={held_out}"]
     options += ["--trainer.max_steps=8", "--trainer.eval_every=4", "--trainer.eval_sequences=20"]
     command = ["-m", "ernie_gram.run_ablation", "--output", str(output), "--jobs", "2", "--token_corpus", str(tokens)]
     first = python(*command, *options, "--rungs", "token", "cnp")
@@ -59,6 +96,11 @@ def test_the_ladder_trains_resumes_and_reports(built: Path, tmp_path: Path) -> N
     assert "3 runs, 2 of them finished before" in done.stdout
     assert (output / "cnp_1" / "step_8" / "model.safetensors").stat().st_mtime_ns == trained
     other = python(*command, *options, "--rungs", "cnp", "--trainer.eval_sequences=30")
+    assert other.returncode == 2
+    assert "was evaluated on other text" in other.stderr
+    shutil.rmtree(held_out)
+    shutil.copytree(built / "corpus", held_out)
+    other = python(*command, *options, "--rungs", "cnp")
     assert other.returncode == 2
     assert "was evaluated on other text" in other.stderr
     with (output / "table.csv").open(newline="") as file:
@@ -118,6 +160,27 @@ def test_a_rung_that_fails_is_named(built: Path, tmp_path: Path) -> None:
     done = python("-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "explicit", *options)
     assert done.returncode == 2
     assert f"{output / 'explicit_1' / 'console.txt'}: the run failed: error: " in done.stderr.splitlines()[-1]
+    job = plan(output, ["explicit"], [1], None, ["--trainer.max_steps=8", "--optimizer.warmup_steps=2"])[0]
+    with (output / "explicit_1" / "console.txt").open("a") as console:
+        console.write("LAUNCH INFO 2026-11-21 Exit code 2\n")
+    with pytest.raises(InputError, match=r"console\.txt: the run failed: error: step"):
+        finish(job, 2)
     with pytest.raises(InputError, match="unknown key"):
         plan(output, ["full"], [1], None, ["--nonsense=3"])
     assert rows_of([]) == []
+
+
+def test_stopped_it_stops_what_it_started(built: Path, tmp_path: Path) -> None:
+    output = tmp_path / "ladder"
+    options = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
+    command = [sys.executable, "-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "explicit"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([*command, *options, "--trainer.max_steps=3000"], cwd=ROOT, env=environment) as ladder:
+        while ladder.poll() is None and not read_log(output / "explicit_1"):
+            time.sleep(0.05)
+        ladder.terminate()
+    assert ladder.returncode == 143
+    # Nobody trains there any more.
+    lock = lock_folder(output / "explicit_1")
+    assert lock is not None
+    lock.close()
