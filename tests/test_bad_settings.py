@@ -65,17 +65,30 @@ def test_a_held_out_corpus_of_another_vocabulary_is_refused(built: Path, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
-def test_more_processes_than_rows_are_refused(built: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"NPROC": "9"}, "data.batch_size: 9 processes, but only 8 sequences"),
+        ({"CUDA_VISIBLE_DEVICES": "3,1,0,2,4,5,6,7,9"}, "data.batch_size: 9 processes, but only 8 sequences"),
+        ({"NPROC": "many"}, "NPROC: many is not a number of processes"),
+        ({"NPROC": "0"}, "NPROC: 0 is not a number of processes"),
+    ],
+)
+def test_a_wrong_number_of_processes_is_refused(
+    built: Path, tmp_path: Path, environment: dict[str, str], message: str
+) -> None:
     done = subprocess.run(
         [str(ROOT / "run_pretrain.sh"), "conf/pretrain/demo.yaml", *options(built, tmp_path / "run")],
         cwd=ROOT,
-        env={**os.environ, "NPROC": "9", "PYTHON": sys.executable},
+        env={**os.environ, "PYTHON": sys.executable, **environment},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr == "error: data.batch_size: 9 processes, but only 8 sequences in a batch; use fewer processes\n"
+    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_in_use_is_refused(built: Path, finished: Path) -> None:
