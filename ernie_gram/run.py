@@ -18,8 +18,8 @@ from reader.atomic import whole_file
 from reader.corpus import LEXICON, Corpus
 from reader.errors import InputError
 from reader.feeder import Feeder, Masking
+from reader.input_files import CORPUS_INFO
 from reader.lexicon import info_path
-from reader.text import CORPUS_INFO
 from reader.vocabulary_file import FILE_NAMES
 from reader.work_folder import lock_folder
 

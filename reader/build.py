@@ -21,12 +21,13 @@ from reader.counting_job import Counted, CountingJob, Engine, Settings
 from reader.counting_local import LocalEngine
 from reader.counting_spark import SparkEngine
 from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.input_files import CORPUS_INFO, find_files, shard_of
 from reader.lexicon import Lexicon, LexiconInfo
 from reader.lexicon_view import coverage, cut_text, describe
 from reader.segment_work import Resources, most_workers
 from reader.sentence_pieces import SentencePieceVocabulary, train_sentencepiece
 from reader.spark_context import spark_context
-from reader.text import CORPUS_INFO, TextFiles, find_files, shard_of
+from reader.text import TextFiles
 from reader.vocabulary import PieceTable, Vocabulary
 from reader.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.wordpiece import train_wordpiece

@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.errors import InputError
+from reader.input_files import CORPUS_INFO
 from reader.lexicon import Lexicon
-from reader.text import CORPUS_INFO
 from reader.vocabulary import Vocabulary
 from reader.vocabulary_file import kept_vocabulary
 

@@ -17,11 +17,12 @@ from reader.boundaries import Units, cut_lines
 from reader.byte_table import Strings, chosen
 from reader.corpus import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
 from reader.errors import InputError
+from reader.input_files import CORPUS_INFO
 from reader.lexicon import Lexicon, segmenter_of
 from reader.ngrams import NO_NGRAMS
 from reader.segment_work import Resources, over_segments
 from reader.splitting import WordIndex
-from reader.text import CORPUS_INFO, Segment, TextFiles
+from reader.text import Segment, TextFiles
 from reader.trie import build_trie
 from reader.vocabulary import PieceTable, Vocabulary
 

@@ -18,9 +18,10 @@ from reader.counting_job import Counted, CountingJob, Settings
 from reader.counting_local import LocalEngine
 from reader.counting_spark import MOST_BYTES, SparkEngine
 from reader.errors import InputError
+from reader.input_files import find_files
 from reader.segment_work import Resources
 from reader.spark_context import spark_context
-from reader.text import TextFiles, find_files
+from reader.text import TextFiles
 from tests.conftest import ROOT, python
 from tests.test_lexicon import Scored, entries_of
 

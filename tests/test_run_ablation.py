@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram import run_ablation
-from ernie_gram.run_ablation import CONFIGS, RUNGS, finish, markdown, plan, rows_of
+from ernie_gram import ablation_plan
+from ernie_gram.ablation_plan import CONFIGS, RUNGS, plan
+from ernie_gram.run_ablation import finish, markdown, rows_of
 from ernie_gram.runlog import read_log
 from reader.errors import InputError
 from reader.work_folder import lock_folder
@@ -76,7 +77,7 @@ def test_rungs_that_are_not_alike_are_refused(tmp_path: Path, monkeypatch: pytes
     cnp = (tmp_path / "cnp.yaml").read_text()
     assert "objective: {" in cnp
     (tmp_path / "cnp.yaml").write_text(cnp.replace("objective: {", f"objective: {{{changed}, "))
-    monkeypatch.setattr(run_ablation, "CONFIGS", tmp_path)
+    monkeypatch.setattr(ablation_plan, "CONFIGS", tmp_path)
     with pytest.raises(InputError, match="differs from that of the other rungs"):
         plan(tmp_path, list(RUNGS), [1], "tokens", [])
 

@@ -47,7 +47,17 @@ def test_imports_make_no_circle() -> None:
         edges = {name: needs for name, needs in edges.items() if name not in free}
 
 
-WITHOUT_PADDLE = ("model_config", "config", "config_file", "run", "checkpoint", "runlog", "plot", "run_ablation")
+WITHOUT_PADDLE = (
+    "model_config",
+    "config",
+    "config_file",
+    "run",
+    "checkpoint",
+    "runlog",
+    "plot",
+    "ablation_plan",
+    "run_ablation",
+)
 
 
 def test_the_reader_needs_no_paddle_and_settling_a_run_neither() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from reader.text import TextFiles, find_files, shard_of, text_size
+from reader.text import TextFiles, text_size
 from tests.conftest import digest_of
 
 
@@ -36,25 +36,6 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     assert lines(tmp_path / "a.txt") == ["one\u2028still one\x85", "two ", "", "three", ""]
 
 
-def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:
-    (tmp_path / "deep").mkdir()
-    files = [tmp_path / "a.txt", tmp_path / "b.jsonl", tmp_path / "deep" / "c.txt"]
-    for file in files:
-        file.write_text("x\n")
-    (tmp_path / "notes.md").write_text("not text for us")
-    assert find_files([str(tmp_path)]) == files
-    assert find_files([str(tmp_path / "*.txt"), str(files[0])]) == files[:1]
-    assert find_files([str(tmp_path / "**" / "*.txt")]) == [files[0], files[2]]
-    # Folders that a pattern names, and those that a link names.
-    assert find_files([str(tmp_path / "*ee*")]) == files[2:]
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "link").symlink_to(tmp_path / "deep")
-    (tmp_path / "deep" / "round").symlink_to(tmp_path / "other")
-    assert [path.resolve() for path in find_files([str(tmp_path / "other")])] == files[2:]
-    assert find_files([str(tmp_path)], [files[0]]) == files[1:]
-    assert find_files([str(tmp_path), str(files[0])], [files[0]]) == files
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -72,33 +53,6 @@ def test_bad_text_is_named_with_its_line(tmp_path: Path, name: str, content: byt
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message.replace(".", r"\.")):
         lines(tmp_path / name)
-
-
-def test_bad_inputs_are_named(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("x")
-    (tmp_path / "empty").mkdir()
-    for name in ("missing.txt", "nothing*.txt", "a.csv", "empty"):
-        with pytest.raises(InputError, match=name.replace("*", r"\*").replace(".", r"\.")):
-            find_files([str(tmp_path / name)])
-
-
-def test_shards_share_all_files_in_their_order(tmp_path: Path) -> None:
-    draw = random.Random(3)
-    for trial in range(30):
-        paths = [tmp_path / f"{trial}_{i:02}.txt" for i in range(draw.randint(1, 12))]
-        for path in paths:
-            path.write_bytes(b"x" * draw.choice([0, 1, 10, 500]))
-        shards = draw.randint(1, len(paths))
-        dealt = [shard_of(paths, shard, shards) for shard in range(shards)]
-        assert [path for shard in dealt for path in shard] == paths
-        assert all(dealt)
-
-
-def test_equal_files_are_dealt_evenly(tmp_path: Path) -> None:
-    paths = [tmp_path / f"{i}.txt" for i in range(6)]
-    for path in paths:
-        path.write_bytes(b"x" * 500)
-    assert [len(shard_of(paths, shard, 3)) for shard in range(3)] == [2, 2, 2]
 
 
 def test_segments_are_whole_lines_whatever_their_size(tmp_path: Path) -> None:

@@ -28,10 +28,11 @@ from reader.counting_job import Counted, CountingJob, Settings
 from reader.counting_local import LocalEngine
 from reader.demo_text import write_text
 from reader.feeder import Feeder, Masking
+from reader.input_files import find_files
 from reader.lexicon import Lexicon
 from reader.segment_work import Resources
 from reader.splitting import WordIndex
-from reader.text import TextFiles, find_files
+from reader.text import TextFiles
 from reader.tokenization import split_words
 from reader.trie import build_trie
 from reader.vocabulary import Vocabulary

@@ -1,0 +1,138 @@
+"""The ladder of the ablation: its rungs, the runs they take, and what keeps these comparable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ernie_gram.config import PretrainConfig
+from ernie_gram.config_file import load_config
+from ernie_gram.model_config import require
+from ernie_gram.run import CONFIG, HELD_OUT, prepare
+from ernie_gram.runlog import last_evaluation, read_log
+from reader.corpus import Corpus
+from reader.errors import InputError
+from reader.input_files import CORPUS_INFO
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIGS = ROOT / "conf" / "ablation"
+# From the baselines up to the whole; the numbers are those of the paper's table, which lacks the first two.
+RUNGS = {
+    "token": "token-level masking",
+    "contiguous": "contiguous n-gram masking",
+    "explicit": "#5 explicit n-gram masking",
+    "cnp": "#4 #5 + comprehensive prediction",
+    "enrm": "#3 #5 + relation modelling",
+    "both": "#2 #5 + both",
+    "full": "#1 #2 + relative position",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One rung with one seed: its command's options, its resolved settings, its folder."""
+
+    rung: str
+    seed: int
+    options: list[str]
+    config: PretrainConfig
+
+    @property
+    def output(self) -> Path:
+        return Path(self.config.paths.output)
+
+    @property
+    def name(self) -> str:
+        return self.output.name
+
+    @property
+    def progress(self) -> float:
+        """The share of its steps that is in its log."""
+        return max((record["step"] for record in read_log(self.output)), default=0) / self.config.trainer.max_steps
+
+    @property
+    def done(self) -> bool:
+        """Whether its last evaluation is in its log."""
+        last = last_evaluation(self.output)
+        return last is not None and last["step"] == self.config.trainer.max_steps
+
+
+def parts_of(config: PretrainConfig) -> dict[str, object]:
+    """What the rungs of the ladder differ in, by the names of the settings."""
+    objective = config.objective
+    weighed = ("coarse_weight", "fine_weight", "generator_weight", "rtd_weight")
+    return {
+        "objective.masking": objective.masking,
+        **{f"objective.{key}": getattr(objective, key) > 0 for key in weighed},
+        "model.use_relative_position": config.model.use_relative_position,
+    }
+
+
+def shared_settings(config: PretrainConfig) -> dict[str, object]:
+    """What they must not differ in."""
+    objective = config.objective
+    weights = {key: value for key, value in vars(objective).items() if key.endswith("_weight") and value}
+    return {
+        "model": replace(config.model, use_relative_position=False),
+        "data": config.data,
+        "objective": (objective.mask_fraction, objective.output_bias),
+        "generator": config.generator,
+        "optimizer": config.optimizer,
+        "trainer": config.trainer,
+    } | {f"objective.{key}": value for key, value in weights.items()}
+
+
+def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]) -> list[Job]:
+    """The jobs of a ladder.
+
+    Raises InputError for an unknown option, for one that would make a rung another, and for rungs that are not alike
+    in all else.
+    """
+    for own in ("--config", "--print_config", "--seed", "--paths.output"):
+        if any(option.partition("=")[0] == own for option in overrides):
+            raise InputError(f"{own}: not for the ablation, which sets it for every run")
+    jobs = []
+    for seed in dict.fromkeys(seeds):
+        for rung in dict.fromkeys(rungs):
+            options = ["--config", str(CONFIGS / f"{rung}.yaml"), *overrides, f"--seed={seed}"]
+            options.append(f"--paths.output={output / f'{rung}_{seed}'}")
+            if rung == "token" and token_corpus:
+                options.append(f"--paths.corpus={token_corpus}")
+            config, as_written = (load_config(given, "run_ablation", "", {})[0] for given in (options, options[:2]))
+            for key, value in parts_of(as_written).items():
+                require(parts_of(config)[key] == value, key, f"makes {rung} another rung; not for the ablation")
+            jobs.append(Job(rung, seed, options, config))
+    shared: dict[str, object] = {}
+    for job in jobs:
+        for what, value in shared_settings(job.config).items():
+            if shared.setdefault(what, value) != value:
+                raise InputError(f"{CONFIGS / job.rung}.yaml: its {what} differs from that of the other rungs")
+    return jobs
+
+
+def check(jobs: list[Job], processes: int) -> None:
+    """Raise InputError if any of the jobs cannot be trained, or could not be compared with the others.
+
+    All of them before the first is trained: a mistake in the last should not wait for the others.
+    """
+    texts = {}
+    for job in jobs:
+        paths, trainer = job.config.paths, job.config.trainer
+        require(bool(paths.held_out), "paths.held_out", "must be given: rungs are compared on it")
+        run = prepare(job.config, processes)
+        trained_on, held_out = run.train.corpus.info, Corpus(Path(str(paths.held_out))).info
+        require(held_out.num_ngrams > 0, "paths.held_out", f"{paths.held_out} has no n-grams to compare rungs on")
+        if job.rung == "token":
+            hint = "give one made without a lexicon by --token_corpus"
+            require(trained_on.num_ngrams == 0, "--token_corpus", f"{paths.corpus} has n-grams; {hint}")
+        else:
+            require(trained_on.num_ngrams > 0, "paths.corpus", f"{paths.corpus} has no n-grams")
+        texts[trained_on.text] = paths.corpus
+        require(len(texts) == 1, "--token_corpus", f"{' and '.join(texts.values())} were made of different texts")
+        before = job.output / CONFIG
+        if before.is_file():
+            old = load_config(["--config", str(before)], "run_ablation", "", {})[0]
+            same = (old.paths.held_out, old.trainer.eval_sequences) == (paths.held_out, trainer.eval_sequences)
+            then, now = job.output / HELD_OUT, Path(str(paths.held_out)) / CORPUS_INFO
+            same = same and not (then.is_file() and then.read_bytes() != now.read_bytes())
+            require(same, "paths.held_out", f"{job.output} was evaluated on other text; choose another --output")
