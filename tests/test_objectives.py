@@ -42,7 +42,7 @@ def config_of(rung: str, model: ModelConfig = MODEL, **generator: Any) -> Pretra
         data=DataConfig(max_seq_len=32, batch_size=8),
         objective=OBJECTIVES[rung],
         generator=GeneratorConfig(**generator),
-        optimizer=OptimizerConfig(learning_rate=5e-3, warmup_steps=5, decay_steps=100_000),
+        optimizer=OptimizerConfig(learning_rate=5e-3, warmup_steps=5),
     )
 
 
