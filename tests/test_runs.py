@@ -127,7 +127,7 @@ def test_bfloat16_stays_close_to_float32(built: Path, tmp_path: Path) -> None:
         output = tmp_path / precision
         # A rate at which rounding does not grow from step to step: what is compared is the arithmetic.
         more = ["--trainer.max_steps=200", "--trainer.eval_every=1000", "--optimizer.learning_rate=1e-3"]
-        more += [f"--optimizer.precision={precision}", "--objective.output_bias=zero", *as_options("cnp")]
+        more += [f"--optimizer.precision={precision}", *as_options("cnp"), "--objective.output_bias=zero"]
         done = pretrain(built, output, *more, *NO_DROPOUT)
         assert done.returncode == 0, done.stderr
         losses.append([loss for _, loss, _ in train_losses(output)])
