@@ -13,8 +13,9 @@ config=$1
 shift
 PYTHON=${PYTHON:-$([ -x "$here/.venv/bin/python" ] && echo "$here/.venv/bin/python" || echo python)}
 export PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}"
-if [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
-  gpus=$(tr ',' '\n' <<< "$CUDA_VISIBLE_DEVICES" | wc -l)
+if [ -n "${CUDA_VISIBLE_DEVICES+set}" ]; then
+  # Empty, it hides all of them; -1 and what is behind it are none.
+  gpus=$(tr ',' '\n' <<< "$CUDA_VISIBLE_DEVICES" | sed '/^-/,$d' | grep -c . || true)
 else
   gpus=$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)
 fi

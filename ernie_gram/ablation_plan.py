@@ -57,13 +57,15 @@ class Job:
         return last is not None and last["step"] == self.config.trainer.max_steps
 
 
+WEIGHTS = ("coarse_weight", "fine_weight", "generator_weight", "rtd_weight")
+
+
 def parts_of(config: PretrainConfig) -> dict[str, object]:
     """What the rungs of the ladder differ in, by the names of the settings."""
     objective = config.objective
-    weighed = ("coarse_weight", "fine_weight", "generator_weight", "rtd_weight")
     return {
         "objective.masking": objective.masking,
-        **{f"objective.{key}": getattr(objective, key) > 0 for key in weighed},
+        **{f"objective.{key}": getattr(objective, key) > 0 for key in WEIGHTS},
         "model.use_relative_position": config.model.use_relative_position,
     }
 
@@ -71,7 +73,6 @@ def parts_of(config: PretrainConfig) -> dict[str, object]:
 def shared_settings(config: PretrainConfig) -> dict[str, object]:
     """What they must not differ in."""
     objective = config.objective
-    weights = {key: value for key, value in vars(objective).items() if key.endswith("_weight") and value}
     return {
         "model": replace(config.model, use_relative_position=False),
         "data": config.data,
@@ -79,7 +80,11 @@ def shared_settings(config: PretrainConfig) -> dict[str, object]:
         "generator": config.generator,
         "optimizer": config.optimizer,
         "trainer": config.trainer,
-    } | {f"objective.{key}": value for key, value in weights.items()}
+    } | {f"objective.{key}": getattr(objective, key) for key in WEIGHTS if getattr(objective, key)}
+
+
+def _load(options: list[str]) -> PretrainConfig:
+    return load_config(options, "run_ablation", "", {})[0]
 
 
 def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]) -> list[Job]:
@@ -91,6 +96,7 @@ def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | N
     for own in ("--config", "--print_config", "--seed", "--paths.output"):
         if any(option.partition("=")[0] == own for option in overrides):
             raise InputError(f"{own}: not for the ablation, which sets it for every run")
+    own_parts = {rung: parts_of(_load(["--config", str(CONFIGS / f"{rung}.yaml")])) for rung in rungs}
     jobs = []
     for seed in dict.fromkeys(seeds):
         for rung in dict.fromkeys(rungs):
@@ -98,9 +104,9 @@ def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | N
             options.append(f"--paths.output={output / f'{rung}_{seed}'}")
             if rung == "token" and token_corpus:
                 options.append(f"--paths.corpus={token_corpus}")
-            config, as_written = (load_config(given, "run_ablation", "", {})[0] for given in (options, options[:2]))
-            for key, value in parts_of(as_written).items():
-                require(parts_of(config)[key] == value, key, f"makes {rung} another rung; not for the ablation")
+            config = _load(options)
+            for key, value in parts_of(config).items():
+                require(value == own_parts[rung][key], key, f"makes {rung} another rung; not for the ablation")
             jobs.append(Job(rung, seed, options, config))
     shared: dict[str, object] = {}
     for job in jobs:
@@ -131,7 +137,7 @@ def check(jobs: list[Job], processes: int) -> None:
         require(len(texts) == 1, "--token_corpus", f"{' and '.join(texts.values())} were made of different texts")
         before = job.output / CONFIG
         if before.is_file():
-            old = load_config(["--config", str(before)], "run_ablation", "", {})[0]
+            old = _load(["--config", str(before)])
             same = (old.paths.held_out, old.trainer.eval_sequences) == (paths.held_out, trainer.eval_sequences)
             then, now = job.output / HELD_OUT, Path(str(paths.held_out)) / CORPUS_INFO
             same = same and not (then.is_file() and then.read_bytes() != now.read_bytes())

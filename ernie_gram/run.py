@@ -70,6 +70,7 @@ class Run:
         with whole_file(self.output / CONFIG) as partial:
             partial.write_text(explained_yaml(self.config), encoding="utf-8")
         # What its evaluations are of.
+        (self.output / HELD_OUT).unlink(missing_ok=True)
         if self.held_out:
             with whole_file(self.output / HELD_OUT) as partial:
                 shutil.copyfile(self.held_out.corpus.path / CORPUS_INFO, partial)

@@ -180,7 +180,7 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
     if args.vocab and not args.input:
         raise InputError("--vocab: is for cutting a text; give one by --input")
     vocabulary = load_vocabulary(args.vocab, args.lowercase) if args.input else None
-    files = find_files(args.input) if args.input else []
+    files = find_files(args.input, [args.vocab]) if args.input else []
     for line in describe(lexicon, args.entries):
         print(line)
     if vocabulary is None:

@@ -84,7 +84,8 @@ def shared_options() -> SharedOptions:
         nargs="+",
         required=True,
         metavar="PATH",
-        help="files, folders or quoted globs; .txt (a blank line between documents) or .jsonl, either also .gz",
+        help="files, folders (without what is hidden, and corpora) or quoted globs; .txt (a blank line between "
+        "documents) or .jsonl, either also .gz",
     )
     large = OneLineParser(add_help=False)
     large.add_argument(

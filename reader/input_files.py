@@ -32,13 +32,13 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
         for match in matches:
             if match.is_dir():
                 files += _files_below(match)
-            elif not match.name.endswith(SUFFIXES):
-                raise InputError(f"{match}: cannot tell its format; expected one of {', '.join(SUFFIXES)}")
-            else:
+            elif match.is_file():  # and no link to nowhere
+                if not match.name.endswith(SUFFIXES):
+                    raise InputError(f"{match}: cannot tell its format; expected one of {', '.join(SUFFIXES)}")
                 files.append(match)
         files = [file for file in files if file == path or file.resolve() not in others]
         if not files:
-            raise InputError(f"{name}: the folder holds no {', '.join(SUFFIXES)} file")
+            raise InputError(f"{name}: no text there; expected {', '.join(SUFFIXES)} files")
         found.update((file.resolve(), file) for file in files)
     return sorted(found.values())
 

@@ -65,11 +65,14 @@ def test_a_held_out_corpus_of_another_vocabulary_is_refused(built: Path, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+TOO_MANY = "data.batch_size: 9 processes, but only 8 sequences in a batch; use fewer processes"
+
+
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"NPROC": "9"}, "data.batch_size: 9 processes, but only 8 sequences"),
-        ({"CUDA_VISIBLE_DEVICES": "3,1,0,2,4,5,6,7,9"}, "data.batch_size: 9 processes, but only 8 sequences"),
+        ({"NPROC": "9"}, TOO_MANY),
+        ({"CUDA_VISIBLE_DEVICES": "3,1,0,2,4,5,6,7,9"}, TOO_MANY),
         ({"NPROC": "many"}, "NPROC: many is not a number of processes"),
         ({"NPROC": "0"}, "NPROC: 0 is not a number of processes"),
     ],
@@ -86,9 +89,34 @@ def test_a_wrong_number_of_processes_is_refused(
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {message}")
-    assert done.stderr.count("\n") == 1
+    assert done.stderr == f"error: {message}\n"
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("visible", "processes"), [(None, 9), ("", 1), ("-1", 1), ("1,-1,2,3,4,5,6,7,8,9", 1), ("0,1,2,3,4,5,6,7,8", 9)]
+)
+def test_processes_are_as_many_as_visible_gpus(
+    built: Path, tmp_path: Path, visible: str | None, processes: int
+) -> None:
+    """Nine processes are one too many for the batch, and told so."""
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\nseq 9\n")
+    tool.chmod(0o755)
+    environment = {key: value for key, value in os.environ.items() if key not in ("NPROC", "CUDA_VISIBLE_DEVICES")}
+    environment |= {"PATH": f"{tool.parent}:{os.environ['PATH']}", "PYTHON": sys.executable}
+    environment |= {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    done = subprocess.run(
+        [str(ROOT / "run_pretrain.sh"), "conf/pretrain/demo.yaml", *options(built, tmp_path / "run"), "--check"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == (f"error: {TOO_MANY}\n" if processes == 9 else "")
+    assert done.returncode == (2 if processes == 9 else 0)
 
 
 def test_a_folder_in_use_is_refused(built: Path, finished: Path) -> None:

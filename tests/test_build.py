@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from reader.build import parser, resources_of
 from reader.corpus import Corpus
 from reader.errors import InputError
 from reader.lexicon import Lexicon
+from reader.segment_work import BASE_BYTES, LEAST_BYTES, WAITING, WORKING
 from reader.vocabulary_file import load_vocabulary
 from tests.conftest import ROOT
 
@@ -93,8 +95,20 @@ def test_what_the_toolkit_made_is_no_text(text: Path, tmp_path: Path) -> None:
     for overwrite in ([], ["--overwrite"]):
         run("corpus", "--input", tmp_path, "--vocab", vocab, "--output", corpus, *overwrite)
         assert Corpus(corpus).info.documents == 1
-    with pytest.raises(InputError, match="the folder holds no"):
+    with pytest.raises(InputError, match="no text there"):
         run("corpus", "--input", corpus, "--vocab", vocab, "--output", tmp_path / "other")
+
+
+def test_a_text_is_inspected_without_its_vocabulary(
+    built: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copyfile(built / "vocab.txt", tmp_path / "vocab.txt")
+    shown = []
+    for place in (text, tmp_path):
+        vocab = ["--vocab", tmp_path / "vocab.txt"]
+        run("inspect", built / "lexicon.tsv", "--input", place, *vocab)
+        shown.append(capsys.readouterr().out.replace("vocab.txt", ""))
+    assert shown[0] == shown[1]
 
 
 def test_no_words_make_no_vocabulary(tmp_path: Path) -> None:
@@ -127,9 +141,16 @@ def test_most_frequent_are_those_that_occur(
 
 def test_memory_is_kept_with_many_workers() -> None:
     made = ["corpus", "--input", "a", "--vocab", "b", "--output", "c"]
+
+    def most(workers: int) -> int:
+        """Bytes of memory when every process works on the smallest segment, and three more wait."""
+        return BASE_BYTES + LEAST_BYTES * (workers * WORKING + (workers + 3) * WAITING)
+
     for memory, workers, allowed in (("2GB", 8, 8), ("320MB", 64, 6), ("2GB", 256, 82)):
         args = parser().parse_args([*made, "--memory", memory, "--workers", str(workers)])
         assert resources_of(args).workers == allowed
+        assert most(allowed) <= args.memory
+        assert allowed == workers or most(allowed + 1) > args.memory
 
 
 def test_what_numba_keeps_goes_with_the_sources(tmp_path: Path) -> None:

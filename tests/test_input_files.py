@@ -28,6 +28,11 @@ def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:
     assert [path.resolve() for path in find_files([str(tmp_path / "other")])] == files[2:]
     assert find_files([str(tmp_path)], [files[0]]) == files[1:]
     assert find_files([str(tmp_path), str(files[0])], [files[0]]) == files
+    (tmp_path / "nowhere.txt").symlink_to(tmp_path / "removed.txt")
+    assert find_files([str(tmp_path)]) == files
+    assert find_files([str(tmp_path / "*.txt")]) == files[:1]
+    with pytest.raises(InputError, match=r"nowhere\.txt: no text there"):
+        find_files([str(tmp_path / "nowhere.txt")])
 
 
 def test_bad_inputs_are_named(tmp_path: Path) -> None:
