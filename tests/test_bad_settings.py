@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ernie_gram import demo
+from reader.errors import InputError
 from tests.conftest import ROOT, options, pretrain, python
 
 
@@ -125,3 +128,16 @@ def test_a_folder_in_use_is_refused(built: Path, finished: Path) -> None:
         done = pretrain(built, finished, "--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12")
     assert done.returncode == 2
     assert "is in use by another process" in done.stderr
+
+
+@pytest.mark.parametrize("steps", [0, -20, 9])
+def test_too_short_a_demo_is_refused_before_the_last_one_is_removed(
+    monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    removed: list[Path] = []
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **_: removed.append(path))
+    monkeypatch.setattr(demo, "step", lambda *_, **__: None)
+    monkeypatch.setattr(sys, "argv", ["demo", f"--steps={steps}"])
+    with pytest.raises(InputError, match=f"--steps: {steps} is too few"):
+        demo.main()
+    assert removed == []

@@ -58,7 +58,9 @@ def fill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 LINES = b"the [MASK] of a [MASK] is\n\nin [MASK]\n"
 
 
-def test_lines_of_standard_input_as_json(trained: Path, fill: Callable[..., Filled]) -> None:
+def test_lines_of_standard_input_as_json(
+    trained: Path, fill: Callable[..., Filled], monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES)
     assert done.returncode == 0, done.error
     first, second = (json.loads(line) for line in done.stdout.splitlines())
@@ -71,7 +73,8 @@ def test_lines_of_standard_input_as_json(trained: Path, fill: Callable[..., Fill
         has_ngrams = any(" " in guess["unit"] for guess in mask)
         assert has_ngrams == (trained.name != "contiguous")
     # Alone or among others, a text gets the same answer; and the next time, too.
-    again = fill("--model", str(trained / "step_30"), "--json", "--top", "4000", "in [MASK]")
+    monkeypatch.chdir(trained / "step_30")
+    again = fill("--model", ".", "--json", "--top", "4000", "in [MASK]")
     (alone,) = json.loads(again.stdout)["masks"]
     if trained.name != "full":  # elsewhere in the batch, other samples are drawn
         for one, other in zip(alone[:20], second["masks"][0][:20], strict=True):
