@@ -1,0 +1,162 @@
+"""Train every rung of the ablation for a few steps on a fixed text, and print what came out, as JSON.
+
+    python -m tests.golden.train_rungs FOLDER
+
+Everything is fixed: text, vocabulary, seeds, one thread. So the same code on the same kind of machine gives the same
+bits; a change that only moves code must not change any. `--record` writes the result into golden.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+GOLDEN = Path(__file__).with_name("golden.json")
+# Read when the libraries are loaded: sums over several threads depend on how many there are.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+NOUNS = ["river", "stone", "bridge", "market", "garden", "winter", "letter", "window", "harbour", "forest", "captain"]
+VERBS = ["sees", "finds", "takes", "leaves", "builds", "opens", "crosses", "follows"]
+OTHERS = ["the", "old", "new", "small", "a", "of", "to", "in", "and", "with"]
+PHRASES = ["the old bridge", "in the market", "takes a letter", "of the harbour", "new york city", "with the captain"]
+
+RUNGS = ["token", "contiguous", "explicit", "cnp", "enrm", "both", "full"]
+SETTINGS = [
+    *("--model.hidden_size=24", "--model.num_hidden_layers=2", "--model.num_attention_heads=6"),
+    *("--model.out_emb_size=16", "--model.max_position_embeddings=24", "--model.initializer_range=0.05"),
+    *("--model.hidden_dropout_prob=0.1", "--model.attention_probs_dropout_prob=0.1"),
+    *("--data.max_seq_len=24", "--data.batch_size=6", "--optimizer.learning_rate=3e-3", "--optimizer.warmup_steps=3"),
+    *("--trainer.max_steps=12", "--trainer.log_every=1", "--trainer.eval_every=6", "--trainer.eval_sequences=20"),
+    *("--trainer.save_every=12", "--trainer.visualdl=false"),
+]
+# One run in lower precision, and one whose heads are tied to embeddings of another width, take other paths.
+VARIANTS = {
+    "cnp, bfloat16": ("cnp", ["--optimizer.precision=bfloat16"]),
+    "both, tied": ("both", ["--model.out_emb_size=0", "--model.emb_size=16", "--model.use_sentence_embedding=true"]),
+}
+
+
+def text(lines: int, seed: int) -> str:
+    """Lines of words and phrases chosen by a linear congruential generator: the same on every machine."""
+    state = seed
+    words: list[str] = []
+
+    def below(limit: int) -> int:
+        nonlocal state
+        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        return (state >> 33) % limit
+
+    for line in range(lines):
+        for _ in range(6 + below(10)):
+            pool = (PHRASES, NOUNS, VERBS, OTHERS)[below(4)]
+            words.append(pool[below(len(pool))])
+        words.append(".\n" + ("\n" if line % 5 == 4 else ""))
+    return " ".join(words).replace("\n ", "\n")
+
+
+def vocabulary() -> str:
+    """A vocabulary in which some words are whole and others are cut into letters."""
+    whole = [*NOUNS[:6], *VERBS[:4], *OTHERS]
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    return "".join(f"{token}\n" for token in dict.fromkeys([*tokens, *whole]))
+
+
+def call(main: Callable[[], None], *arguments: str) -> None:
+    """A command's `main` with these arguments, in this process; its output goes to standard error."""
+    sys.argv = ["command", *arguments]
+    console, sys.stdout = sys.stdout, sys.stderr
+    try:
+        main()
+    finally:
+        sys.stdout = console
+
+
+def machine() -> str:
+    """What the last bits may depend on: the processor's instructions and the library that computes."""
+    from importlib.metadata import version
+
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if platform.system() == "Linux" else []
+    cpu = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in reversed(lines))}
+    kind = " ".join(cpu.get(key, "?") for key in ("vendor_id", "cpu family", "model"))
+    return f"{kind}, paddle {version('paddlepaddle')}"
+
+
+def digest(paths: list[Path]) -> str:
+    """One digest of some files' bytes."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:32]
+
+
+def corpora(folder: Path) -> dict[str, str]:
+    """Make the text, lexicon and corpora in a folder; returns digests of what does not depend on the machine."""
+    from reader.build import main as build
+
+    (folder / "vocab.txt").write_text(vocabulary())
+    for name, lines, seed in (("train", 400, 1), ("held_out", 60, 2)):
+        (folder / f"{name}.txt").write_text(text(lines, seed))
+    shared = ["--vocab", str(folder / "vocab.txt"), "--workers", "1"]
+    lexicon = ["--lexicon", str(folder / "lexicon.tsv")]
+    train, held_out = (["--input", str(folder / f"{name}.txt"), *shared] for name in ("train", "held_out"))
+    call(build, "lexicon", *train, "--top", "2:30,3:15", "--output", lexicon[1])
+    call(build, "corpus", *train, *lexicon, "--output", str(folder / "corpus"))
+    call(build, "corpus", *train, "--output", str(folder / "token_corpus"))
+    call(build, "corpus", *held_out, *lexicon, "--output", str(folder / "held_out"))
+    made = {name: digest([folder / name / "units.bin"]) for name in ("corpus", "token_corpus", "held_out")}
+    return {"lexicon": digest([folder / "lexicon.tsv"]), **made}
+
+
+def train(folder: Path, rung: str, more: list[str], name: str) -> dict[str, Any]:
+    """Train one rung; returns its losses, its evaluations, and a digest of its parameters."""
+    import paddle
+    from safetensors.numpy import load_file
+
+    from ernie_gram.pretrain import main as pretrain
+
+    output = folder / name
+    corpus = "token_corpus" if rung == "token" else "corpus"
+    paths = [f"--paths.{key}={folder / value}" for key, value in (("corpus", corpus), ("held_out", "held_out"))]
+    with paddle.static.scope_guard(paddle.static.Scope()):
+        config = ["--config", f"conf/ablation/{rung}.yaml"]
+        call(pretrain, *config, *SETTINGS, *paths, f"--paths.output={output}", *more)
+    records = [json.loads(line) for line in (output / "log.jsonl").read_text().splitlines()]
+    for record in records:
+        record.pop("sequences_per_second", None)
+    model = load_file(output / "step_12" / "model.safetensors")
+    parameters = hashlib.sha256(b"".join(key.encode() + model[key].tobytes() for key in sorted(model)))
+    return {"records": records, "parameters": parameters.hexdigest()[:32]}
+
+
+def as_lines(golden: dict[str, Any]) -> str:
+    """The golden results as JSON with a line for every run."""
+    machines = (
+        f" {json.dumps(name)}: {{\n"
+        + ",\n".join(f"  {json.dumps(run)}: {json.dumps(runs[run])}" for run in runs)
+        + "\n }"
+        for name, runs in golden["runs"].items()
+    )
+    return f'{{"corpora": {json.dumps(golden["corpora"])},\n"runs": {{\n' + ",\n".join(machines) + "\n}}\n"
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]).resolve()
+    record = "--record" in sys.argv
+    found: dict[str, Any] = {"corpora": corpora(folder), "runs": {}}
+    cases = {**{rung: (rung, []) for rung in RUNGS}, **VARIANTS}
+    for name, (rung, more) in cases.items():
+        found["runs"][name] = train(folder, rung, list(more), name.replace(", ", "_"))
+    if record:
+        golden = json.loads(GOLDEN.read_text()) if GOLDEN.is_file() else {}
+        golden["corpora"] = found["corpora"]
+        golden.setdefault("runs", {})[machine()] = found["runs"]
+        GOLDEN.write_text(as_lines(golden))
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
