@@ -10,9 +10,9 @@ from ernie_gram.config_file import load_config
 from ernie_gram.model_config import require
 from ernie_gram.run import CONFIG, HELD_OUT, prepare
 from ernie_gram.runlog import last_evaluation, read_log
-from reader.corpus import Corpus
+from reader.corpus.memmap import Corpus
 from reader.errors import InputError
-from reader.input_files import CORPUS_INFO
+from reader.text.input_files import CORPUS_INFO
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = ROOT / "conf" / "ablation"

@@ -20,8 +20,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from reader.atomic import remove_folder, sha256_of, whole_folder
 from reader.errors import InputError
+from reader.system.atomic_files import remove_folder, sha256_of, whole_folder
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
 

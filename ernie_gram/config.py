@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ernie_gram.model_config import GeneratorConfig, ModelConfig, require, require_finite
-from reader.corpus import CorpusInfo
+from reader.corpus.memmap import CorpusInfo
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ import numpy as np
 
 from ernie_gram.plot import plot_runs
 from ernie_gram.runlog import read_log
-from reader import batch as fields
-from reader.corpus import Corpus
+from reader.batches import fields
+from reader.batches.feeder import Feeder, Masking
+from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.feeder import Feeder, Masking
 
 if TYPE_CHECKING:
     from ernie_gram.fill import Guess

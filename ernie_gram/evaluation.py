@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from reader import batch as fields
-from reader.batch import Batch
+from reader.batches import fields
+from reader.batches.fields import Batch
 
 Float64s = npt.NDArray[np.float64]
 Predict = Callable[[Batch], dict[str, np.ndarray]]

@@ -20,13 +20,13 @@ import numpy.typing as npt
 
 from ernie_gram import checkpoint
 from ernie_gram.config_file import config_from_tree
-from reader import batch as fields
-from reader.batch import Batch
-from reader.corpus import LEXICON, UnitNames
-from reader.corpus_build import UnitCutter
+from reader.batches import fields
+from reader.batches.fields import Batch
+from reader.corpus.builder import UnitCutter
+from reader.corpus.memmap import LEXICON, UnitNames
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.lexicon import Lexicon, segmenter_of
-from reader.vocabulary_file import kept_vocabulary
+from reader.lexicon.lexicon_file import Lexicon, segmenter_of
+from reader.tokenization.vocabulary_file import kept_vocabulary
 
 if TYPE_CHECKING:
     from ernie_gram.distributed import World

@@ -19,8 +19,8 @@ from ernie_gram.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.encoder import Queries
 from ernie_gram.model import PretrainModel
 from ernie_gram.softmax import CrossEntropy, Scores, chunks_for, cross_entropy
-from reader import batch as fields
-from reader.batch import Field
+from reader.batches import fields
+from reader.batches.fields import Field
 
 Feeds = dict[str, paddle.Tensor]
 

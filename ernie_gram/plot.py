@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ernie_gram.runlog import Record, read_log
-from reader.atomic import whole_file
 from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.system.atomic_files import whole_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,8 +19,8 @@ from ernie_gram.model import PretrainModel, Sizes
 from ernie_gram.objectives import Encoded, Feeds, Loss, Softmax, Term, encode, masked_scores, softmax_of, terms_of
 from ernie_gram.optimization import adamw, clip_by_global_norm
 from ernie_gram.softmax import probabilities
-from reader import batch as fields
-from reader.batch import Batch, Field
+from reader.batches import fields
+from reader.batches.fields import Batch, Field
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,14 @@ from ernie_gram import checkpoint
 from ernie_gram.config import PretrainConfig, identity_differences
 from ernie_gram.config_file import explained_yaml
 from ernie_gram.model_config import require
-from reader.atomic import whole_file
-from reader.corpus import LEXICON, Corpus
+from reader.batches.feeder import Feeder, Masking
+from reader.corpus.memmap import LEXICON, Corpus
 from reader.errors import InputError
-from reader.feeder import Feeder, Masking
-from reader.input_files import CORPUS_INFO
-from reader.lexicon import info_path
-from reader.vocabulary_file import FILE_NAMES
-from reader.work_folder import lock_folder
+from reader.lexicon.lexicon_file import info_path
+from reader.system.atomic_files import whole_file
+from reader.system.resumable_folder import lock_folder
+from reader.text.input_files import CORPUS_INFO
+from reader.tokenization.vocabulary_file import FILE_NAMES
 
 CONFIG, HELD_OUT = "config.yaml", "held_out.json"
 

@@ -19,8 +19,8 @@ from statistics import mean, median
 from ernie_gram.ablation_plan import ROOT, RUNGS, Job, check, plan
 from ernie_gram.plot import curve, new_figure, save_figure
 from ernie_gram.runlog import last_evaluation, read_log
-from reader.atomic import whole_file
 from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.system.atomic_files import whole_file
 
 POLL_SECONDS = 1.0
 CONSOLE = "console.txt"

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from reader.atomic import whole_file
+from reader.system.atomic_files import whole_file
 
 LOG = "log.jsonl"
 

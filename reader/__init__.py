@@ -8,5 +8,5 @@ from pathlib import Path
 # went into it: after an update, a table could be filled by one hash and searched by another. So each state of the
 # sources has a folder of its own.
 _here = Path(__file__).parent
-_sources = blake2b(b"".join(path.read_bytes() for path in sorted(_here.glob("*.py"))), digest_size=8).hexdigest()
+_sources = blake2b(b"".join(path.read_bytes() for path in sorted(_here.rglob("*.py"))), digest_size=8).hexdigest()
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_here / "__pycache__" / f"numba_{_sources}"))

@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from reader.atomic import whole_file
 from reader.build_options import by_order, positive, shard, shared_options
-from reader.corpus import Corpus
-from reader.corpus_build import build_corpus, join_corpora
-from reader.counting_job import Counted, CountingJob, Engine, Settings
-from reader.counting_local import LocalEngine
-from reader.counting_spark import SparkEngine
+from reader.corpus.builder import build_corpus, join_corpora
+from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.input_files import CORPUS_INFO, find_files, shard_of
-from reader.lexicon import Lexicon, LexiconInfo
-from reader.lexicon_view import coverage, cut_text, describe
-from reader.segment_work import Resources, most_workers
-from reader.sentence_pieces import SentencePieceVocabulary, train_sentencepiece
-from reader.spark_context import spark_context
-from reader.text import TextFiles
-from reader.vocabulary import PieceTable, Vocabulary
-from reader.vocabulary_file import KINDS, kind_of, load_vocabulary
-from reader.wordpiece import train_wordpiece
-from reader.work_folder import work_folder
+from reader.lexicon.extraction import Counted, CountingJob, Engine, Settings
+from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
+from reader.lexicon.local_engine import LocalEngine
+from reader.lexicon.spark_engine import SparkEngine
+from reader.lexicon.spark_session import spark_context
+from reader.lexicon_report import coverage, cut_text, describe
+from reader.system.atomic_files import whole_file
+from reader.system.resumable_folder import work_folder
+from reader.text.input_files import CORPUS_INFO, find_files, shard_of
+from reader.text.map_segments import Resources, most_workers
+from reader.text.text_files import TextFiles
+from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
+from reader.tokenization.vocabulary import PieceTable, Vocabulary
+from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
+from reader.tokenization.wordpiece import train_wordpiece
 
 # Of what lies in work folders; raised when it changes, so that nothing of another layout is taken up.
 WORK_LAYOUT = 2

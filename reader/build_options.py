@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from reader.counting_stages import MAX_ORDER
 from reader.errors import OneLineParser
-from reader.segment_work import BASE_BYTES
-from reader.segmenters import SEGMENTERS
+from reader.lexicon.counting_stages import MAX_ORDER
+from reader.text.map_segments import BASE_BYTES
+from reader.tokenization.chinese_segmentation import SEGMENTERS
 
 
 def by_order(text: str) -> dict[int, int]:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
 
-from reader.atomic import whole_file
 from reader.errors import OneLineParser, one_line_errors
+from reader.system.atomic_files import whole_file
 
 MOST_BYTES = 6_000_000
 HELD_OUT = 30  # one document in so many is held out

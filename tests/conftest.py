@@ -14,8 +14,8 @@ from pydoc_data.topics import topics
 import pytest
 
 from ernie_gram.runlog import Record, read_log
-from reader.corpus import Corpus
-from reader.text import TextDigest, TextFiles
+from reader.corpus.memmap import Corpus
+from reader.text.text_files import TextDigest, TextFiles
 from tests.objectives import as_options
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import erf, log_softmax, softmax
 
 from ernie_gram.model_config import ModelConfig
-from reader.batch import Batch
+from reader.batches.fields import Batch
 from tests.static import Arrays
 
 # |n| -> bucket, spelt out range by range.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.atomic import load_array, save_arrays, whole_folder
+from reader.system.atomic_files import load_array, save_arrays, whole_folder
 
 
 def test_a_folder_is_replaced_whatever_a_kill_has_left(tmp_path: Path) -> None:

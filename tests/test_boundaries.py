@@ -7,9 +7,9 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from reader.boundaries import cut_lines
-from reader.split_kernel import DOCUMENT_END, LINE_END
-from reader.trie import Trie, build_trie
+from reader.corpus.boundaries import cut_lines
+from reader.tables.trie import Trie, build_trie
+from reader.tokenization.word_kernel import DOCUMENT_END, LINE_END
 
 
 def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:

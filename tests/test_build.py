@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from reader.build import parser, resources_of
-from reader.corpus import Corpus
+from reader.corpus.memmap import Corpus
 from reader.errors import InputError
-from reader.lexicon import Lexicon
-from reader.segment_work import BASE_BYTES, LEAST_BYTES, WAITING, WORKING
-from reader.vocabulary_file import load_vocabulary
+from reader.lexicon.lexicon_file import Lexicon
+from reader.text.map_segments import BASE_BYTES, LEAST_BYTES, WAITING, WORKING
+from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.conftest import ROOT
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from ernie_gram.config import PretrainConfig
 from ernie_gram.config_file import all_keys, explained_yaml, load_config
-from reader.corpus import Corpus
+from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from tests.conftest import ROOT, python
 

@@ -14,7 +14,7 @@ from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from reader.corpus import Corpus
+from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from tests.conftest import build, kill_when, python
 

@@ -10,14 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reader import counting_local, segment_work, text_digest, text_units
-from reader.counting import dealt, key_table, longer_heads, needed_count, ngram_keys, pack_sorted, sum_sorted
-from reader.counting_job import Counted, CountingJob, Settings, guess
-from reader.counting_local import LocalEngine
-from reader.counting_stages import Split
 from reader.errors import InputError
-from reader.segment_work import Resources
-from reader.text import TextFiles
+from reader.lexicon import local_engine as counting_local
+from reader.lexicon.counting import dealt, key_table, longer_heads, needed_count, ngram_keys, pack_sorted, sum_sorted
+from reader.lexicon.counting_stages import Split
+from reader.lexicon.extraction import Counted, CountingJob, Settings, guess
+from reader.lexicon.local_engine import LocalEngine
+from reader.text import digest as text_digest
+from reader.text import file_ranges as text_units
+from reader.text import map_segments as segment_work
+from reader.text.map_segments import Resources
+from reader.text.text_files import TextFiles
 from tests.conftest import digest_of, kill_when, python
 from tests.test_lexicon import entries_of, reference_lexicon
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from reader.counting_job import Counted, CountingJob, Settings
-from reader.counting_local import LocalEngine
-from reader.counting_spark import MOST_BYTES, SparkEngine
 from reader.errors import InputError
-from reader.input_files import find_files
-from reader.segment_work import Resources
-from reader.spark_context import spark_context
-from reader.text import TextFiles
+from reader.lexicon.extraction import Counted, CountingJob, Settings
+from reader.lexicon.local_engine import LocalEngine
+from reader.lexicon.spark_engine import MOST_BYTES, SparkEngine
+from reader.lexicon.spark_session import spark_context
+from reader.text.input_files import find_files
+from reader.text.map_segments import Resources
+from reader.text.text_files import TextFiles
 from tests.conftest import ROOT, python
 from tests.test_lexicon import Scored, entries_of
 

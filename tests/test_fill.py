@@ -108,8 +108,8 @@ from ernie_gram.fill import Filler, checkpoint_in
 from ernie_gram.model import Sizes
 from ernie_gram.parameters import set_arrays
 from ernie_gram.program import build_evaluation
-from reader.corpus import Corpus
-from reader.feeder import Feeder, Masking
+from reader.corpus.memmap import Corpus
+from reader.batches.feeder import Feeder, Masking
 world = distributed.start("cpu")
 path, corpus = checkpoint_in(Path(sys.argv[1])), Corpus(Path(sys.argv[2]))
 filler = Filler(path, world, draws=1)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reader.corpus import Corpus
-from reader.lexicon import Lexicon
+from reader.corpus.memmap import Corpus
+from reader.lexicon.lexicon_file import Lexicon
 from tests.conftest import build, python
 from tests.test_lexicon import entries_of, reference_lexicon
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from reader.input_files import find_files, shard_of
+from reader.text.input_files import find_files, shard_of
 
 
 def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:

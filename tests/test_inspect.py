@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reader.corpus import Corpus
-from reader.lexicon import Lexicon
-from reader.lexicon_view import coverage, cut_text
-from reader.text import TextFiles
-from reader.vocabulary_file import load_vocabulary
+from reader.corpus.memmap import Corpus
+from reader.lexicon.lexicon_file import Lexicon
+from reader.lexicon_report import coverage, cut_text
+from reader.text.text_files import TextFiles
+from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.conftest import build, python
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reader.lexicon import Lexicon
-from reader.text import TextFiles
-from reader.tokenization import split_words
+from reader.lexicon.lexicon_file import Lexicon
+from reader.text.text_files import TextFiles
+from reader.tokenization.basic_tokenizer import split_words
 from tests.benchmarks.others import polars_lexicon
 from tests.conftest import ROOT, build
 from tests.test_lexicon import entries_of

@@ -12,12 +12,12 @@ import pytest
 from scipy.stats import ttest_1samp
 from tokenizers.models import WordPiece
 
-from reader.counting import t_statistic
 from reader.errors import InputError
-from reader.lexicon import Lexicon, info_path
-from reader.ngrams import NGrams
-from reader.tokenization import split_words
-from reader.vocabulary_file import load_vocabulary
+from reader.lexicon.counting import t_statistic
+from reader.lexicon.lexicon_file import Lexicon, info_path
+from reader.lexicon.ngrams import NGrams
+from reader.tokenization.basic_tokenizer import split_words
+from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.conftest import build
 
 Scored = tuple[tuple[str, ...], int, float]

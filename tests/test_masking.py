@@ -8,12 +8,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from reader import batch as fields
-from reader.batch import FIELDS, Batch
-from reader.corpus import Corpus
-from reader.feeder import Feeder, Masking
-from reader.masking import choose_units, num_masked
-from reader.sampler import draw, rank_share
+from reader.batches import fields
+from reader.batches.feeder import Feeder, Masking
+from reader.batches.fields import FIELDS, Batch
+from reader.batches.masking import choose_units, num_masked
+from reader.batches.sampler import draw, rank_share
+from reader.corpus.memmap import Corpus
 from tests.test_corpus import tokens_of
 
 

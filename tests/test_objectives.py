@@ -12,9 +12,9 @@ import pytest
 
 from ernie_gram.config import DataConfig, OptimizerConfig, PretrainConfig
 from ernie_gram.model_config import GeneratorConfig, ModelConfig
-from reader.batch import Batch
-from reader.corpus import Corpus
-from reader.feeder import Feeder, Masking
+from reader.batches.feeder import Feeder, Masking
+from reader.batches.fields import Batch
+from reader.corpus.memmap import Corpus
 from tests import reference
 from tests.objectives import OBJECTIVES
 from tests.static import Arrays, fresh_scope, run

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError, SystemRefusedError
-from reader.parallel import in_order
+from reader.system.process_pool import in_order
 from tests.conftest import ROOT
 
 
@@ -66,7 +66,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     script = """
 import os, sys, time
 from pathlib import Path
-from reader.parallel import in_order
+from reader.system.process_pool import in_order
 def work(i):
     Path(sys.argv[1], str(os.getpid())).touch()
     time.sleep(60)

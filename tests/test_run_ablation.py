@@ -18,7 +18,7 @@ from ernie_gram.ablation_plan import CONFIGS, RUNGS, plan
 from ernie_gram.run_ablation import finish, markdown, rows_of
 from ernie_gram.runlog import read_log
 from reader.errors import InputError
-from reader.work_folder import lock_folder
+from reader.system.resumable_folder import lock_folder
 from tests.conftest import ROOT, TINY, build, python
 
 # Rungs bring their objectives.

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reader.segment_work import Resources, over_segments
-from reader.text import Segment, TextFiles
+from reader.text.map_segments import Resources, over_segments
+from reader.text.text_files import Segment, TextFiles
 
 
 def save(segment: Segment, folder: Path) -> None:

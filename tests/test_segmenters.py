@@ -14,8 +14,8 @@ import jieba
 import numpy as np
 import pytest
 
-from reader.byte_table import unpacked
-from reader.segmenters import cut_runs, segmenter
+from reader.tables.string_table import unpacked
+from reader.tokenization.chinese_segmentation import cut_runs, segmenter
 
 jieba.setLogLevel(logging.WARNING)
 

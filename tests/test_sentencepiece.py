@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from reader.corpus import Corpus
-from reader.corpus_build import UnitCutter
+from reader.corpus.builder import UnitCutter
+from reader.corpus.memmap import Corpus
 from reader.errors import InputError
-from reader.lexicon import Lexicon, segmenter_of
-from reader.lexicon_view import cut_text
-from reader.segmenters import segmenter
-from reader.sentence_pieces import SentencePieceVocabulary, train_sentencepiece
-from reader.tokenization import split_words
-from reader.vocabulary import SPECIAL_TOKENS
-from reader.vocabulary_file import kept_vocabulary, load_vocabulary
+from reader.lexicon.lexicon_file import Lexicon, segmenter_of
+from reader.lexicon_report import cut_text
+from reader.tokenization.basic_tokenizer import split_words
+from reader.tokenization.chinese_segmentation import segmenter
+from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from reader.tokenization.vocabulary_file import kept_vocabulary, load_vocabulary
 from tests.conftest import TINY, build, python
 from tests.test_corpus import tokens_of
 

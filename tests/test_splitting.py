@@ -8,12 +8,12 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from reader import splitting
-from reader.byte_table import empty_table, number, packed, strings_of
-from reader.segmenters import SEGMENTERS, segmenter
-from reader.split_kernel import DOCUMENT_END, LINE_END
-from reader.splitting import WordIndex
-from reader.tokenization import split_words
+from reader.tables.string_table import empty_table, number, packed, strings_of
+from reader.tokenization import word_index as splitting
+from reader.tokenization.basic_tokenizer import split_words
+from reader.tokenization.chinese_segmentation import SEGMENTERS, segmenter
+from reader.tokenization.word_index import WordIndex
+from reader.tokenization.word_kernel import DOCUMENT_END, LINE_END
 
 # One of every kind: letters that fold and that do not, accents, white space of all sorts, controls, punctuation that
 # decomposes, Han characters of every block, Hangul, emoji, characters beyond the first plane.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from reader.text import TextFiles, text_size
+from reader.text.text_files import TextFiles, text_size
 from tests.conftest import digest_of
 
 

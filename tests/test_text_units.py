@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from reader import text_units
 from reader.errors import InputError, SystemRefusedError
-from reader.text import Segment, TextDigest, TextFiles
-from reader.text_digest import BLOCK_BYTES
-from reader.text_units import NOT_COUNTED, Unit, UnitReader, units_of
+from reader.text import file_ranges as text_units
+from reader.text.digest import BLOCK_BYTES
+from reader.text.file_ranges import NOT_COUNTED, Unit, UnitReader, units_of
+from reader.text.text_files import Segment, TextDigest, TextFiles
 from tests.conftest import digest_of
 
 

@@ -13,11 +13,11 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.errors import InputError
-from reader.splitting import WordIndex
-from reader.tokenization import holds_text, split_words
-from reader.vocabulary import SPECIAL_TOKENS, PieceTable
-from reader.vocabulary_file import load_vocabulary
-from reader.wordpiece import WordPieceVocabulary, train_wordpiece
+from reader.tokenization.basic_tokenizer import holds_text, split_words
+from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable
+from reader.tokenization.vocabulary_file import load_vocabulary
+from reader.tokenization.word_index import WordIndex
+from reader.tokenization.wordpiece import WordPieceVocabulary, train_wordpiece
 
 MIXED = [
     "Ceci n'est pas une pipe — naïve café, Ærøskøbing… ÀÉÎÕÜ",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError, SystemRefusedError
-from reader.work_folder import work_folder
+from reader.system.resumable_folder import work_folder
 
 
 def leave_behind(output: Path, plan: dict[str, int], error: BaseException) -> None:

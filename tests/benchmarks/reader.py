@@ -20,24 +20,24 @@ import jieba
 import numpy as np
 import rjieba
 
-from reader.boundaries import cut_lines
+from reader.batches.feeder import Feeder, Masking
 from reader.build import lexicon_of
-from reader.corpus import Corpus
-from reader.corpus_build import build_corpus
-from reader.counting_job import Counted, CountingJob, Settings
-from reader.counting_local import LocalEngine
+from reader.corpus.boundaries import cut_lines
+from reader.corpus.builder import build_corpus
+from reader.corpus.memmap import Corpus
 from reader.demo_text import write_text
-from reader.feeder import Feeder, Masking
-from reader.input_files import find_files
-from reader.lexicon import Lexicon
-from reader.segment_work import Resources
-from reader.splitting import WordIndex
-from reader.text import TextFiles
-from reader.tokenization import split_words
-from reader.trie import build_trie
-from reader.vocabulary import Vocabulary
-from reader.vocabulary_file import load_vocabulary
-from reader.wordpiece import train_wordpiece
+from reader.lexicon.extraction import Counted, CountingJob, Settings
+from reader.lexicon.lexicon_file import Lexicon
+from reader.lexicon.local_engine import LocalEngine
+from reader.tables.trie import build_trie
+from reader.text.input_files import find_files
+from reader.text.map_segments import Resources
+from reader.text.text_files import TextFiles
+from reader.tokenization.basic_tokenizer import split_words
+from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary_file import load_vocabulary
+from reader.tokenization.word_index import WordIndex
+from reader.tokenization.wordpiece import train_wordpiece
 from tests.benchmarks import others
 from tests.benchmarks.measure import cpu_seconds
 

@@ -1,0 +1,1 @@
+"""Files, folders and processes. Nothing here knows of text."""

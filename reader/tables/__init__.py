@@ -1,0 +1,1 @@
+"""Compiled look-up tables: hashing, strings to numbers, prefix trees."""

@@ -1,0 +1,1 @@
+"""Text to words, and words to the tokens of a vocabulary."""
