@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ernie_gram.plot import plot_runs
-from ernie_gram.runlog import read_log
+from ernie_gram.run.run_log import read_log
 from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
@@ -46,7 +46,7 @@ def show_predictions(output: Path, corpus: Corpus, most: int = 4) -> None:
 
     Raises InputError if no checkpoint is whole.
     """
-    from ernie_gram import distributed
+    from ernie_gram.distributed import collectives as distributed
     from ernie_gram.fill import Filler, checkpoint_in
 
     filler = Filler(checkpoint_in(output), distributed.start("cpu"))

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ernie_gram import checkpoint
-from ernie_gram.config_file import config_from_tree
+from ernie_gram.config.loading import config_from_tree
+from ernie_gram.run import checkpoint
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.builder import UnitCutter
@@ -29,7 +29,7 @@ from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.tokenization.vocabulary_file import kept_vocabulary
 
 if TYPE_CHECKING:
-    from ernie_gram.distributed import World
+    from ernie_gram.distributed.collectives import World
 
 Int64s = npt.NDArray[np.int64]
 MASK = "[MASK]"
@@ -81,9 +81,9 @@ class Filler:
         """
         import paddle
 
-        from ernie_gram.model import Sizes
-        from ernie_gram.parameters import set_arrays
-        from ernie_gram.program import build_prediction
+        from ernie_gram.pretraining.network import Sizes
+        from ernie_gram.training.program import build_prediction
+        from ernie_gram.training.variables import set_arrays
 
         state = checkpoint.load_state(path)
         self.units = load_units(path.resolve().parent, state.identity)
@@ -221,7 +221,7 @@ def main() -> None:
         if MASK not in text:
             raise InputError(f"text {number}: no {MASK} in it")
     found = checkpoint_in(arguments.model)
-    from ernie_gram import distributed
+    from ernie_gram.distributed import collectives as distributed
 
     filler = Filler(found, distributed.start("auto"), arguments.draws)
     if arguments.ngrams and not (filler.units.num_ngrams and filler.config.objective.is_explicit):

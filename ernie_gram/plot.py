@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ernie_gram.runlog import Record, read_log
+from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.system.atomic_files import whole_file
 

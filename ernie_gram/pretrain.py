@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from ernie_gram.config_file import load_config
-from ernie_gram.run import prepare
+from ernie_gram.config.loading import load_config
+from ernie_gram.pretraining.prepare import prepare
 from reader.errors import InputError, one_line_errors
 
 DESCRIPTION = (
@@ -30,8 +30,8 @@ def main() -> None:
         return
     lock = run.claim_output() if first else None
     # Only now: importing Paddle takes seconds, and an error above should not wait for it.
-    from ernie_gram import distributed
-    from ernie_gram.trainer import Trainer
+    from ernie_gram.distributed import collectives as distributed
+    from ernie_gram.training.trainer import Trainer
 
     try:
         place = distributed.start(config.trainer.device)

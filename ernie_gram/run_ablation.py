@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from statistics import mean, median
 
-from ernie_gram.ablation_plan import ROOT, RUNGS, Job, check, plan
 from ernie_gram.plot import curve, new_figure, save_figure
-from ernie_gram.runlog import last_evaluation, read_log
+from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, Job, check, plan
+from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.system.atomic_files import whole_file
 

@@ -13,7 +13,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from ernie_gram.runlog import Record, read_log
+from ernie_gram.run.run_log import Record, read_log
 from reader.corpus.memmap import Corpus
 from reader.text.text_files import TextDigest, TextFiles
 from tests.objectives import as_options

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ernie_gram.ablation_plan import CONFIGS, RUNGS
-from ernie_gram.config_file import load_config
+from ernie_gram.config.loading import load_config
+from ernie_gram.pretraining.ablation_plan import CONFIGS, RUNGS
 
 OBJECTIVES = {rung: load_config(["--config", str(CONFIGS / f"{rung}.yaml")], "", "", {})[0].objective for rung in RUNGS}
 

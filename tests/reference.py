@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import erf, log_softmax, softmax
 
-from ernie_gram.model_config import ModelConfig
+from ernie_gram.model.config import ModelConfig
 from reader.batches.fields import Batch
 from tests.static import Arrays
 

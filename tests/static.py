@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from ernie_gram import distributed  # before paddle: it sets the thread count
+from ernie_gram.distributed import collectives as distributed  # before paddle: it sets the thread count
 
 import paddle  # isort: skip
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram import checkpoint
-from ernie_gram.runlog import read_log
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
 from tests.conftest import options, pretrain, python, train_losses
 from tests.objectives import as_options
@@ -66,7 +66,8 @@ def test_a_damaged_checkpoint_is_refused_and_the_last_whole_one_offered(
 
 BREAK_AT_STEP_7 = """
 import numpy as np
-from ernie_gram import distributed, program
+from ernie_gram.distributed import collectives as distributed
+from ernie_gram.training import program
 from ernie_gram.pretrain import main
 from reader.errors import one_line_errors
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ernie_gram.config import PretrainConfig
-from ernie_gram.config_file import all_keys, explained_yaml, load_config
+from ernie_gram.config.loading import all_keys, explained_yaml, load_config
+from ernie_gram.pretraining.config import PretrainConfig
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from tests.conftest import ROOT, python

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ernie_gram.model_config import ModelConfig
+from ernie_gram.model.config import ModelConfig
 from tests import reference
 from tests.static import run
 
@@ -31,7 +31,7 @@ SMALL = ModelConfig(
     ],
 )
 def test_encoder_is_the_reference(change: dict[str, object]) -> None:
-    from ernie_gram.encoder import Encoder
+    from ernie_gram.model.encoder import Encoder
 
     config = dataclasses.replace(SMALL, **change)  # type: ignore[arg-type]
     random = np.random.default_rng(3)
@@ -53,7 +53,7 @@ def test_encoder_is_the_reference(change: dict[str, object]) -> None:
 
 
 def test_padding_changes_nothing() -> None:
-    from ernie_gram.encoder import Encoder
+    from ernie_gram.model.encoder import Encoder
 
     def build(feeds: dict) -> list:
         encoder = Encoder(SMALL, 50)
@@ -77,14 +77,14 @@ def test_padding_changes_nothing() -> None:
 def test_bucket_table(length: int) -> None:
     import paddle
 
-    from ernie_gram.relative_position import relative_buckets
+    from ernie_gram.model.relative_position import relative_buckets
 
     (table,), _ = run(lambda feeds: [relative_buckets(paddle.shape(feeds["x"])[0])], {"x": np.zeros(length, "float32")})
     assert table.tolist() == [[reference.bucket(q, k) for k in range(length)] for q in range(length)]
 
 
 def test_dropout_is_on_in_training_only() -> None:
-    from ernie_gram.encoder import Encoder
+    from ernie_gram.model.encoder import Encoder
 
     ids = np.arange(20).reshape(2, 10)
 
@@ -103,7 +103,7 @@ def test_dropout_is_on_in_training_only() -> None:
 def test_start_values_are_cut_off_at_two_standard_deviations() -> None:
     import paddle
 
-    from ernie_gram.layers import Table
+    from ernie_gram.model.layers import Table
     from tests.static import fresh_scope
 
     with fresh_scope() as executor:

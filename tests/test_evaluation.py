@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.evaluation import log_frequencies, metrics, unit_sums
 from ernie_gram.plot import plot_runs
-from ernie_gram.runlog import RunLog, read_log
+from ernie_gram.pretraining.evaluation import log_frequencies, metrics, unit_sums
+from ernie_gram.run.run_log import RunLog, read_log
 from reader.errors import InputError
 
 COUNTS = np.array([5, 0, 3, 2, 0, 1])  # F = 4 tokens, 2 n-grams

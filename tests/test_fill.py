@@ -103,11 +103,12 @@ def test_a_text_for_people(trained: Path, fill: Callable[..., Filled]) -> None:
 SAME_AS_EVALUATION = """
 import sys, numpy as np, paddle
 from pathlib import Path
-from ernie_gram import checkpoint, distributed
+from ernie_gram.run import checkpoint
+from ernie_gram.distributed import collectives as distributed
 from ernie_gram.fill import Filler, checkpoint_in
-from ernie_gram.model import Sizes
-from ernie_gram.parameters import set_arrays
-from ernie_gram.program import build_evaluation
+from ernie_gram.pretraining.network import Sizes
+from ernie_gram.training.variables import set_arrays
+from ernie_gram.training.program import build_evaluation
 from reader.corpus.memmap import Corpus
 from reader.batches.feeder import Feeder, Masking
 world = distributed.start("cpu")

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from ernie_gram.config import ObjectiveConfig, PretrainConfig, TrainerConfig
-from ernie_gram.model_config import GeneratorConfig, ModelConfig
+from ernie_gram.model.config import GeneratorConfig, ModelConfig
+from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig, TrainerConfig
 
 H, A, E, O, TOKENS, NGRAMS, LENGTH = 8, 2, 6, 4, 30, 12, 16
 MODEL = ModelConfig(
@@ -115,8 +115,8 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_golden_names_and_shapes(case: str) -> None:
-    from ernie_gram.model import Sizes
-    from ernie_gram.program import build_evaluation, build_training
+    from ernie_gram.pretraining.network import Sizes
+    from ernie_gram.training.program import build_evaluation, build_training
     from tests.static import fresh_scope
 
     change, objective, generator, expected = CASES[case]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.config import DataConfig, OptimizerConfig, PretrainConfig
-from ernie_gram.model_config import GeneratorConfig, ModelConfig
+from ernie_gram.model.config import GeneratorConfig, ModelConfig
+from ernie_gram.pretraining.config import DataConfig, OptimizerConfig, PretrainConfig
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
 from reader.corpus.memmap import Corpus
@@ -74,8 +74,8 @@ def forward(
     config: PretrainConfig, batch: Batch, seed: int = 1
 ) -> tuple[dict[str, float], np.ndarray | None, Arrays, Arrays]:
     """Every term's mean, the samples, the parameters, and the gradient of the objective by parameter."""
-    from ernie_gram.model import PretrainModel, Sizes
-    from ernie_gram.objectives import encode, softmax_of, terms_of
+    from ernie_gram.pretraining.network import PretrainModel, Sizes
+    from ernie_gram.pretraining.objectives import encode, softmax_of, terms_of
 
     names: list[str] = []
     trained: list[str] = []
@@ -164,7 +164,7 @@ def test_gradients_are_the_slopes_of_the_equations(rung: str) -> None:
 
 def encoder_outputs(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """Context rows [B, L, H] and query rows [B, K, H] of a batch, always by the same parameters."""
-    from ernie_gram.encoder import Encoder, Queries
+    from ernie_gram.model.encoder import Encoder, Queries
 
     def build(feeds: dict) -> list:
         encoder = Encoder(MODEL, TOKENS, queries=True)
@@ -224,9 +224,9 @@ def test_how_long_a_masked_ngram_was_cannot_be_seen(corpus: Corpus) -> None:
 
 def test_a_sample_that_is_the_original_is_not_a_replacement() -> None:
     """With every sample right, RTD's loss is that of a sequence in which nothing was replaced."""
-    from ernie_gram.model import PretrainModel, Sizes
-    from ernie_gram.objectives import Encoded, detection
-    from ernie_gram.softmax import CrossEntropy
+    from ernie_gram.pretraining.chunked_softmax import CrossEntropy
+    from ernie_gram.pretraining.network import PretrainModel, Sizes
+    from ernie_gram.pretraining.objectives import Encoded, detection
 
     batch = random_batch("enrm")
     hidden = np.random.default_rng(4).standard_normal((60, 24)).astype("float32")
@@ -254,8 +254,8 @@ def test_a_sample_that_is_the_original_is_not_a_replacement() -> None:
 
 
 def samples_of(config: PretrainConfig, batch: Batch, seeds: list[int]) -> list[np.ndarray]:
-    from ernie_gram.model import PretrainModel, Sizes
-    from ernie_gram.objectives import encode, softmax_of
+    from ernie_gram.pretraining.network import PretrainModel, Sizes
+    from ernie_gram.pretraining.objectives import encode, softmax_of
 
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
@@ -282,7 +282,7 @@ def test_samples_differ_by_seed_and_repeat() -> None:
 
 def test_samples_differ_between_ranks_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a training step seeds Paddle with, and that these seeds draw differently."""
-    from ernie_gram.trainer import Trainer
+    from ernie_gram.training.trainer import Trainer
 
     seeds: list[int] = []
 
@@ -309,8 +309,8 @@ def test_samples_differ_between_ranks_and_steps(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("rung", [*RUNGS, "full"])
 def test_one_batch_is_learned_by_heart(corpus: Corpus, rung: str) -> None:
     """Every term goes to nearly nothing on eight real sequences: all are wired to what they are to predict."""
-    from ernie_gram.model import Sizes
-    from ernie_gram.program import build_training
+    from ernie_gram.pretraining.network import Sizes
+    from ernie_gram.training.program import build_training
 
     model = dataclasses.replace(
         MODEL,

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ernie_gram.config import OptimizerConfig, PretrainConfig, TrainerConfig
+from ernie_gram.pretraining.config import OptimizerConfig, PretrainConfig, TrainerConfig
 from tests.static import fresh_scope
 
 CONFIG = PretrainConfig(
@@ -17,7 +17,7 @@ CONFIG = PretrainConfig(
 
 
 def test_the_rate_rises_to_its_peak_and_falls_to_zero() -> None:
-    from ernie_gram.optimization import learning_rate
+    from ernie_gram.training.optimization import learning_rate
 
     rates = [learning_rate(step, CONFIG) / 0.02 for step in range(12)]
     assert rates[:4] == pytest.approx([1 / 3, 2 / 3, 1, 1])
@@ -27,7 +27,7 @@ def test_the_rate_rises_to_its_peak_and_falls_to_zero() -> None:
 
 
 def test_matrices_decay_and_nothing_else() -> None:
-    from ernie_gram.optimization import is_decayed
+    from ernie_gram.training.optimization import is_decayed
     from tests.test_names import CASES
 
     decayed = {name for *_, names in CASES.values() for name, shape in names.items() if is_decayed(name)}
@@ -38,7 +38,7 @@ def test_matrices_decay_and_nothing_else() -> None:
 def test_updates_are_adamws() -> None:
     import paddle
 
-    from ernie_gram.optimization import adamw, clip_by_global_norm, learning_rate
+    from ernie_gram.training.optimization import adamw, clip_by_global_norm, learning_rate
 
     random = np.random.default_rng(0)
     start = {"a.w_0": random.standard_normal((4, 3)), "a.b_0": random.standard_normal(3)}
@@ -88,7 +88,7 @@ def test_updates_are_adamws() -> None:
 def test_a_nan_survives_clipping() -> None:
     import paddle
 
-    from ernie_gram.optimization import clip_by_global_norm
+    from ernie_gram.training.optimization import clip_by_global_norm
     from tests.static import run
 
     def build(feeds: dict) -> list:
@@ -101,7 +101,7 @@ def test_a_nan_survives_clipping() -> None:
 
 def test_the_norm_of_very_many_numbers_is_exact() -> None:
     """Float32 sums of so many terms are only as good as the order they are added in."""
-    from ernie_gram.optimization import clip_by_global_norm
+    from ernie_gram.training.optimization import clip_by_global_norm
     from tests.static import run
 
     gradient = np.random.default_rng(0).random((3000, 4000), np.float32)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram import ablation_plan
-from ernie_gram.ablation_plan import CONFIGS, RUNGS, plan
+from ernie_gram.pretraining import ablation_plan
+from ernie_gram.pretraining.ablation_plan import CONFIGS, RUNGS, plan
+from ernie_gram.run.run_log import read_log
 from ernie_gram.run_ablation import finish, markdown, rows_of
-from ernie_gram.runlog import read_log
 from reader.errors import InputError
 from reader.system.resumable_folder import lock_folder
 from tests.conftest import ROOT, TINY, build, python

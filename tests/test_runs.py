@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram import checkpoint
-from ernie_gram.runlog import read_log
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import read_log
 from tests.conftest import NO_DROPOUT, ROOT, evaluations, options, pretrain, train_losses
 from tests.objectives import as_options
 

@@ -14,7 +14,7 @@ import paddle  # isort: skip
 
 def compute(feeds: Arrays, chunks: int, sample: bool = False, seeds: tuple[int, ...] = (1,)) -> list[list[np.ndarray]]:
     """Total, row losses, best classes, gradients of x, T and b (of half the total), samples; for every seed."""
-    from ernie_gram.softmax import Scores, cross_entropy
+    from ernie_gram.pretraining.chunked_softmax import Scores, cross_entropy
 
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
@@ -99,7 +99,7 @@ def test_chunks_make_no_difference() -> None:
 
 def test_sums_are_single_precision_under_bfloat16() -> None:
     """A class that is right 2000 times: in bfloat16 the sum would stick at 256."""
-    from ernie_gram.softmax import Scores, cross_entropy
+    from ernie_gram.pretraining.chunked_softmax import Scores, cross_entropy
 
     rows, classes = 2000, 16
     feeds = example(rows, 8, classes, spread=0.1)
@@ -128,7 +128,7 @@ def test_sums_are_single_precision_under_bfloat16() -> None:
 @pytest.mark.parametrize("blocks", [32, 5, 1])
 def test_samples_follow_the_softmax(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 12 classes: a class to a block, blocks of 3, or one block."""
-    monkeypatch.setattr("ernie_gram.softmax.BLOCKS", blocks)
+    monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", blocks)
     draws, classes = 20_000, 12
     feeds = example(1, 4, classes, spread=0.2)
     feeds["x"] = np.repeat(feeds["x"], draws, 0)
@@ -148,7 +148,7 @@ def test_samples_follow_the_softmax(blocks: int, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_last_block_of_fewer_classes_is_drawn_from_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ernie_gram.softmax.BLOCKS", 3)
+    monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", 3)
     draws, classes = 20_000, 10  # blocks of 4, 4 and 2
     feeds = example(1, 4, classes, spread=0.2)
     feeds["x"] = np.repeat(feeds["x"], draws, 0)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram import distributed, softmax
-from ernie_gram.config_file import load_config
-from ernie_gram.parameters import get_arrays
-from ernie_gram.run import prepare
-from ernie_gram.trainer import Trainer
+from ernie_gram.config.loading import load_config
+from ernie_gram.distributed import collectives as distributed
+from ernie_gram.pretraining import chunked_softmax as softmax
+from ernie_gram.pretraining.prepare import prepare
+from ernie_gram.training.trainer import Trainer
+from ernie_gram.training.variables import get_arrays
 
 import paddle  # isort: skip
 

@@ -86,11 +86,11 @@ def gigaflops(name: str, rung: str, out_emb_size: int) -> float:
 
 def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
     """Wall and CPU seconds of each step after the first."""
-    from ernie_gram import distributed
-    from ernie_gram.config import DataConfig, OptimizerConfig, PretrainConfig
-    from ernie_gram.model import Sizes
-    from ernie_gram.model_config import ModelConfig
-    from ernie_gram.program import build_training
+    from ernie_gram.distributed import collectives as distributed
+    from ernie_gram.model.config import ModelConfig
+    from ernie_gram.pretraining.config import DataConfig, OptimizerConfig, PretrainConfig
+    from ernie_gram.pretraining.network import Sizes
+    from ernie_gram.training.program import build_training
     from tests.objectives import OBJECTIVES
 
     layers, hidden, heads, batch, length, ngrams, steps = MODELS[name]

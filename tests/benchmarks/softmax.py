@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def measure(way: str, rows: int, classes: int, size: int, runs: int = 3) -> dict[str, float]:
     """Seconds of the median run, and the peak of memory beyond the inputs, in GB."""
-    from ernie_gram import distributed
-    from ernie_gram.layers import add_bias
-    from ernie_gram.softmax import Scores, chunks_for, cross_entropy
+    from ernie_gram.distributed import collectives as distributed
+    from ernie_gram.model.layers import add_bias
+    from ernie_gram.pretraining.chunked_softmax import Scores, chunks_for, cross_entropy
 
     import paddle  # isort: skip
 

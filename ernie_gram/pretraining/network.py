@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import paddle
 from paddle import nn
 
-from ernie_gram.config import PretrainConfig
-from ernie_gram.encoder import Encoder, Replacement
-from ernie_gram.heads import DetectionHead, LowRankHead, TiedHead
-from ernie_gram.layers import Table
-from ernie_gram.model_config import ModelConfig
-from ernie_gram.softmax import Scores
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.encoder import Encoder, Replacement
+from ernie_gram.model.layers import Table
+from ernie_gram.pretraining.chunked_softmax import Scores
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.heads import DetectionHead, LowRankHead, TiedHead
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import paddle
 
-from ernie_gram.checkpoint import Arrays
+from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
 # What AdamW keeps for a parameter, under the parameter's name and these endings.

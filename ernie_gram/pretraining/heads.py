@@ -8,10 +8,10 @@ from __future__ import annotations
 import paddle
 from paddle import nn
 
-from ernie_gram.encoder import activation
-from ernie_gram.layers import Bias, LayerNorm, Linear, Table
-from ernie_gram.model_config import ModelConfig
-from ernie_gram.softmax import Scores
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.encoder import activation
+from ernie_gram.model.layers import Bias, LayerNorm, Linear, Table
+from ernie_gram.pretraining.chunked_softmax import Scores
 
 
 class LowRankHead(nn.Layer):

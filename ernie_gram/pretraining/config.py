@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from ernie_gram.model_config import GeneratorConfig, ModelConfig, require, require_finite
+from ernie_gram.model.config import GeneratorConfig, ModelConfig, require, require_finite
 from reader.corpus.memmap import CorpusInfo
 
 

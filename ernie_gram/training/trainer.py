@@ -11,15 +11,16 @@ from dataclasses import asdict
 import numpy as np
 import paddle
 
-from ernie_gram import checkpoint, distributed
-from ernie_gram.distributed import World
-from ernie_gram.evaluation import log_frequencies, metrics, unit_sums
-from ernie_gram.model import Sizes
-from ernie_gram.optimization import learning_rate
-from ernie_gram.parameters import accumulator_names, get_arrays, set_arrays
-from ernie_gram.program import Program, build_evaluation, build_training
-from ernie_gram.run import Run
-from ernie_gram.runlog import RunLog
+from ernie_gram.distributed import collectives as distributed
+from ernie_gram.distributed.collectives import World
+from ernie_gram.pretraining.evaluation import log_frequencies, metrics, unit_sums
+from ernie_gram.pretraining.network import Sizes
+from ernie_gram.pretraining.prepare import Run
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import RunLog
+from ernie_gram.training.optimization import learning_rate
+from ernie_gram.training.program import Program, build_evaluation, build_training
+from ernie_gram.training.variables import accumulator_names, get_arrays, set_arrays
 from reader.errors import InputError
 
 # Biases of the heads that predict units and tokens, see model.py.

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ernie_gram.config import PretrainConfig
-from ernie_gram.config_file import load_config
-from ernie_gram.model_config import require
-from ernie_gram.run import CONFIG, HELD_OUT, prepare
-from ernie_gram.runlog import last_evaluation, read_log
+from ernie_gram.config.loading import load_config
+from ernie_gram.model.config import require
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.prepare import CONFIG, HELD_OUT, prepare
+from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.text.input_files import CORPUS_INFO
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "conf" / "ablation"
 # From the baselines up to the whole; the numbers are those of the paper's table, which lacks the first two.
 RUNGS = {

@@ -17,7 +17,7 @@ import yaml
 from docstring_parser import parse as parse_docstring
 from jsonargparse import ArgumentError, ArgumentParser
 
-from ernie_gram.config import PretrainConfig
+from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError, OneLineParser
 
 Tree = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import paddle
 from paddle.nn.clip import _squared_l2_norm
 
-from ernie_gram.config import PretrainConfig
+from ernie_gram.pretraining.config import PretrainConfig
 
 
 def learning_rate(step: int, config: PretrainConfig) -> float:

@@ -11,7 +11,7 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-from ernie_gram.layers import Linear
+from ernie_gram.model.layers import Linear
 
 # Added to the score of a key that is padding, as upstream does: its weight is then 0, or (Paddle's softmax on a CPU
 # clips at exp(-64)) too small to change a float32 sum.

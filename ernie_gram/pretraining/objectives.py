@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.attention import padding_bias
-from ernie_gram.config import ObjectiveConfig, PretrainConfig
-from ernie_gram.encoder import Queries
-from ernie_gram.model import PretrainModel
-from ernie_gram.softmax import CrossEntropy, Scores, chunks_for, cross_entropy
+from ernie_gram.model.attention import padding_bias
+from ernie_gram.model.encoder import Queries
+from ernie_gram.pretraining.chunked_softmax import CrossEntropy, Scores, chunks_for, cross_entropy
+from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
+from ernie_gram.pretraining.network import PretrainModel
 from reader.batches import fields
 from reader.batches.fields import Field
 

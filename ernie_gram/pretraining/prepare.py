@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from ernie_gram import checkpoint
-from ernie_gram.config import PretrainConfig, identity_differences
-from ernie_gram.config_file import explained_yaml
-from ernie_gram.model_config import require
+from ernie_gram.config.loading import explained_yaml
+from ernie_gram.model.config import require
+from ernie_gram.pretraining.config import PretrainConfig, identity_differences
+from ernie_gram.run import checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import LEXICON, Corpus
 from reader.errors import InputError

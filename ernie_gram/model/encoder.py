@@ -12,10 +12,10 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-from ernie_gram.attention import Attention, Stream, padding_bias, shape_by_head
-from ernie_gram.layers import LayerNorm, Linear, Table, ones_for
-from ernie_gram.model_config import ModelConfig
-from ernie_gram.relative_position import NUM_BUCKETS, SELF, relative_bias, rows_of
+from ernie_gram.model.attention import Attention, Stream, padding_bias, shape_by_head
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.layers import LayerNorm, Linear, Table, ones_for
+from ernie_gram.model.relative_position import NUM_BUCKETS, SELF, relative_bias, rows_of
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.layers import Table
+from ernie_gram.model.layers import Table
 
 # A distance's bucket is how many of these it reaches: exact up to 7, then ever wider.
 DISTANCE_BOUNDS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91)

@@ -13,12 +13,22 @@ from typing import Any
 import numpy as np
 import paddle
 
-from ernie_gram import distributed
-from ernie_gram.config import PretrainConfig
-from ernie_gram.model import PretrainModel, Sizes
-from ernie_gram.objectives import Encoded, Feeds, Loss, Softmax, Term, encode, masked_scores, softmax_of, terms_of
-from ernie_gram.optimization import adamw, clip_by_global_norm
-from ernie_gram.softmax import probabilities
+from ernie_gram.distributed import collectives as distributed
+from ernie_gram.pretraining.chunked_softmax import probabilities
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.network import PretrainModel, Sizes
+from ernie_gram.pretraining.objectives import (
+    Encoded,
+    Feeds,
+    Loss,
+    Softmax,
+    Term,
+    encode,
+    masked_scores,
+    softmax_of,
+    terms_of,
+)
+from ernie_gram.training.optimization import adamw, clip_by_global_norm
 from reader.batches import fields
 from reader.batches.fields import Batch, Field
 

@@ -1,0 +1,1 @@
+"""Reading and checking configurations. Nothing here imports Paddle."""

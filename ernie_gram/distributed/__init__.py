@@ -1,0 +1,1 @@
+"""Processes, devices and what they exchange. No other package imports fleet."""

@@ -1,0 +1,1 @@
+"""A run's folder: lock, identity, checkpoints, log. Nothing here imports Paddle."""

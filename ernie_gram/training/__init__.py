@@ -1,0 +1,1 @@
+"""The training loop, for any job: it knows neither the model nor pre-training."""
