@@ -91,7 +91,7 @@ def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
     from ernie_gram.pretraining.config import DataConfig, OptimizerConfig, PretrainConfig
     from ernie_gram.pretraining.network import Sizes
     from ernie_gram.training.program import build_training
-    from tests.objectives import OBJECTIVES
+    from tests.support.objectives import OBJECTIVES
 
     layers, hidden, heads, batch, length, ngrams, steps = MODELS[name]
     import paddle

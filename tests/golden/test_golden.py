@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.golden.train_rungs import GOLDEN, RUNGS, VARIANTS, machine
+from tests.support.commands import ROOT
 
 EXPECTED = json.loads(GOLDEN.read_text())
 # Another kind of machine rounds differently, and each step builds on the one before.

@@ -1,0 +1,168 @@
+"""The softmax in chunks: losses, gradients and samples against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+from scipy.stats import chisquare
+
+from tests.support.static_programs import Arrays, fresh_scope
+
+import paddle  # isort: skip
+
+
+def compute(feeds: Arrays, chunks: int, sample: bool = False, seeds: tuple[int, ...] = (1,)) -> list[list[np.ndarray]]:
+    """Total, row losses, best classes, gradients of x, T and b (of half the total), samples; for every seed."""
+    from ernie_gram.pretraining.chunked_softmax import Scores, cross_entropy
+
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup):
+            x, table, bias, labels = (
+                paddle.static.data(
+                    name, [None, *value.shape[1:]] if name in ("x", "labels") else value.shape, str(value.dtype)
+                )
+                for name, value in feeds.items()
+            )
+            for value in (x, table, bias):
+                value.stop_gradient = False
+            found = cross_entropy(Scores(x, table, bias), labels, chunks, train=True, sample=sample)
+            gradients = paddle.static.gradients([found.total * 0.5], [x, table, bias])
+            fetches = [found.total, found.row_loss, found.row_best, *gradients]
+            if found.sampled is not None:
+                fetches.append(found.sampled)
+        results = []
+        for seed in seeds:
+            paddle.seed(seed)
+            results.append(executor.run(main, feed=feeds, fetch_list=fetches))
+        return results
+
+
+def example(rows: int, size: int, classes: int, spread: float = 1.0) -> Arrays:
+    random = np.random.default_rng(rows + classes)
+    return {
+        "x": random.standard_normal((rows, size)).astype("float32") * spread,
+        "table": random.standard_normal((classes, size)).astype("float32"),
+        "bias": random.standard_normal(classes).astype("float32"),
+        "labels": random.integers(0, classes, rows),
+    }
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 4, 11])
+@pytest.mark.parametrize("spread", [1.0, 30.0])
+def test_loss_and_gradients_are_the_definitions(chunks: int, spread: float) -> None:
+    feeds = example(9, 6, 50, spread)
+    feeds["labels"][3] = feeds["labels"][5]  # a class that is right twice
+    ((total, row_loss, best, x_gradient, table_gradient, bias_gradient),) = compute(feeds, chunks)
+    x, table = feeds["x"].astype(np.float64), feeds["table"].astype(np.float64)
+    logits = x @ table.T + feeds["bias"]
+    rows = np.arange(9)
+    expected = -log_softmax(logits, -1)[rows, feeds["labels"]]
+    tolerance = {"rtol": 1e-6, "atol": 1e-6 * max(1.0, np.abs(logits).max())}
+    np.testing.assert_allclose(row_loss, expected, **tolerance)
+    np.testing.assert_allclose(total, expected.sum(), rtol=1e-6)
+    assert best.tolist() == logits.argmax(-1).tolist()
+    # d loss / d logits = p - [label], and from there by the chain rule; half of it, as half the total was asked for.
+    slope = softmax(logits, -1)
+    slope[rows, feeds["labels"]] -= 1
+    slope /= 2
+    for found, gradient in ((x_gradient, slope @ table), (table_gradient, slope.T @ x), (bias_gradient, slope.sum(0))):
+        np.testing.assert_allclose(found, gradient, atol=2e-6 * max(1.0, np.abs(gradient).max()), rtol=1e-5)
+
+
+def test_the_gradient_is_the_slope() -> None:
+    feeds = example(5, 4, 20)
+    ((_, _, _, *gradients),) = compute(feeds, 2)
+    random = np.random.default_rng(0)
+    for name, gradient in zip(("x", "table", "bias"), gradients, strict=True):
+        direction = random.standard_normal(feeds[name].shape)
+
+        def half_total(step: float, name: str = name, direction: np.ndarray = direction) -> float:
+            moved = {key: value.astype(np.float64) for key, value in feeds.items() if key != "labels"}
+            moved[name] = moved[name] + step * direction
+            logits = moved["x"] @ moved["table"].T + moved["bias"]
+            return -0.5 * log_softmax(logits, -1)[np.arange(5), feeds["labels"]].sum()
+
+        slope = (half_total(1e-5) - half_total(-1e-5)) / 2e-5
+        assert (gradient * direction).sum() == pytest.approx(slope, rel=1e-4, abs=1e-5)
+
+
+def test_chunks_make_no_difference() -> None:
+    feeds = example(30, 8, 400)
+    ((total, *whole),) = compute(feeds, 1)
+    ((chunked_total, *chunked),) = compute(feeds, 7)
+    assert chunked_total == pytest.approx(total, rel=1e-6)
+    for one, other in zip(whole, chunked, strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-6)
+
+
+def test_sums_are_single_precision_under_bfloat16() -> None:
+    """A class that is right 2000 times: in bfloat16 the sum would stick at 256."""
+    from ernie_gram.pretraining.chunked_softmax import Scores, cross_entropy
+
+    rows, classes = 2000, 16
+    feeds = example(rows, 8, classes, spread=0.1)
+    feeds["labels"][:] = 3
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup):
+            x, table, bias, labels = (
+                paddle.static.data(name, value.shape, str(value.dtype)) for name, value in feeds.items()
+            )
+            for value in (x, table, bias):
+                value.stop_gradient = False
+            with paddle.amp.auto_cast(dtype="bfloat16"):
+                found = cross_entropy(Scores(x, table, bias), labels, 4, train=True, dtype=paddle.bfloat16)
+            gradients = paddle.static.gradients([found.total], [table, bias])
+        table_gradient, bias_gradient = executor.run(main, feed=feeds, fetch_list=gradients)
+    x64, table64 = feeds["x"].astype(np.float64), feeds["table"].astype(np.float64)
+    slope = softmax(x64 @ table64.T + feeds["bias"], -1)
+    slope[:, 3] -= 1
+    assert abs(slope[:, 3].sum()) > 1000
+    np.testing.assert_allclose(bias_gradient, slope.sum(0), rtol=0.02, atol=2)
+    expected = slope.T @ x64
+    np.testing.assert_allclose(table_gradient, expected, rtol=0.02, atol=0.02 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("blocks", [32, 5, 1])
+def test_samples_follow_the_softmax(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 12 classes: a class to a block, blocks of 3, or one block."""
+    monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", blocks)
+    draws, classes = 20_000, 12
+    feeds = example(1, 4, classes, spread=0.2)
+    feeds["x"] = np.repeat(feeds["x"], draws, 0)
+    feeds["labels"] = np.zeros(draws, np.int64)
+    first, again, other = (found[-1] for found in compute(feeds, 3, sample=True, seeds=(1, 1, 2)))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    p = softmax(feeds["x"][0].astype(np.float64) @ feeds["table"].T.astype(np.float64) + feeds["bias"])
+    expected = p * draws
+    assert expected.min() > 5  # what the test of fit asks for
+    for sampled in (first, other):
+        assert chisquare(np.bincount(sampled, minlength=classes), expected).pvalue > 1e-3
+    # Neighbouring draws are independent: the second of a pair does not know the first.
+    top = int(p.argmax())
+    after_top = first[1:][first[:-1] == top] == top
+    assert abs(after_top.mean() - p[top]) < 4 * np.sqrt(p[top] / len(after_top))
+
+
+def test_a_last_block_of_fewer_classes_is_drawn_from_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", 3)
+    draws, classes = 20_000, 10  # blocks of 4, 4 and 2
+    feeds = example(1, 4, classes, spread=0.2)
+    feeds["x"] = np.repeat(feeds["x"], draws, 0)
+    feeds["labels"] = np.zeros(draws, np.int64)
+    sampled = compute(feeds, 2, sample=True)[0][-1]
+    p = softmax(feeds["x"][0].astype(np.float64) @ feeds["table"].T.astype(np.float64) + feeds["bias"])
+    assert (p * draws).min() > 5
+    assert chisquare(np.bincount(sampled, minlength=classes), p * draws).pvalue > 1e-3
+
+
+def test_a_nan_is_in_the_loss_and_stops_no_drawing() -> None:
+    feeds = example(4, 3, 10)
+    feeds["x"][1] = np.nan
+    _, row_loss, *_, sampled = compute(feeds, 2, sample=True)[0]
+    assert np.isnan(row_loss).tolist() == [False, True, False, False]
+    assert sampled.min() >= 0
+    assert sampled.max() < 10

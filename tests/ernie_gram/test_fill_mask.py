@@ -1,0 +1,166 @@
+"""Predicting with a trained model from the command line, and that what it says is what the model computes."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ernie_gram.fill import main
+from reader.errors import one_line_errors
+from tests.support.commands import python
+from tests.support.objectives import as_options
+from tests.support.runs import TINY
+from tests.support.static_programs import fresh_scope
+
+
+@pytest.fixture(scope="module", params=["explicit", "full", "contiguous"])
+def trained(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("fill") / request.param
+    paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.output={output}"]
+    done = python("-m", "ernie_gram.pretrain", *TINY, *paths, "--trainer.max_steps=30", *as_options(request.param))
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+class Filled(NamedTuple):
+    """What a call of the command line left behind."""
+
+    returncode: int
+    stdout: str
+    error: str
+
+
+@pytest.fixture
+def fill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Filled]:
+    """`python -m ernie_gram.fill` in this process: Paddle takes seconds to load."""
+
+    def call(*arguments: str, stdin: bytes = b"") -> Filled:
+        monkeypatch.setattr(sys, "argv", ["fill", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        status = 0
+        with fresh_scope():
+            try:
+                one_line_errors(main)
+            except SystemExit as exit_:
+                status = int(exit_.code or 0)
+        captured = capsys.readouterr()
+        return Filled(status, captured.out, captured.err.strip().splitlines()[-1] if status else "")
+
+    return call
+
+
+LINES = b"the [MASK] of a [MASK] is\n\nin [MASK]\n"
+
+
+def test_lines_of_standard_input_as_json(
+    trained: Path, fill: Callable[..., Filled], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES)
+    assert done.returncode == 0, done.error
+    first, second = (json.loads(line) for line in done.stdout.splitlines())
+    assert [first["text"], second["text"]] == ["the [MASK] of a [MASK] is", "in [MASK]"]
+    assert [len(first["masks"]), len(second["masks"])] == [2, 1]
+    for mask in [*first["masks"], *second["masks"]]:
+        probabilities = [guess["probability"] for guess in mask]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert sum(probabilities) == pytest.approx(1, abs=1e-4)
+        has_ngrams = any(" " in guess["unit"] for guess in mask)
+        assert has_ngrams == (trained.name != "contiguous")
+    # Alone or among others, a text gets the same answer; and the next time, too.
+    monkeypatch.chdir(trained / "step_30")
+    again = fill("--model", ".", "--json", "--top", "4000", "in [MASK]")
+    (alone,) = json.loads(again.stdout)["masks"]
+    if trained.name != "full":  # elsewhere in the batch, other samples are drawn
+        for one, other in zip(alone[:20], second["masks"][0][:20], strict=True):
+            assert one["unit"] == other["unit"]
+            assert one["probability"] == pytest.approx(other["probability"], rel=1e-4)
+    assert fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES).stdout == done.stdout
+
+
+def test_a_text_for_people(trained: Path, fill: Callable[..., Filled]) -> None:
+    done = fill("--model", str(trained), "--top", "3", "the [MASK] of a [MASK] is")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "the [MASK] of a [MASK] is"
+    assert [line.strip() for line in lines if "[MASK " in line] == ["[MASK 1]", "[MASK 2]"]
+    assert sum("%" in line for line in lines) == 6
+    ngrams = fill("--model", str(trained), "--top", "3", "--ngrams", "the [MASK] is")
+    if trained.name == "contiguous":
+        assert ngrams.returncode == 2
+        assert ngrams.error.endswith("was not trained to predict n-grams")
+    else:
+        assert ngrams.returncode == 0, ngrams.error
+        shown = [line.split("%")[1].strip() for line in ngrams.stdout.splitlines() if "%" in line]
+        assert len(shown) == 3
+        assert all(" " in unit for unit in shown)
+
+
+SAME_AS_EVALUATION = """
+import sys, numpy as np, paddle
+from pathlib import Path
+from ernie_gram.run import checkpoint
+from ernie_gram.distributed import collectives as distributed
+from ernie_gram.fill import Filler, checkpoint_in
+from ernie_gram.pretraining.network import Sizes
+from ernie_gram.training.variables import set_arrays
+from ernie_gram.training.program import build_evaluation
+from reader.corpus.memmap import Corpus
+from reader.batches.feeder import Feeder, Masking
+world = distributed.start("cpu")
+path, corpus = checkpoint_in(Path(sys.argv[1])), Corpus(Path(sys.argv[2]))
+filler = Filler(path, world, draws=1)
+explicit = filler.config.objective.is_explicit
+batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
+found = filler.probabilities(batch)
+evaluation = build_evaluation(filler.config, Sizes(corpus.info.num_tokens, corpus.info.num_ngrams))
+executor = paddle.static.Executor(world.place)
+executor.run(evaluation.startup)
+set_arrays(checkpoint.load_model(path), evaluation.parameters, str(path), world.place)
+paddle.seed(0)  # the filler's first draw
+expected = evaluation.run(executor, batch)
+labels = batch["coarse_labels" if explicit else "token_labels"]
+np.testing.assert_allclose(-np.log(found[np.arange(len(labels)), labels]), expected["row_loss"], atol=1e-4)
+assert found.argmax(1).tolist() == expected["row_best"].tolist()
+best = filler.best(found[0], 3)
+assert best[0].unit == filler.units.text(int(expected["row_best"][0])) and len(best) == 3
+length = batch["lengths"][0]
+masks = (batch["slots"] < batch["input_ids"].shape[1]).sum()
+assert filler.text(batch["input_ids"][0, :length]).count("[MASK ") == masks > 0
+"""
+
+
+def test_probabilities_are_those_of_the_evaluation(trained: Path, built: Path) -> None:
+    done = python("-c", SAME_AS_EVALUATION, str(trained), str(built / "held_out"))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("trained", ["explicit"], indirect=True)
+def test_bad_input_is_one_line(trained: Path, tmp_path: Path, fill: Callable[..., Filled]) -> None:
+    run = str(trained)
+    long = " ".join(["word"] * 40) + " [MASK]"
+    for arguments, stdin, message in (
+        (["--model", str(tmp_path / "nowhere"), "[MASK]"], b"", "nowhere: no such folder"),
+        (["--model", str(tmp_path), "[MASK]"], b"", "neither a checkpoint nor a run"),
+        (["--model", run, "no mask"], b"", "text 1: no [MASK] in it"),
+        (["--model", run, "--top", "0", "[MASK]"], b"", "--top: must be at least 1"),
+        (["--model", run], b"a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
+        (["--model", run], b"\xff [MASK]\n", "standard input, line 1: not UTF-8"),
+        (["--model", run, long], b"", "tokens, but the model was trained on at most 32"),
+    ):
+        done = fill(*arguments, stdin=stdin)
+        assert done.returncode == 2
+        assert message in done.error
+        assert done.error.startswith("error: ")
+    (tmp_path / "run").mkdir()
+    for path in trained.rglob("*"):
+        target = tmp_path / "run" / path.relative_to(trained)
+        target.mkdir(exist_ok=True, parents=True) if path.is_dir() else target.write_bytes(path.read_bytes())
+    (tmp_path / "run/vocab.txt").write_text((trained / "vocab.txt").read_text() + "more\n")
+    done = fill("--model", str(tmp_path / "run"), "[MASK]")
+    assert "vocab.txt: not the vocabulary the model was trained with" in done.error

@@ -1,0 +1,138 @@
+"""Whole runs in processes of their own: ranks in step, kills survived, held-out perplexity going down."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import read_log
+from tests.support.commands import ROOT
+from tests.support.objectives import as_options
+from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses
+
+
+def launch(script: str, log: Path, *arguments: str) -> list[str]:
+    """The command that starts two processes."""
+    return [
+        *(sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", str(log)),
+        *(str(ROOT / script), *arguments),
+    ]
+
+
+@pytest.mark.parametrize("objective", ["contiguous", "full"])
+def test_two_processes_are_one_with_the_whole_batch(built: Path, tmp_path: Path, objective: str) -> None:
+    # An odd batch: the ranks' shares differ.
+    more = ["--trainer.max_steps=20", "--data.batch_size=7", *as_options(objective), *NO_DROPOUT]
+    for world in (1, 2):
+        (tmp_path / str(world)).mkdir()
+        arguments = options(built, tmp_path / f"run{world}", *more)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DUMP": str(tmp_path / str(world))}
+        command = [sys.executable, str(ROOT / "tests/support/train_and_dump.py"), *arguments]
+        if world == 2:
+            command = launch("tests/support/train_and_dump.py", tmp_path / "log", *arguments)
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr + done.stdout
+    alone, first, second = (np.load(tmp_path / name) for name in ("1/0.npz", "2/0.npz", "2/1.npz"))
+    for name in alone.files:
+        assert np.array_equal(first[name], second[name]), name
+        assert np.abs(first[name] - alone[name]).max() < 1e-5, name
+    moved = min(np.abs(alone[name]).max() for name in alone.files if name.endswith("ffn_fc_0.b_0"))
+    assert moved > 1e-2  # these biases started at 0: there was something to be equal about
+    for one, two in zip(evaluations(tmp_path / "run1"), evaluations(tmp_path / "run2"), strict=True):
+        assert one.pop("kind") == two.pop("kind") == "eval"
+        assert one == pytest.approx(two, rel=1e-4)
+
+
+def start_and_kill(command: list[str], environment: dict[str, str], output: Path, step: int) -> None:
+    """Start a run, and kill all its processes at once when it has logged a step beyond `step`."""
+    process = subprocess.Popen(command, env=environment, cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if any(record["step"] >= step for record in read_log(output)):
+            break
+        time.sleep(0.005)
+    assert process.poll() is None, "the run ended before it could be killed"
+    # The launcher's children have sessions of their own: find them by the run's output folder.
+    pids = subprocess.run(["pgrep", "-f", str(output)], capture_output=True, text=True, check=False).stdout.split()
+    for pid in {*map(int, pids), process.pid}:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_been(built: Path, tmp_path: Path) -> None:
+    """With all that draws random numbers: masks, dropout, and the generator's samples."""
+    finished, output = tmp_path / "calm", tmp_path / "run"
+    more = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12", *as_options("full")]
+    assert pretrain(built, finished, *more).returncode == 0
+    command = [sys.executable, "-m", "ernie_gram.pretrain", *options(built, output, *more)]
+    start_and_kill(command, {**os.environ, "PYTHONPATH": str(ROOT)}, output, step=10)
+    saved = checkpoint.newest_whole(output)
+    assert saved is not None
+    resumed = pretrain(built, output, *more)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"resumes from {saved}" in resumed.stdout
+    # To the last bit, dropout and evaluation included; and no record twice.
+    assert train_losses(output) == train_losses(finished)
+    assert evaluations(output) == evaluations(finished)
+    ours, theirs = (checkpoint.load_model(path / "step_24") for path in (output, finished))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_two_killed_processes_go_on(built: Path, tmp_path: Path) -> None:
+    more = ["--trainer.max_steps=24", "--trainer.save_every=4"]
+    losses = []
+    for name in ("calm", "killed"):
+        output = tmp_path / name
+        command = launch("ernie_gram/pretrain.py", tmp_path / "log", *options(built, output, *more))
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        if name == "killed":
+            start_and_kill(command, environment, output, step=10)
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr + done.stdout
+        losses.append(train_losses(output))
+    assert len(losses[0]) == 24
+    np.testing.assert_allclose(np.array(losses[1]), np.array(losses[0]), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("objective", "start"),
+    [("explicit", "frequency"), ("explicit", "zero"), ("contiguous", "frequency")],
+)
+def test_learning_lowers_the_held_out_perplexity(built: Path, tmp_path: Path, objective: str, start: str) -> None:
+    more = ["--trainer.max_steps=100", "--trainer.eval_every=50", "--trainer.log_every=50", "--data.batch_size=32"]
+    done = pretrain(built, tmp_path / "run", *more, *as_options(objective), f"--objective.output_bias={start}")
+    assert done.returncode == 0, done.stderr
+    first, middle, last = (record["perplexity"] for record in evaluations(tmp_path / "run"))
+    by_frequency = evaluations(tmp_path / "run")[0]["frequency_perplexity"]
+    assert last < middle < first
+    if start == "zero":
+        assert first > 1000  # about as many as there are units
+    elif objective != "contiguous":
+        assert first == pytest.approx(by_frequency, rel=0.1)
+        assert last < 0.9 * by_frequency
+
+
+def test_bfloat16_stays_close_to_float32(built: Path, tmp_path: Path) -> None:
+    losses = []
+    for precision in ("float32", "bfloat16"):
+        output = tmp_path / precision
+        # A rate at which rounding does not grow from step to step: what is compared is the arithmetic.
+        more = ["--trainer.max_steps=200", "--trainer.eval_every=1000", "--optimizer.learning_rate=1e-3"]
+        more += [f"--optimizer.precision={precision}", *as_options("cnp"), "--objective.output_bias=zero"]
+        done = pretrain(built, output, *more, *NO_DROPOUT)
+        assert done.returncode == 0, done.stderr
+        losses.append([loss for _, loss, _ in train_losses(output)])
+    single, half = np.array(losses)
+    assert single[-20:].mean() < 0.9 * single[:5].mean()  # it did train
+    assert not np.array_equal(single, half)
+    assert (np.abs(half / single - 1) < 0.02).all()

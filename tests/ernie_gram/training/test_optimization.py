@@ -1,0 +1,109 @@
+"""The schedule, the decay filter, and AdamW with clipping against numpy."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from ernie_gram.pretraining.config import OptimizerConfig, PretrainConfig, TrainerConfig
+from tests.support.static_programs import fresh_scope
+
+CONFIG = PretrainConfig(
+    optimizer=OptimizerConfig(learning_rate=0.02, warmup_steps=3, weight_decay=0.1, max_grad_norm=0.5, beta2=0.98),
+    trainer=TrainerConfig(max_steps=10),
+)
+
+
+def test_the_rate_rises_to_its_peak_and_falls_to_zero() -> None:
+    from ernie_gram.training.optimization import learning_rate
+
+    rates = [learning_rate(step, CONFIG) / 0.02 for step in range(12)]
+    assert rates[:4] == pytest.approx([1 / 3, 2 / 3, 1, 1])
+    assert rates[4:] == pytest.approx([6 / 7, 5 / 7, 4 / 7, 3 / 7, 2 / 7, 1 / 7, 0, 0])
+    longer = dataclasses.replace(CONFIG, optimizer=dataclasses.replace(CONFIG.optimizer, decay_steps=20))
+    assert learning_rate(9, longer) == pytest.approx(0.02 * 11 / 17)
+
+
+def test_matrices_decay_and_nothing_else() -> None:
+    from ernie_gram.training.optimization import is_decayed
+    from tests.ernie_gram.pretraining.test_network import CASES
+
+    decayed = {name for *_, names in CASES.values() for name, shape in names.items() if is_decayed(name)}
+    matrices = {name for *_, names in CASES.values() for name, shape in names.items() if len(shape) == 2}
+    assert decayed == matrices
+
+
+def test_updates_are_adamws() -> None:
+    import paddle
+
+    from ernie_gram.training.optimization import adamw, clip_by_global_norm, learning_rate
+
+    random = np.random.default_rng(0)
+    start = {"a.w_0": random.standard_normal((4, 3)), "a.b_0": random.standard_normal(3)}
+    inputs = random.standard_normal((10, 5, 4))
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            x = paddle.static.data("x", [5, 4])
+            parameters = [
+                paddle.create_parameter(
+                    list(value.shape), "float32", name, default_initializer=paddle.nn.initializer.Assign(value)
+                )
+                for name, value in start.items()
+            ]
+            loss = ((paddle.matmul(x, parameters[0]) + parameters[1]) ** 2).sum()
+            optimizer, schedule = adamw(CONFIG)
+            pairs = optimizer.backward(loss, startup)
+            clipped, norm = clip_by_global_norm([g for _, g in pairs], CONFIG.optimizer.max_grad_norm)
+            optimizer._apply_optimize(loss, startup, [(p, g) for (p, _), g in zip(pairs, clipped, strict=True)])
+        executor.run(startup)
+        norms = []
+        for step, batch in enumerate(inputs):
+            schedule.step(step)
+            norms.append(executor.run(main, feed={"x": batch.astype("float32")}, fetch_list=[norm])[0])
+        found = {name: np.array(paddle.static.global_scope().find_var(name).get_tensor()) for name in start}
+
+    p = {name: value.copy() for name, value in start.items()}
+    m, v = ({name: np.zeros_like(value) for name, value in start.items()} for _ in range(2))
+    for step, batch in enumerate(inputs):
+        error = 2 * (batch @ p["a.w_0"] + p["a.b_0"])
+        gradients = {"a.w_0": batch.T @ error, "a.b_0": error.sum(0)}
+        size = np.sqrt(sum((g**2).sum() for g in gradients.values()))
+        assert norms[step] == pytest.approx(size, rel=1e-4)
+        rate = learning_rate(step, CONFIG)
+        for name, gradient in gradients.items():
+            gradient = gradient * min(1, 0.5 / size)
+            m[name] = 0.9 * m[name] + 0.1 * gradient
+            v[name] = 0.98 * v[name] + 0.02 * gradient**2
+            corrected = m[name] / (1 - 0.9 ** (step + 1)), v[name] / (1 - 0.98 ** (step + 1))
+            if name == "a.w_0":
+                p[name] *= 1 - rate * 0.1
+            p[name] -= rate * corrected[0] / (np.sqrt(corrected[1]) + 1e-6)
+    for name, value in p.items():
+        np.testing.assert_allclose(found[name], value, atol=2e-5)
+
+
+def test_a_nan_survives_clipping() -> None:
+    import paddle
+
+    from ernie_gram.training.optimization import clip_by_global_norm
+    from tests.support.static_programs import run
+
+    def build(feeds: dict) -> list:
+        clipped, norm = clip_by_global_norm([feeds["g"], paddle.ones([2])], 1.0)
+        return [*clipped, norm]
+
+    fetched, _ = run(build, {"g": np.array([1.0, np.nan], "float32")})
+    assert not any(np.isfinite(value).all() for value in fetched)
+
+
+def test_the_norm_of_very_many_numbers_is_exact() -> None:
+    """Float32 sums of so many terms are only as good as the order they are added in."""
+    from ernie_gram.training.optimization import clip_by_global_norm
+    from tests.support.static_programs import run
+
+    gradient = np.random.default_rng(0).random((3000, 4000), np.float32)
+    fetched, _ = run(lambda feeds: list(clip_by_global_norm([feeds["g"]], 1e9)), {"g": gradient})
+    assert fetched[-1] == pytest.approx(np.sqrt((gradient.astype(np.float64) ** 2).sum()), rel=1e-6)

@@ -1,0 +1,98 @@
+"""The lexicon of a large text, exact and within its memory. LARGE_TEXT is its path, LARGE_VOCAB that of a vocab.txt."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reader.lexicon.lexicon_file import Lexicon
+from reader.text.text_files import TextFiles
+from reader.tokenization.basic_tokenizer import split_words
+from tests.benchmarks.others import polars_lexicon
+from tests.reader.lexicon.test_lexicon_file import entries_of
+from tests.support.commands import ROOT, build
+
+TEXT, VOCAB = os.environ.get("LARGE_TEXT", ""), os.environ.get("LARGE_VOCAB", "")
+COMPARED = 30_000_000  # bytes of the text that Polars counts as well
+MEMORY = "500MB"
+
+pytestmark = pytest.mark.skipif(not (TEXT and VOCAB), reason="LARGE_TEXT and LARGE_VOCAB name no files")
+
+
+@pytest.fixture(scope="module")
+def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large") / "beginning.txt"
+    path.write_bytes(next(TextFiles([Path(TEXT)]).segments(COMPARED)).text())
+    return path
+
+
+def memory_of(group: int) -> int:
+    """Bytes that the processes of a group take together, what they share counted once."""
+    total = 0
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
+        try:
+            if os.getpgid(int(folder.name)) == group:
+                rows = (folder / "smaps_rollup").read_text().splitlines()
+                total += next(1024 * int(row.split()[1]) for row in rows if row.startswith("Pss:"))
+        except (OSError, StopIteration):
+            continue  # it has ended
+    return total
+
+
+def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
+    """Run a command of the reader's; the most memory it took, and the most disk that `folder` did, in bytes."""
+    process = subprocess.Popen([sys.executable, "-m", "reader.build", *arguments], cwd=ROOT, start_new_session=True)
+    memory = disk = 0
+    while process.poll() is None:
+        memory = max(memory, memory_of(process.pid))
+        disk = max(
+            disk,
+            int(subprocess.run(["du", "-sb", folder], capture_output=True, text=True, check=False).stdout.split()[0]),
+        )
+        time.sleep(0.02)
+    assert process.returncode == 0
+    return memory, disk
+
+
+def test_entries_counts_and_scores_are_those_of_polars(beginning: Path, tmp_path: Path) -> None:
+    pytest.importorskip("polars")
+    limit = ["--max_ngram_tokens", "1000", "--segmenter", "char"]
+    build("lexicon", "--input", str(beginning), "--vocab", VOCAB, "--output", str(tmp_path / "l.tsv"), *limit)
+    ours = {words: (count, t) for words, count, t in entries_of(Lexicon.load(tmp_path / "l.tsv").ngrams)}
+    lines = beginning.read_text(encoding="utf-8").split("\n")
+    separated = "\n".join(" ".join(split_words(line, True)) for line in lines)
+    theirs = {words: (count, t) for words, count, t in polars_lexicon(separated, {2: 200_000, 3: 100_000})}
+    assert len(ours) == len(theirs) == 300_000
+    assert ours.keys() == theirs.keys()
+    assert all(ours[words][0] == theirs[words][0] for words in ours)
+    assert all(abs(ours[words][1] - theirs[words][1]) <= 1e-12 * theirs[words][1] for words in ours)
+
+
+def test_memory_is_kept_whatever_the_text(tmp_path: Path) -> None:
+    found = []
+    (tmp_path / "once.txt").write_bytes(
+        b"".join(segment.text() for segment in TextFiles([Path(TEXT)]).segments(1 << 24))
+    )
+    (tmp_path / "four.txt").write_bytes((tmp_path / "once.txt").read_bytes() * 4)
+    for name in ("once", "four"):
+        text, output = tmp_path / f"{name}.txt", tmp_path / name / "l.tsv"
+        output.parent.mkdir()
+        options = ["--vocab", VOCAB, "--output", str(output), "--memory", MEMORY, "--workers", "2"]
+        memory, disk = peaks_of(["lexicon", "--input", str(text), *options], output.parent)
+        print(f"{text.stat().st_size:,} bytes of text: memory {memory:,}, disk {disk:,}")
+        assert memory <= 1.2 * 500e6
+        assert disk <= 2.2 * text.stat().st_size
+        found.append(Lexicon.load(output).ngrams)
+    once, four = found
+    assert once.texts() == four.texts()
+    assert np.array_equal(4 * once.counts, four.counts)
+    # Documents meet where the text comes again: t is twice as large but for the last bits.
+    assert np.allclose(2 * once.t, four.t, rtol=1e-12)

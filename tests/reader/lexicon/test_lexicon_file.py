@@ -1,0 +1,111 @@
+"""The lexicon against a slow, obvious reference, and its file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+from tokenizers.models import WordPiece
+
+from reader.errors import InputError
+from reader.lexicon.counting import t_statistic
+from reader.lexicon.lexicon_file import Lexicon, info_path
+from reader.lexicon.ngrams import NGrams
+from reader.tokenization.basic_tokenizer import split_words
+from reader.tokenization.vocabulary_file import load_vocabulary
+from tests.support.commands import build
+
+Scored = tuple[tuple[str, ...], int, float]
+
+
+def reference_lexicon(path: Path, top: dict[int, int]) -> list[Scored]:
+    """Section 3.2 and Algorithm 1, word for word, in plain Python."""
+    counts: dict[int, Counter[tuple[str, ...]]] = {order: Counter() for order in range(1, max(top) + 1)}
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        words = split_words(line, lowercase=True)
+        for order, counter in counts.items():
+            for start in range(len(words) - order + 1):
+                ngram = tuple(words[start : start + order])
+                if all(any(c.isalnum() for c in word) for word in ngram):
+                    counter[ngram] += 1
+    totals = {order: sum(counter.values()) for order, counter in counts.items()}
+    best: list[Scored] = []
+    for order, k in top.items():
+        scored: list[Scored] = []
+        for ngram, count in counts[order].items():
+            p = count / totals[order]
+            independent = 1.0
+            for word in ngram:
+                independent = independent * (counts[1][(word,)] / totals[1])
+            variance = p * (1.0 - p)
+            scored.append((ngram, count, (p - independent) / math.sqrt(variance / totals[order])))
+        best += sorted(scored, key=lambda entry: (-entry[2], entry[0]))[:k]
+    return best
+
+
+def entries_of(ngrams: NGrams) -> list[Scored]:
+    words = (tuple(text.split(" ")) for text in ngrams.texts())
+    return list(zip(words, ngrams.counts.tolist(), ngrams.t.tolist(), strict=True))
+
+
+def test_entries_counts_and_scores_are_the_references(built: Path) -> None:
+    lexicon = Lexicon.load(built / "lexicon.tsv")
+    reference = reference_lexicon(built / "train.txt", {2: 400, 3: 200})
+    model = WordPiece(load_vocabulary(built / "vocab.txt").ids, unk_token="[UNK]")
+    short = [entry for entry in reference if sum(len(model.tokenize(word)) for word in entry[0]) <= 8]
+    # To the last bit, order included.
+    assert entries_of(lexicon.ngrams) == short
+    assert lexicon.info.left_out == len(reference) - len(short) > 0
+
+
+@pytest.mark.parametrize("top", [{2: 7}, {4: 50}, {2: 10**6, 3: 3, 5: 20}])
+def test_any_orders(built: Path, tmp_path: Path, top: dict[int, int]) -> None:
+    argument = ",".join(f"{order}:{k}" for order, k in top.items())
+    output = tmp_path / "lexicon.tsv"
+    vocab, text = str(built / "vocab.txt"), str(built / "held_out.txt")
+    limit = ["--max_ngram_tokens", "1000"]
+    build("lexicon", "--input", text, "--vocab", vocab, "--top", argument, "--output", str(output), *limit)
+    assert entries_of(Lexicon.load(output).ngrams) == reference_lexicon(built / "held_out.txt", top)
+
+
+def test_the_t_statistic_is_students_up_to_the_degrees_of_freedom() -> None:
+    """t over the 0/1 indicators of "this l-gram is w" is a one-sample t-test against p'."""
+    count, total, first, second, unigrams = 30, 1000, 50, 40, 1100
+    ours = t_statistic(np.array([count]), total, np.array([[first, second]]), unigrams)[0]
+    indicators = np.r_[np.ones(count), np.zeros(total - count)]
+    scipys = ttest_1samp(indicators, first * second / unigrams**2).statistic
+    assert ours == pytest.approx(scipys * math.sqrt(total / (total - 1)), rel=1e-12)
+
+
+def test_long_ngrams_are_left_out_and_counted(built: Path, tmp_path: Path) -> None:
+    output = tmp_path / "lexicon.tsv"
+    text = ["--input", str(built / "train.txt"), "--vocab", str(built / "vocab.txt"), "--top", "2:400,3:200"]
+    build("lexicon", *text, "--max_ngram_tokens", "3", "--output", str(output))
+    short = Lexicon.load(output)
+    whole = Lexicon.load(built / "lexicon.tsv")
+    assert short.info.left_out - whole.info.left_out == len(whole) - len(short) > 0
+    assert set(entries_of(short.ngrams)) < set(entries_of(whole.ngrams))
+
+
+def test_a_damaged_lexicon_is_refused(built: Path, tmp_path: Path) -> None:
+    path = tmp_path / "lexicon.tsv"
+    for name in ("lexicon.tsv", "lexicon.tsv.json"):
+        (tmp_path / name).write_bytes((built / name).read_bytes())
+    assert Lexicon.load(path).fingerprint == Lexicon.load(built / "lexicon.tsv").fingerprint
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(InputError, match="differs from what"):
+        Lexicon.load(path)
+    info_path(path).write_text(json.dumps({"vocabulary": "x"}))
+    with pytest.raises(InputError, match="not a lexicon's description"):
+        Lexicon.load(path)
+    info_path(path).unlink()
+    with pytest.raises(InputError, match="was not finished"):
+        Lexicon.load(path)
+    path.unlink()
+    with pytest.raises(InputError, match="no such lexicon"):
+        Lexicon.load(path)

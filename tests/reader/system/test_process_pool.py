@@ -1,0 +1,93 @@
+"""Several processes: order, how much is under way, and what goes wrong in one of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from reader.errors import InputError, SystemRefusedError
+from reader.system.process_pool import in_order
+from tests.support.commands import ROOT
+
+
+@dataclass
+class Work:
+    """Squares, after as many hundredths of a second as stand first."""
+
+    def __call__(self, task: tuple[int, int]) -> tuple[int, int]:
+        time.sleep(task[0] / 100)
+        if task[1] == 13:
+            raise InputError("thirteen")
+        if task[1] == 99:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task[1] ** 2, os.getpid()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_results_come_in_order_and_tasks_as_needed(workers: int) -> None:
+    taken = 0
+
+    def tasks() -> Iterator[tuple[int, int]]:
+        nonlocal taken
+        for i in range(12):
+            taken += 1
+            yield (12 - i) % 4, i
+
+    processes = set()
+    for place, (square, process) in enumerate(in_order(Work(), tasks(), workers)):
+        assert square == place**2
+        assert taken <= place + workers + 2
+        processes.add(process)
+    assert place == 11
+    assert (os.getpid() in processes) == (workers == 1)
+    assert len(processes) > 1 or workers == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_bad_input_comes_through(workers: int) -> None:
+    with pytest.raises(InputError, match="thirteen"):
+        list(in_order(Work(), [(0, i) for i in range(20)], workers))
+
+
+def test_a_killed_worker_is_told() -> None:
+    with pytest.raises(SystemRefusedError, match="a worker process was killed"):
+        list(in_order(Work(), [(0, 1), (0, 99), (0, 2)], 2))
+
+
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    script = """
+import os, sys, time
+from pathlib import Path
+from reader.system.process_pool import in_order
+def work(i):
+    Path(sys.argv[1], str(os.getpid())).touch()
+    time.sleep(60)
+list(in_order(work, range(2), 2))
+"""
+    parent = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT)
+    deadline = time.monotonic() + 30
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    assert len(workers) == 2
+    parent.kill()
+    parent.wait()
+    while any(map(is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(is_alive, workers))
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process is there, and not only waiting to be buried."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,173 @@
+"""The reader's command line: what it takes for text, and what it refuses before any work."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reader.build import parser, resources_of
+from reader.corpus.memmap import Corpus
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon
+from reader.text.map_segments import BASE_BYTES, LEAST_BYTES, WAITING, WORKING
+from reader.tokenization.vocabulary_file import load_vocabulary
+from tests.support.commands import ROOT
+
+
+def run(*arguments: object) -> None:
+    args = parser().parse_args(list(map(str, arguments)))
+    args.run(args)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("new york is a large city , and new york is a port\n" * 3)
+    return path
+
+
+def lexicon_of(content: str, vocab: Path, folder: Path, top: str) -> Lexicon:
+    (folder / "text.txt").write_text(content)
+    run("lexicon", "--input", folder / "text.txt", "--vocab", vocab, "--top", top, "--output", folder / "lexicon.tsv")
+    return Lexicon.load(folder / "lexicon.tsv")
+
+
+@pytest.mark.parametrize(("content", "t"), [("a b\na b\n", "inf"), ("a a a a\n", "0.0"), ("a b c\n", None)])
+def test_few_different_ngrams_are_a_lexicon_too(built: Path, tmp_path: Path, content: str, t: str | None) -> None:
+    lexicon = lexicon_of(content, built / "vocab.txt", tmp_path, "2:1")
+    assert len(lexicon) == 1
+    assert t in (None, str(lexicon.ngrams.t[0]))
+    run("inspect", tmp_path / "lexicon.tsv")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("a b\n", ["--top", "3:1"], "too little text for an n-gram of 3 words"),
+        ("a b\n", ["--top", "1:1"], "no words of several Han characters"),
+        ("a b\n", ["--top", "2:1", "--max_ngram_tokens", "1"], "all 1 n-grams have one sub-word token, or more than 1"),
+        ("a b\n", ["--top", "2:1", "--threshold", "3:1"], "--threshold: order 3 is not among those of --top"),
+    ],
+)
+def test_why_there_is_no_lexicon(built: Path, tmp_path: Path, content: str, options: list[str], message: str) -> None:
+    (tmp_path / "text.txt").write_text(content)
+    arguments = ["--input", tmp_path / "text.txt", "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv"]
+    with pytest.raises(InputError, match=message):
+        run("lexicon", *arguments, *options)
+
+
+def test_an_order_given_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="an order is given twice"):
+        parser().parse_args(["lexicon", "--top", "2:10,2:1", "--input", "a", "--vocab", "b", "--output", "c"])
+
+
+def test_what_cannot_become_the_output_is_refused_at_once(built: Path, text: Path, tmp_path: Path) -> None:
+    corpus, file = tmp_path / "corpus", tmp_path / "file"
+    made_of = ["--input", text, "--vocab", built / "vocab.txt"]
+    run("corpus", *made_of, "--output", corpus)
+    file.write_text("mine")
+    for command, output, message in (
+        ("lexicon", corpus, "is a folder, and a file is to be made"),
+        ("corpus", file, "is a file, and a folder is to be made"),
+        ("corpus", Path("."), "has no name"),
+    ):
+        with pytest.raises(InputError, match=message):
+            run(command, *made_of, "--output", output, "--overwrite")
+    with pytest.raises(InputError, match="has no name"):
+        run("join", "--input", corpus, "--output", ".", "--overwrite")
+    assert file.read_text() == "mine"
+    assert not list(tmp_path.glob(".*.work"))
+
+
+def test_what_the_toolkit_made_is_no_text(text: Path, tmp_path: Path) -> None:
+    """A folder may hold the text, and the vocabulary and corpora made of it."""
+    vocab, corpus = tmp_path / "vocab.txt", tmp_path / "corpus"
+    run("vocab", "--input", tmp_path, "--output", vocab, "--size", 60)
+    first = vocab.read_bytes()
+    run("vocab", "--input", tmp_path, "--output", vocab, "--size", 60, "--overwrite")
+    assert vocab.read_bytes() == first
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "more.txt").write_text("hidden\n")
+    for overwrite in ([], ["--overwrite"]):
+        run("corpus", "--input", tmp_path, "--vocab", vocab, "--output", corpus, *overwrite)
+        assert Corpus(corpus).info.documents == 1
+    with pytest.raises(InputError, match="no text there"):
+        run("corpus", "--input", corpus, "--vocab", vocab, "--output", tmp_path / "other")
+
+
+def test_a_text_is_inspected_without_its_vocabulary(
+    built: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copyfile(built / "vocab.txt", tmp_path / "vocab.txt")
+    shown = []
+    for place in (text, tmp_path):
+        vocab = ["--vocab", tmp_path / "vocab.txt"]
+        run("inspect", built / "lexicon.tsv", "--input", place, *vocab)
+        shown.append(capsys.readouterr().out.replace("vocab.txt", ""))
+    assert shown[0] == shown[1]
+
+
+def test_no_words_make_no_vocabulary(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("\u3000\n\u200b\n")
+    with pytest.raises(InputError, match="no words"):
+        run("vocab", "--input", tmp_path / "text.txt", "--output", tmp_path / "vocab.txt")
+
+
+def test_a_vocabulary_may_have_a_byte_order_mark_and_blank_lines_behind(built: Path, tmp_path: Path) -> None:
+    content = (built / "vocab.txt").read_bytes()
+    (tmp_path / "vocab.txt").write_bytes(b"\xef\xbb\xbf" + content + b"\n\r\n")
+    read, expected = (load_vocabulary(folder / "vocab.txt", True) for folder in (tmp_path, built))
+    assert read.fingerprint == expected.fingerprint
+
+
+def test_most_frequent_are_those_that_occur(
+    built: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vocab = ["--vocab", built / "vocab.txt"]
+    run("lexicon", "--input", text, *vocab, "--top", "2:20", "--output", tmp_path / "lexicon.tsv")
+    (tmp_path / "other.txt").write_text("new york and all the others\n")
+    lexicon = ["--lexicon", tmp_path / "lexicon.tsv"]
+    run("corpus", "--input", tmp_path / "other.txt", *vocab, *lexicon, "--output", tmp_path / "corpus")
+    shown = capsys.readouterr().out
+    assert "new york (1)" in shown
+    assert "(0)" not in shown
+    with pytest.raises(InputError, match="--vocab: is for cutting a text"):
+        run("inspect", tmp_path / "lexicon.tsv", *vocab)
+
+
+def test_memory_is_kept_with_many_workers() -> None:
+    made = ["corpus", "--input", "a", "--vocab", "b", "--output", "c"]
+
+    def most(workers: int) -> int:
+        """Bytes of memory when every process works on the smallest segment, and three more wait."""
+        return BASE_BYTES + LEAST_BYTES * (workers * WORKING + (workers + 3) * WAITING)
+
+    for memory, workers, allowed in (("2GB", 8, 8), ("320MB", 64, 6), ("2GB", 256, 82)):
+        args = parser().parse_args([*made, "--memory", memory, "--workers", str(workers)])
+        assert resources_of(args).workers == allowed
+        assert most(allowed) <= args.memory
+        assert allowed == workers or most(allowed + 1) > args.memory
+
+
+def test_what_numba_keeps_goes_with_the_sources(tmp_path: Path) -> None:
+    """A function compiled against another file's old hash would look in the wrong places."""
+    (tmp_path / "reader").mkdir()
+    (tmp_path / "reader" / "__init__.py").write_bytes((ROOT / "reader" / "__init__.py").read_bytes())
+    folders = []
+    for content in ("a = 1\n", "a = 2\n", "a = 1\n"):
+        (tmp_path / "reader" / "other.py").write_text(content)
+        shown = subprocess.run(
+            [sys.executable, "-c", "import reader, os; print(os.environ['NUMBA_CACHE_DIR'])"],
+            cwd=tmp_path,
+            env={},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        folders.append(Path(shown.stdout.strip()))
+    assert folders[0] == folders[2] != folders[1]
+    assert folders[0].parent == tmp_path / "reader" / "__pycache__"

@@ -1,0 +1,52 @@
+"""The look at a lexicon, on one that can be counted by hand and on the shared one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reader.corpus.memmap import Corpus
+from reader.lexicon.lexicon_file import Lexicon
+from reader.lexicon_report import coverage, cut_text
+from reader.text.text_files import TextFiles
+from reader.tokenization.vocabulary_file import load_vocabulary
+from tests.support.commands import build, python
+
+
+def test_coverage_and_cuts_are_those_of_the_corpus(built: Path, corpus: Corpus) -> None:
+    vocabulary, lexicon = load_vocabulary(built / "vocab.txt"), Lexicon.load(built / "lexicon.tsv")
+    line = coverage(lexicon, vocabulary, TextFiles([built / "train.txt"]))
+    info = corpus.info
+    assert line.startswith(f"{info.tokens:,} tokens in {info.units:,} units: ")
+    assert f"({info.ngram_units:,} of them, " in line
+    inside = 1 - (info.units - info.ngram_units) / info.tokens
+    assert f"units: {inside:.1%} of the tokens" in line
+    first = lexicon.ngrams.text(0)
+    shown = list(cut_text(lexicon, vocabulary, [f"{first.upper()}!", "zyx"], coloured=False))
+    assert shown == [f"[{first}] !", "zyx"]
+    assert "\033[4" in next(cut_text(lexicon, vocabulary, [first], coloured=True))
+
+
+def test_sizes_quantiles_and_entries(tmp_path: Path) -> None:
+    text, vocab, lexicon = tmp_path / "t.txt", tmp_path / "v.txt", tmp_path / "l.tsv"
+    text.write_text("new york is new york .\nnew york was york .\n" * 4)
+    build("vocab", "--input", str(text), "--size", "60", "--output", str(vocab))
+    build("lexicon", "--input", str(text), "--vocab", str(vocab), "--top", "2:3", "--output", str(lexicon))
+    done = python("-m", "reader.build", "inspect", str(lexicon), "--entries", "1")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    # Eight lines of text: 4 x (5 - 1) + 4 x (4 - 1) pairs of words, the full stop being none.
+    assert "2 words: 3 of 3 asked for, out of 28 in the text" in lines
+    counts = Lexicon.load(lexicon).ngrams.counts
+    row = next(line for line in lines if line.startswith("  count"))
+    assert (row.split()[1], row.split()[-1]) == (f"{min(counts):.1f}", f"{max(counts):.1f}")
+    assert "  top:     new york (12)" in lines
+    done = python("-m", "reader.build", "inspect", str(lexicon), "--input", str(text), "--vocab", str(vocab))
+    assert "[new york]" in done.stdout
+    for arguments, message in (
+        ([str(tmp_path / "no.tsv")], "no such lexicon"),
+        ([str(lexicon), "--input", str(text)], "--vocab: must be given with --input"),
+        ([str(lexicon), "--input", str(text), "--vocab", str(vocab), "--cased"], "made with another vocabulary"),
+    ):
+        done = python("-m", "reader.build", "inspect", *arguments)
+        assert done.returncode == 2
+        assert message in done.stderr.splitlines()[-1]

@@ -1,0 +1,101 @@
+"""Which files are read, and what lines come out of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from reader.errors import InputError
+from reader.text.text_files import TextFiles, text_size
+from tests.support.commands import digest_of
+
+
+def lines(*paths: Path) -> list[str]:
+    return list(TextFiles(list(paths)).lines())
+
+
+def test_every_kind_of_file_gives_the_same_lines(tmp_path: Path) -> None:
+    text = "first line\nsecond line\n\nnext document\n"
+    (tmp_path / "a.txt").write_text(text)
+    with gzip.open(tmp_path / "b.txt.gz", "wt") as file:
+        file.write(text)
+    (tmp_path / "c.jsonl").write_text(
+        json.dumps({"text": "first line\nsecond line"}) + "\n" + json.dumps({"text": "next document"}) + "\n"
+    )
+    expected = ["first line", "second line", "", "next document", ""]
+    assert lines(tmp_path / "a.txt") == lines(tmp_path / "b.txt.gz") == expected
+    assert lines(tmp_path / "c.jsonl") == expected
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("\ufeffone\u2028still one\x85\r\ntwo \r\n \t\r\nthree".encode())
+    assert lines(tmp_path / "a.txt") == ["one\u2028still one\x85", "two ", "", "three", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"", "a.txt: no text in it"),
+        ("a.txt", b"\n \n", "a.txt: no text in it"),
+        ("a.txt", b"good\nbad \xff\n", "a.txt:2: not UTF-8"),
+        ("a.txt.gz", gzip.compress(b"hello world\n" * 1000)[:-20], "a.txt.gz: damaged or cut short"),
+        ("a.txt.gz", b"not gzip", "a.txt.gz: damaged or cut short"),
+        ("a.jsonl", b'{"text": "x"}\n{"text"', "a.jsonl:2: not JSON"),
+        ("a.jsonl", b'{"body": "x"}\n', "a.jsonl:1: no text field 'text'"),
+        ("a.jsonl", b"[1]\n", "a.jsonl:1: no text field 'text'"),
+    ],
+)
+def test_bad_text_is_named_with_its_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=message.replace(".", r"\.")):
+        lines(tmp_path / name)
+
+
+def test_segments_are_whole_lines_whatever_their_size(tmp_path: Path) -> None:
+    content = "".join(f"line {i}\n\n" * (i % 3) for i in range(1000)) + "a long line " * 50
+    (tmp_path / "a.txt").write_text(content)
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"more\n"))
+    (tmp_path / "c.jsonl").write_text(json.dumps({"text": "last"}) + "\n")
+    paths = [tmp_path / name for name in ("a.txt", "b.txt.gz", "c.jsonl")]
+    digests = set()
+    for size in (1, 100, 1 << 20):
+        text = TextFiles(paths)
+        segments = [segment.text() for segment in text.segments(size)]
+        assert b"".join(segments) == content.encode() + b"\n\nmore\n\nlast\n\n"
+        assert all(segment.endswith(b"\n") for segment in segments if segment)
+        assert (len(segments) > 100) == (size == 1)
+        assert text.position == text.size
+        digests.add(digest_of(text))
+    assert len(digests) == 1
+
+
+def test_a_packed_text_counts_for_about_what_it_unpacks_to(tmp_path: Path) -> None:
+    words = " ".join("".join(random.Random(i).choices("etaoinshr", k=4)) for i in range(20_000)).encode()
+    (tmp_path / "a.txt").write_bytes(words)
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(words))
+    assert text_size(tmp_path / "a.txt") == len(words)
+    assert 0.5 < text_size(tmp_path / "a.txt.gz") / len(words) < 2
+
+
+def test_the_digest_tells_documents_apart(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "b.txt").write_text("two\n")
+    (tmp_path / "c.txt").write_text("one\ntwo\n")
+    (tmp_path / "d.jsonl").write_text(json.dumps({"text": "one", "title": "two"}) + "\n")
+
+    def digest(*names: str, field: str = "text") -> str:
+        text = TextFiles([tmp_path / name for name in names], field)
+        list(text.lines())
+        return digest_of(text)
+
+    found = {digest("a.txt", "b.txt"), digest("c.txt"), digest("d.jsonl"), digest("d.jsonl", field="title")}
+    assert len(found) == 4
+
+
+def test_blank_lines_in_a_record_end_no_document(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one\n\n \ntwo\n"}) + "\n")
+    assert lines(tmp_path / "a.jsonl") == ["one", "two", ""]

@@ -1,0 +1,259 @@
+"""Sentencepiece vocabularies, from training one to predicting with a model that was trained on its pieces."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+
+from reader.corpus.builder import UnitCutter
+from reader.corpus.memmap import Corpus
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon, segmenter_of
+from reader.lexicon_report import cut_text
+from reader.tokenization.basic_tokenizer import split_words
+from reader.tokenization.chinese_segmentation import segmenter
+from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from reader.tokenization.vocabulary_file import kept_vocabulary, load_vocabulary
+from tests.reader.corpus.test_builder import tokens_of
+from tests.support.commands import build, python
+from tests.support.runs import TINY
+
+HAN = "中国人民大学在北京。我们的研究人员在中国人民大学工作！北京是中国的首都，人工智能研究很重要。\n"
+
+
+@pytest.fixture(scope="module")
+def pieces(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with train.txt (English and Chinese), spm.model, lexicon.tsv and corpus/."""
+    folder = tmp_path_factory.mktemp("pieces")
+    train = folder / "train.txt"
+    train.write_text((built / "train.txt").read_text(encoding="utf-8") + "\n\n" + HAN * 60, encoding="utf-8")
+    vocab, lexicon = str(folder / "spm.model"), str(folder / "lexicon.tsv")
+    made = python(
+        *("-m", "reader.build", "vocab", "--tokenizer", "sentencepiece", "--size", "1000"),
+        *("--input", str(train), "--output", vocab),
+    )
+    assert made.returncode == 0, made.stderr
+    assert "LOG(" not in made.stderr
+    common = ["--input", str(train), "--vocab", vocab]
+    build("lexicon", *common, "--top", "1:10,2:400,3:200", "--output", lexicon)
+    build("corpus", *common, "--lexicon", lexicon, "--output", str(folder / "corpus"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def vocabulary(pieces: Path) -> SentencePieceVocabulary:
+    found = load_vocabulary(pieces / "spm.model")
+    assert isinstance(found, SentencePieceVocabulary)
+    return found
+
+
+def lines_of(folder: Path) -> list[str]:
+    return (folder / "train.txt").read_text(encoding="utf-8").split("\n")
+
+
+def trained(**settings: object) -> bytes:
+    """A model of sentencepiece as others may have made it."""
+    model = io.BytesIO()
+    text = iter(["some words of text", "and some more words"] * 3)
+    SentencePieceTrainer.train(
+        **{"sentence_iterator": text, "model_writer": model, "vocab_size": 30, "hard_vocab_limit": False}  # type: ignore[arg-type]
+        | {"minloglevel": 2}
+        | settings
+    )
+    return model.getvalue()
+
+
+OURS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "control_symbols": ["[MASK]"]}
+OURS |= {"pad_piece": "[PAD]", "unk_piece": "[UNK]", "bos_piece": "[CLS]", "eos_piece": "[SEP]"}
+
+
+def test_training_repeats_itself(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+    lines = lines_of(pieces)
+    first, second = (train_sentencepiece(lines, 1000, True, "jieba") for _ in range(2))
+    assert first.content == second.content == vocabulary.content == (pieces / "spm.model").read_bytes()
+    assert len(vocabulary) == 1000
+    assert vocabulary.tokens[:5] == list(SPECIAL_TOKENS)
+    assert (vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, vocabulary.mask) == (0, 1, 2, 3, 4)
+    assert {"▁the", "▁中国"} <= set(vocabulary.tokens)
+    assert len(train_sentencepiece(["a few words"], 800, True)) < 40
+    # A line is neither passed over for its length, nor does it take forever.
+    assert "▁words" in train_sentencepiece(["many words " * 50000 + "a" * 50000], 40, True).tokens
+    with pytest.raises(InputError, match=r"--size 6: too small, special tokens and characters alone take \d+"):
+        train_sentencepiece(lines, 6, True)
+    with pytest.raises(InputError, match="no words in the text"):
+        train_sentencepiece(["\x00"], 100, True)
+
+
+def test_documents_hold_the_pieces_of_their_words(pieces: Path) -> None:
+    reference, cut = SentencePieceProcessor(model_file=str(pieces / "spm.model")), segmenter("jieba")
+    documents: list[list[int]] = [[]]
+    for line in lines_of(pieces):
+        if not line.strip():
+            documents.append([])
+        for word in split_words(line, True, cut):
+            documents[-1] += reference.encode(word)
+    expected = [tokens for tokens in documents if tokens]
+    corpus = Corpus(pieces / "corpus")
+    assert [tokens_of(corpus, corpus.units[a:b]) for a, b in pairwise(corpus.documents)] == expected
+    assert corpus.info.tokens == sum(map(len, expected))
+
+
+def test_the_lexicon_holds_words_and_no_token_twice(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+    corpus = Corpus(pieces / "corpus")
+    assert corpus.lexicon is not None
+    words = [tuple(text.split(" ")) for text in corpus.lexicon.ngrams.texts()]
+    assert any(len(ngram) == 1 for ngram in words)
+    assert len(vocabulary.encode("中国")) == 1
+    assert ("中国",) not in words
+    for index, ngram in enumerate(words):
+        unit = corpus.info.num_tokens + index
+        tokens = tokens_of(corpus, [unit])  # type: ignore[arg-type]
+        assert tokens == [token for word in ngram for token in vocabulary.encode(word)]
+        assert 1 < len(tokens) == corpus.unit_tokens[unit] <= 8
+        assert corpus.names.text(unit) == vocabulary.text(tokens) == " ".join(ngram)
+
+
+def test_texts_for_people_are_the_words(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+    cut = segmenter("jieba")
+    texts = [" ".join(split_words(line, True, cut)) for line in lines_of(pieces)]
+    for text in (unicodedata.normalize("NFKC", text) for text in texts):
+        assert vocabulary.text(token for word in text.split() for token in vocabulary.encode(word)) == text
+    ids = vocabulary.ids
+    assert vocabulary.text(["[MASK 1]", ids["ing"], "[a b]", ids["▁the"], ids["s"]]) == "[MASK 1]ing [a b] thes"
+    assert vocabulary.text([ids["ing"], ids["▁"], vocabulary.unk, ids["▁"], "[MASK 1]"]) == "##ing [UNK] [MASK 1]"
+    names = Corpus(pieces / "corpus").names
+    assert [names.text(ids[token]) for token in ("▁the", "ing", "▁", "[UNK]")] == ["the", "##ing", "▁", "[UNK]"]
+    lexicon = Lexicon.load(pieces / "lexicon.tsv")
+    shown = list(cut_text(lexicon, vocabulary, ["Zyx! Isn't THE language reference", "中国人民大学"], coloured=False))
+    assert [line.replace("[", "").replace("]", "") for line in shown] == [
+        "zyx ! isn ' t the language reference",
+        " ".join(cut("中国人民大学")),
+    ]
+
+
+def test_every_word_has_a_piece(vocabulary: SentencePieceVocabulary) -> None:
+    # Sentencepiece takes its own mark for white space, and drops it.
+    assert vocabulary.encode("▁") == [vocabulary.unk]
+    assert vocabulary.encode("☃")[-1] == vocabulary.unk
+    # What special tokens are spelt like is text.
+    assert not {*range(5)} & {token for word in split_words("[MASK]", True) for token in vocabulary.encode(word)}
+
+
+def test_text_to_fill_is_cut_as_the_corpus(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+    lexicon, text = Lexicon.load(pieces / "lexicon.tsv"), (HAN + "the language reference").encode()
+    corpus = Corpus(pieces / "corpus")
+    units = UnitCutter(vocabulary, lexicon).cut(text).units
+    tokens = UnitCutter(vocabulary, None, segmenter_of(lexicon)).cut(text).units
+    assert tokens_of(corpus, units) == tokens.tolist()
+    assert len(units) < len(tokens)
+
+
+def damaged(model: bytes) -> bytes:
+    at = model.index("▁the".encode())
+    return model[:at] + b"\xff" + model[at + 1 :]
+
+
+BAD = {
+    "empty": (lambda model: b"", "damaged, or not a model"),
+    "text": (lambda model: b"[PAD]\n[UNK]\n", "damaged, or not a model"),
+    "cut short": (lambda model: model[:-9], "damaged, or not a model"),
+    "not UTF-8": (damaged, "damaged, or not a model"),
+    "no specials": (lambda model: trained(), r"no \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\] among its tokens"),
+    "no mask": (lambda model: trained(**OURS | {"control_symbols": []}), r"no \[MASK\] among its tokens"),
+    "other unknown": (
+        lambda model: trained(**OURS | {"unk_piece": "<unk>", "control_symbols": ["[UNK]", "[MASK]"]}),
+        r"unknown characters become <unk> in it, not \[UNK\]",
+    ),
+    "no prefix": (lambda model: trained(**OURS, add_dummy_prefix=False), "do not mark where a word begins"),
+    "suffixes": (lambda model: trained(**OURS, treat_whitespace_as_suffix=True), "do not mark where a word begins"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_models(vocabulary: SentencePieceVocabulary, tmp_path: Path, what: str) -> None:
+    spoil, message = BAD[what]
+    (tmp_path / "v.model").write_bytes(spoil(vocabulary.content))
+    with pytest.raises(InputError, match=rf"v\.model: .*{message}"):
+        load_vocabulary(tmp_path / "v.model")
+
+
+@pytest.mark.parametrize("settings", [OURS, OURS | {"model_type": "bpe"}, OURS | {"byte_fallback": True}])
+def test_models_of_others(settings: dict[str, object]) -> None:
+    settings = settings | {"vocab_size": 300}
+    model = SentencePieceVocabulary(trained(**settings))
+    assert model.text(token for word in ("some", "words") for token in model.encode(word)) == "some words"
+
+
+def test_fingerprints_tell_kinds_and_contents(built: Path, pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+    found = [
+        load_vocabulary(path, lowercase)
+        for path in (built / "vocab.txt", pieces / "spm.model")
+        for lowercase in (True, False)
+    ]
+    found.append(SentencePieceVocabulary(trained(**OURS)))
+    assert len({each.fingerprint for each in found}) == 5
+    assert load_vocabulary(pieces / "spm.model").fingerprint == vocabulary.fingerprint
+
+
+def test_one_kind_is_refused_with_the_lexicon_of_another(
+    built: Path, pieces: Path, vocabulary: SentencePieceVocabulary, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="--lexicon: it was made with another vocabulary"):
+        UnitCutter(vocabulary, Lexicon.load(built / "lexicon.tsv"))
+    arguments = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(pieces / "lexicon.tsv")]
+    done = python(
+        *("-m", "reader.build", "corpus", *arguments),
+        *("--input", str(pieces / "train.txt"), "--output", str(tmp_path / "corpus")),
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("error: --lexicon: it was made with another vocabulary")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("tokenizer", "name"), [("sentencepiece", "v.txt"), ("wordpiece", "v.model")])
+def test_a_file_is_called_after_its_kind(pieces: Path, tmp_path: Path, tokenizer: str, name: str) -> None:
+    output = tmp_path / name
+    arguments = ["--input", str(pieces / "train.txt"), "--tokenizer", tokenizer, "--output", str(output)]
+    done = python("-m", "reader.build", "vocab", *arguments)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: --output: {output} would be read as ")
+    assert not output.exists()
+
+
+def test_training_and_filling_in(built: Path, pieces: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    # Left by an attempt with another corpus that came to nothing.
+    shutil.copyfile(built / "vocab.txt", run / "vocab.txt")
+    paths = [f"--paths.corpus={pieces / 'corpus'}", f"--paths.output={run}"]
+    steps = ["--trainer.max_steps=5", "--trainer.save_every=5"]
+    done = python("-m", "ernie_gram.pretrain", *TINY, *paths, *steps)
+    assert done.returncode == 0, done.stderr
+    assert (run / "spm.model").read_bytes() == (pieces / "spm.model").read_bytes()
+    done = python(
+        "-m", "ernie_gram.fill", "--model", str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。"
+    )
+    assert done.returncode == 0, done.stderr
+    corpus = Corpus(pieces / "corpus")
+    for mask in json.loads(done.stdout)["masks"]:
+        units = [guess["unit"] for guess in mask]
+        assert sorted(units) == sorted(map(corpus.names.text, range(corpus.num_units)))
+        assert sum(guess["probability"] for guess in mask) == pytest.approx(1, abs=1e-4)
+    other = trained(**OURS)
+    (run / "spm.model").write_bytes(other)
+    (run / "vocab.txt").unlink()
+    done = python("-m", "ernie_gram.fill", "--model", str(run), "[MASK]")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("spm.model: not the vocabulary the model was trained with")
+    (run / "spm.model").unlink()
+    with pytest.raises(InputError, match=r"run: no vocab\.txt or spm\.model in it, the vocabulary of x"):
+        kept_vocabulary(run, "", "of x")
