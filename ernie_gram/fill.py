@@ -54,7 +54,7 @@ def checkpoint_in(path: Path) -> Path:
     if (path / checkpoint.STATE).is_file():
         checkpoint.verify(path)
         return path
-    found = checkpoint.newest_whole(path)
+    found = checkpoint.newest_valid(path)
     if found is None:
         raise InputError(f"{path}: neither a checkpoint nor a run with a whole one in it")
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.system.atomic_files import whole_file
+from reader.system.atomic_files import atomic_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
     for axes in panels:
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
-    with whole_file(target) as partial:
+    with atomic_file(target) as partial:
         figure.savefig(partial, format="png", dpi=120)
     pyplot.close(figure)
 

@@ -20,7 +20,7 @@ from ernie_gram.plot import curve, new_figure, save_figure
 from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, Job, check, plan
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.system.atomic_files import whole_file
+from reader.system.atomic_files import atomic_file
 
 POLL_SECONDS = 1.0
 CONSOLE = "console.txt"
@@ -164,11 +164,11 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     train(jobs, arguments.jobs, arguments.processes)
     rows = rows_of(jobs)
-    with whole_file(arguments.output / "table.csv") as partial, partial.open("w", newline="") as file:
+    with atomic_file(arguments.output / "table.csv") as partial, partial.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
-    with whole_file(arguments.output / "table.md") as partial:
+    with atomic_file(arguments.output / "table.md") as partial:
         partial.write_text(markdown(rows))
     draw(jobs, arguments.output / "curves.png")
     print(f"\n{markdown(rows)}\n{arguments.output}: table.md, table.csv, curves.png")

@@ -23,7 +23,7 @@ from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
-from reader.system.atomic_files import whole_file
+from reader.system.atomic_files import atomic_file
 from reader.system.resumable_folder import work_folder
 from reader.text.input_files import CORPUS_INFO, find_files, shard_of
 from reader.text.map_segments import Resources, most_workers
@@ -52,7 +52,7 @@ def build_vocab(args: argparse.Namespace) -> None:
         vocabulary = train_sentencepiece(lines, args.size, args.lowercase, args.segmenter)
     else:
         vocabulary = train_wordpiece(lines, args.size, args.lowercase)
-    with whole_file(args.output) as partial:
+    with atomic_file(args.output) as partial:
         partial.write_bytes(vocabulary.content)
     print(f"{args.output}: {len(vocabulary):,} tokens")
 

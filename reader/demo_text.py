@@ -15,7 +15,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 from reader.errors import OneLineParser, one_line_errors
-from reader.system.atomic_files import whole_file
+from reader.system.atomic_files import atomic_file
 
 MOST_BYTES = 6_000_000
 HELD_OUT = 30  # one document in so many is held out
@@ -82,7 +82,7 @@ def write_text(output: Path) -> tuple[Path, Path]:
         text = document.encode("utf-8", "replace")
         parts[held_out if zlib.crc32(text) % HELD_OUT == 0 else train].append(text + b"\n")
     for path, texts in parts.items():
-        with whole_file(path) as partial:
+        with atomic_file(path) as partial:
             partial.write_bytes(b"".join(texts))
     return train, held_out
 

@@ -18,7 +18,7 @@ from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import LEXICON, Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import info_path
-from reader.system.atomic_files import whole_file
+from reader.system.atomic_files import atomic_file
 from reader.system.resumable_folder import lock_folder
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary_file import FILE_NAMES
@@ -67,18 +67,18 @@ class Run:
         lock = lock_folder(self.output)
         if lock is None:
             raise InputError(f"paths.output: {self.output} is in use by another process that trains")
-        with whole_file(self.output / CONFIG) as partial:
+        with atomic_file(self.output / CONFIG) as partial:
             partial.write_text(explained_yaml(self.config), encoding="utf-8")
         # What its evaluations are of.
         (self.output / HELD_OUT).unlink(missing_ok=True)
         if self.held_out:
-            with whole_file(self.output / HELD_OUT) as partial:
+            with atomic_file(self.output / HELD_OUT) as partial:
                 shutil.copyfile(self.held_out.corpus.path / CORPUS_INFO, partial)
         # What the model's classes are called: with these the run's folder is all that predicting takes.
         corpus = self.train.corpus.path
         for name in (*FILE_NAMES, LEXICON, info_path(Path(LEXICON)).name):
             if (corpus / name).is_file():
-                with whole_file(self.output / name) as partial:
+                with atomic_file(self.output / name) as partial:
                     shutil.copyfile(corpus / name, partial)
         return lock
 
@@ -117,7 +117,7 @@ def prepare(config: PretrainConfig, world: int) -> Run:
     if output.exists() and not output.is_dir():
         raise InputError(f"paths.output: {output} is a file")
     resume_from = _resume_from(output, config.trainer.resume)
-    newest_here = checkpoint.newest_whole(output)
+    newest_here = checkpoint.newest_valid(output)
     for path in (resume_from, newest_here):
         if path:
             _check_identity(path, identity)
@@ -155,7 +155,7 @@ def _resume_from(output: Path, resume: str) -> Path | None:
     try:
         checkpoint.verify(found[-1])
     except InputError as error:
-        whole = checkpoint.newest_whole(found[-1].parent)
+        whole = checkpoint.newest_valid(found[-1].parent)
         offer = (
             f"the newest whole one is {whole}: go on from it with --trainer.resume {whole}"
             if whole

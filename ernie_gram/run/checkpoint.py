@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from reader.errors import InputError
-from reader.system.atomic_files import remove_folder, sha256_of, whole_folder
+from reader.system.atomic_files import atomic_folder, remove_folder, sha256_of
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
 
@@ -62,7 +62,7 @@ def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int
     for name, values in model.items():
         if not np.isfinite(values).all():
             raise InputError(f"{path}: not written, {name} holds numbers that are not finite")
-    with whole_folder(path) as folder:
+    with atomic_folder(path) as folder:
         try:
             save_file(model, folder / MODEL)
             save_file(optimizer, folder / OPTIMIZER)
@@ -100,7 +100,7 @@ def verify(path: Path) -> None:
         raise InputError(f"{path / CHECKSUMS}: damaged: {error}") from error
 
 
-def newest_whole(output: Path) -> Path | None:
+def newest_valid(output: Path) -> Path | None:
     """The newest checkpoint that verifies."""
     for path in reversed(checkpoints(output)):
         try:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from reader.system.atomic_files import whole_file
+from reader.system.atomic_files import atomic_file
 
 LOG = "log.jsonl"
 
@@ -50,7 +50,7 @@ class RunLog:
             return
         kept = [record for record in read_log(output) if record["step"] <= start and start > 0]
         self.evaluated = {record["step"] for record in kept if record["kind"] == "eval"}
-        with whole_file(output / LOG) as partial:
+        with atomic_file(output / LOG) as partial:
             partial.write_text("".join(json.dumps(record) + "\n" for record in kept))
         self._file = (output / LOG).open("a")
         self._writer = None

@@ -134,7 +134,7 @@ class Trainer:
         fetched = self.program.run(self.executor, batch)
         values = {name: float(value) for name, value in fetched.items()}
         if not (math.isfinite(values["loss"]) and math.isfinite(values["grad_norm"])):
-            saved = checkpoint.newest_whole(self.run.output)
+            saved = checkpoint.newest_valid(self.run.output)
             raise InputError(
                 f"step {self.step + 1}: the loss is {values['loss']}, its gradient {values['grad_norm']}; stopped. "
                 f"The last checkpoint is {saved or 'none'}. A lower optimizer.learning_rate or longer "

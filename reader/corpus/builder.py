@@ -17,7 +17,7 @@ from reader.corpus.memmap import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.lexicon.ngrams import NO_NGRAMS
-from reader.system.atomic_files import load_array, mapped_array, save_arrays, whole_folder
+from reader.system.atomic_files import atomic_folder, load_array, mapped_array, save_arrays
 from reader.tables.string_table import Strings, chosen
 from reader.tables.trie import build_trie
 from reader.text.input_files import CORPUS_INFO
@@ -150,7 +150,7 @@ def _write(output: Path, made_with: MadeWith, spelling: Spelling, parts: Iterabl
     unit_counts = np.zeros(num_tokens + num_ngrams, np.int64)
     documents = [np.zeros(1, np.int64)]
     written = 0
-    with whole_folder(output) as partial:
+    with atomic_folder(output) as partial:
         with (partial / "units.bin").open("wb") as file:
             for units, ends in parts:
                 file.write(np.ascontiguousarray(units).data)

@@ -15,7 +15,7 @@ import numpy as np
 
 from reader.errors import InputError
 from reader.lexicon.ngrams import NGrams
-from reader.system.atomic_files import sha256_of, whole_file
+from reader.system.atomic_files import atomic_file, sha256_of
 
 HEADER = "ngram\tcount\tt"
 
@@ -63,12 +63,12 @@ class Lexicon:
 
     def save(self, path: Path) -> None:
         """Write the TSV, then the JSON that vouches for it: without its JSON a TSV is not a lexicon."""
-        with whole_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
             file.write(HEADER + "\n")
             columns = self.ngrams.texts(), self.ngrams.counts.tolist(), self.ngrams.t.tolist()
             file.writelines(map("{}\t{}\t{!r}\n".format, *columns))
         info = asdict(self.info) | {"sha256": sha256_of(path)}
-        with whole_file(info_path(path)) as partial:
+        with atomic_file(info_path(path)) as partial:
             partial.write_text(json.dumps(info, indent=1) + "\n")
 
     @classmethod

@@ -43,7 +43,7 @@ def _refused(path: Path, error: OSError) -> SystemRefusedError:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write; on success it becomes `path`, on any error it is removed.
 
     Raises SystemRefusedError if the disk refuses, InputError if a folder is in the way.
@@ -65,7 +65,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill; on success it becomes `path`, replacing the folder that was there.
 
     What an earlier, killed attempt at the same folder left behind is cleared away. Raises SystemRefusedError if
@@ -109,7 +109,7 @@ def remove_folder(path: Path) -> None:
 
 def save_arrays(folder: Path, **arrays: np.ndarray) -> None:
     """Write arrays as a folder of .npy files, whole or not at all."""
-    with whole_folder(folder) as partial:
+    with atomic_folder(folder) as partial:
         for name, array in arrays.items():
             np.save(partial / f"{name}.npy", array)
 

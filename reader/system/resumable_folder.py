@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.atomic_files import whole_file
+from reader.system.atomic_files import atomic_file
 
 PLAN, LOCK = "plan.json", ".lock"
 
@@ -46,7 +46,7 @@ def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             path = folder / PLAN
             if not path.is_file() or path.read_text() != wanted:
                 _empty(folder)
-                with whole_file(path) as partial:
+                with atomic_file(path) as partial:
                     partial.write_text(wanted)
             try:
                 yield folder

@@ -76,7 +76,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(built: Path, tmp_path: Path
     assert pretrain(built, finished, *more).returncode == 0
     command = [sys.executable, "-m", "ernie_gram.pretrain", *options(built, output, *more)]
     start_and_kill(command, {**os.environ, "PYTHONPATH": str(ROOT)}, output, step=10)
-    saved = checkpoint.newest_whole(output)
+    saved = checkpoint.newest_valid(output)
     assert saved is not None
     resumed = pretrain(built, output, *more)
     assert resumed.returncode == 0, resumed.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.system.atomic_files import load_array, save_arrays, whole_folder
+from reader.system.atomic_files import atomic_folder, load_array, save_arrays
 
 
 def test_a_folder_is_replaced_whatever_a_kill_has_left(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_folder_is_replaced_whatever_a_kill_has_left(tmp_path: Path) -> None:
 def test_a_folder_that_had_stepped_aside_comes_back(tmp_path: Path) -> None:
     save_arrays(tmp_path / "out", numbers=np.array([1]))
     (tmp_path / "out").rename(tmp_path / ".out.old")
-    with suppress(ZeroDivisionError), whole_folder(tmp_path / "out") as partial:
+    with suppress(ZeroDivisionError), atomic_folder(tmp_path / "out") as partial:
         (partial / "numbers.npy").write_bytes(b"")
         raise ZeroDivisionError
     assert load_array(tmp_path / "out", "numbers").tolist() == [1]
