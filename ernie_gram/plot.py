@@ -1,4 +1,4 @@
-"""The curves of one run or several as a picture: `python -m ernie_gram.plot OUTPUT [OUTPUT ...] --to FILE.png`."""
+"""Plot the curves of one or more runs: `python -m ernie_gram.plot OUTPUT [OUTPUT ...] --to FILE.png`."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
-    """Steps and values of one quantity."""
+    """Return the steps and values of one quantity."""
     chosen = [record for record in records if record["kind"] == kind and value in record]
     return [record["step"] for record in chosen], [record[value] for record in chosen]
 
 
 def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list[float]]:
-    """The mean of every run of a tenth of the values, at its last step: single batches are noisy."""
+    """Return running means over a tenth of the values, each at its last step, because single batches are noisy."""
     width = max(1, len(values) // 10)
     means = [sum(values[i : i + width]) / width for i in range(len(values) - width + 1)]
     return steps[width - 1 :], means
 
 
 def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
-    """An empty picture of some panels side by side."""
+    """Return an empty figure with some panels side by side."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -39,7 +39,7 @@ def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
 
 
 def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
-    """Finish a picture and write it as a PNG."""
+    """Add grid and legends to a figure, and write it as a PNG."""
     from matplotlib import pyplot
 
     for axes in panels:
@@ -51,7 +51,7 @@ def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
 
 
 def plot_runs(outputs: list[Path], target: Path) -> None:
-    """Draw training loss and held-out perplexity against steps into a PNG.
+    """Plot training loss and held-out perplexity against steps, and write a PNG.
 
     Raises InputError for a folder without records.
     """
@@ -59,7 +59,7 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
     for output in outputs:
         records = read_log(output)
         if not records:
-            raise InputError(f"{output}: no log.jsonl with records: not the output folder of a run")
+            raise InputError(f"{output}: no log.jsonl with records: not the folder of a run")
         steps, losses = curve(records, "train", "loss")
         (line,) = left.plot(*running_mean(steps, losses), label=output.name)
         left.plot(steps, losses, color=line.get_color(), alpha=0.25, linewidth=1)
@@ -68,16 +68,17 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
             *curve(records, "eval", "ngram_perplexity"), "s--", color=line.get_color(), label=f"{output.name}: n-grams"
         )
         steps, baseline = curve(records, "eval", "frequency_perplexity")
-        right.plot(steps, baseline, ":", color=line.get_color(), label=f"{output.name}: unit frequencies alone")
+        right.plot(steps, baseline, ":", color=line.get_color(), label=f"{output.name}: unit frequencies")
     left.set(title="Training loss", xlabel="step", ylabel="loss")
     right.set(title="Held-out perplexity", xlabel="step", ylabel="perplexity", yscale="log")
     save_figure(figure, [left, right], target)
 
 
 def main() -> None:
+    """Run the command line."""
     parser = OneLineParser(prog="python -m ernie_gram.plot", description=__doc__)
-    parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="paths.output of a run")
-    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the picture, a PNG")
+    parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="a run's folder (paths.output)")
+    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the PNG file to write")
     arguments = parser.parse_args()
     plot_runs(arguments.outputs, arguments.to)
 

@@ -1,43 +1,44 @@
 """Pre-train ERNIE-Gram: `python -m ernie_gram.pretrain --config FILE [--section.key VALUE ...]`.
 
-Under `python -m paddle.distributed.launch` the processes share the work; run_pretrain.sh does that.
+run_pretrain.sh starts several processes with `python -m paddle.distributed.launch`; they divide each batch.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
 from ernie_gram.config.loading import load_config
+from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
+from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
 from reader.errors import InputError, one_line_errors
 
 DESCRIPTION = (
     "Pre-train ERNIE-Gram. Settings come from --config and from the options after it; their defaults and meanings "
-    "are below, and --print_config shows them as a file."
+    "are listed below, and --print_config prints them as a file."
 )
-CHECK_HELP = "check the configuration, the corpora and the output folder, say what would be done, and exit"
+CHECK_HELP = "check the configuration, the corpora and the output folder, print a summary, and exit"
 
 
 def main() -> None:
-    config, given = load_config(sys.argv[1:], "python -m ernie_gram.pretrain", DESCRIPTION, {"check": CHECK_HELP})
-    world = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
-    run = prepare(config, world)
-    first = os.environ.get("PADDLE_TRAINER_ID", "0") == "0"
-    if first:
+    """Run the command line."""
+    program, flags = "python -m ernie_gram.pretrain", {"check": CHECK_HELP}
+    config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
+    run = prepare(config, WORLD_SIZE)
+    if RANK == 0:
         print(run.describe(), flush=True)
     if "check" in given:
         return
-    lock = run.claim_output() if first else None
-    # Only now: importing Paddle takes seconds, and an error above should not wait for it.
-    from ernie_gram.distributed import collectives as distributed
+    lock = run.claim_output() if RANK == 0 else None
+    # Imported late: Paddle takes seconds to load, and the errors above are reported without it.
+    from ernie_gram.pretraining.job import pretraining_job
     from ernie_gram.training.trainer import Trainer
 
     try:
-        place = distributed.start(config.trainer.device)
+        world = start_world(config.trainer.device)
     except ValueError as error:
         raise InputError(str(error)) from error
-    Trainer(run, place).train()
+    Trainer(pretraining_job(run, world), world).train()
     if lock:
         lock.close()
 

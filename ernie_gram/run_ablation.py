@@ -1,8 +1,8 @@
-"""The ablation: train the rungs of conf/ablation alike, evaluate them alike, and set them side by side.
+"""Run the ablation: train the rungs of conf/ablation on the same data, evaluate them, and compare them in a table.
 
     python -m ernie_gram.run_ablation --output output/ablation --rungs contiguous explicit full --jobs 2
 
-Options that are not its own go to every rung, e.g. --trainer.max_steps 2000. Stopped and started again, it goes on.
+Other options are passed to every rung, e.g. --trainer.max_steps 2000. After an interruption, the same command resumes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import mean, median
 
 from ernie_gram.plot import curve, new_figure, save_figure
-from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, Job, check, plan
+from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check, plan
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file
@@ -28,8 +28,8 @@ Row = dict[str, float | int | str]
 COLUMNS = ("rung", "seed", "steps", "ngram_perplexity", "perplexity", "accuracy", "seconds_per_step")
 
 
-def start(job: Job, processes: int, threads: int) -> subprocess.Popen[bytes]:
-    """Start a job's training; what it says goes to console.txt in its folder."""
+def start(job: AblationRun, processes: int, threads: int) -> subprocess.Popen[bytes]:
+    """Start the training of one run; its console output goes to console.txt in its folder."""
     job.output.mkdir(parents=True, exist_ok=True)
     environment = {
         **os.environ,
@@ -44,27 +44,27 @@ def start(job: Job, processes: int, threads: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, env=environment, stdout=console, stderr=subprocess.STDOUT)
 
 
-def finish(job: Job, status: int) -> str:
-    """A finished job's result, in words. Raises InputError if it failed."""
+def finish(job: AblationRun, status: int) -> str:
+    """Return a summary of a finished run; raises InputError if it failed."""
     last = last_evaluation(job.output)
     if status or last is None or last["step"] != job.config.trainer.max_steps:
         lines = (job.output / CONSOLE).read_text(errors="replace").strip().splitlines()
-        # With several processes the launcher has the last word.
-        told = [line for line in lines if line.startswith("error: ")] or lines
-        raise InputError(f"{job.output / CONSOLE}: the run failed: {' '.join(told[-1:])}")
+        # With several processes the last lines are those of the launcher.
+        errors = [line for line in lines if line.startswith("error: ")] or lines
+        raise InputError(f"{job.output / CONSOLE}: the run failed: {' '.join(errors[-1:])}")
     return f"n-gram perplexity {last.get('ngram_perplexity', float('nan')):,.0f}"
 
 
-def train(jobs: list[Job], at_once: int, processes: int) -> None:
-    """Train what is not trained yet, `at_once` at a time. Raises InputError as soon as one fails."""
-    threads = max(1, (os.cpu_count() or 1) // (at_once * processes))
+def train(jobs: list[AblationRun], parallel: int, processes: int) -> None:
+    """Train the unfinished runs, `parallel` at a time; raises InputError as soon as one fails."""
+    threads = max(1, (os.cpu_count() or 1) // (parallel * processes))
     waiting = [job for job in jobs if not job.done]
-    print(f"{len(jobs)} runs, {len(jobs) - len(waiting)} of them finished before; {at_once} at a time", flush=True)
+    print(f"{len(jobs)} runs, {len(jobs) - len(waiting)} finished before; {parallel} at a time", flush=True)
     began, before = time.monotonic(), sum(job.progress for job in jobs)
-    active: dict[Job, subprocess.Popen[bytes]] = {}
+    active: dict[AblationRun, subprocess.Popen[bytes]] = {}
     try:
         while waiting or active:
-            while waiting and len(active) < at_once:
+            while waiting and len(active) < parallel:
                 job = waiting.pop(0)
                 active[job] = start(job, processes, threads)
             time.sleep(POLL_SECONDS)
@@ -83,12 +83,12 @@ def train(jobs: list[Job], at_once: int, processes: int) -> None:
             process.wait()
 
 
-def rows_of(jobs: list[Job]) -> list[Row]:
-    """One row of the table for every job, from its log."""
+def table_rows(jobs: list[AblationRun]) -> list[Row]:
+    """Return one row of the table for every finished run, from its log."""
     rows = []
     for job in jobs:
         last = last_evaluation(job.output)
-        assert last is not None  # of a job that is done
+        assert last is not None  # the run is finished
         rates = [record["sequences_per_second"] for record in read_log(job.output) if record["kind"] == "train"]
         seconds = job.config.data.batch_size / median(rates)
         values = {"rung": job.rung, "seed": job.seed, "steps": last["step"], "seconds_per_step": seconds}
@@ -99,7 +99,7 @@ def rows_of(jobs: list[Job]) -> list[Row]:
 
 
 def markdown(rows: list[Row]) -> str:
-    """The rows as a table: each rung's mean over its seeds, with the lowest and highest where there are several."""
+    """Return the rows as a Markdown table: the mean of each rung over its seeds, with minimum and maximum."""
     seeds = sorted({int(row["seed"]) for row in rows})
     by_rung = {rung: mine for rung in RUNGS if (mine := [row for row in rows if row["rung"] == rung])}
     reference = "explicit" if "explicit" in by_rung else "the mean"
@@ -122,8 +122,8 @@ def markdown(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(jobs: list[Job], target: Path) -> None:
-    """Perplexities over masked n-grams and over all masked units against steps, a line for every job."""
+def draw(jobs: list[AblationRun], target: Path) -> None:
+    """Plot the perplexities over masked n-grams and over all masked units against steps, one line per run."""
     figure, panels = new_figure(2)
     colours: dict[str, str] = {}
     for job in sorted(jobs, key=lambda job: list(RUNGS).index(job.rung)):
@@ -138,9 +138,10 @@ def draw(jobs: list[Job], target: Path) -> None:
 
 
 def main() -> None:
+    """Run the command line."""
     parser = OneLineParser(prog="python -m ernie_gram.run_ablation", description=__doc__, allow_abbrev=False)
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="a folder for each run, table, picture"
+        "--output", type=Path, required=True, metavar="DIR", help="folder for the runs, the table and the figure"
     )
     parser.add_argument(
         "--rungs",
@@ -148,11 +149,11 @@ def main() -> None:
         choices=list(RUNGS),
         default=list(RUNGS),
         metavar="RUNG",
-        help="which: " + ", ".join(RUNGS) + " (all)",
+        help="rungs to train: " + ", ".join(RUNGS) + " (default: all)",
     )
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="train each with these (1)")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time (%(default)s)")
-    parser.add_argument("--processes", type=int, default=1, help="processes of a run, as NPROC (%(default)s)")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="seeds of each rung (1)")
+    parser.add_argument("--jobs", type=int, default=1, help="number of runs at a time (%(default)s)")
+    parser.add_argument("--processes", type=int, default=1, help="processes per run, as NPROC (%(default)s)")
     parser.add_argument("--token_corpus", metavar="DIR", help="corpus of the rung `token`, made without a lexicon")
     arguments, overrides = parser.parse_known_args()
     for name in ("jobs", "processes"):
@@ -160,10 +161,10 @@ def main() -> None:
             raise InputError(f"--{name}: must be at least 1")
     jobs = plan(arguments.output, arguments.rungs, arguments.seeds, arguments.token_corpus, overrides)
     check(jobs, arguments.processes)
-    # Stopped, it stops what it has started.
+    # On SIGTERM, the `finally` in train() stops the runs.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     train(jobs, arguments.jobs, arguments.processes)
-    rows = rows_of(jobs)
+    rows = table_rows(jobs)
     with atomic_file(arguments.output / "table.csv") as partial, partial.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()

@@ -1,7 +1,7 @@
-"""From a YAML file and the command line to a PretrainConfig.
+"""Read a configuration dataclass from a YAML file and the command line.
 
-A file states differences from the defaults, or from another file that its `base:` names. A section may also be
-the name of a file that holds it. Paths to files are relative to the file that names them.
+A file states only what differs from the defaults, or from the file that its `base:` key names. A section may also be
+given as the name of a file that contains it. Relative paths are relative to the file that contains them.
 """
 
 from __future__ import annotations
@@ -11,33 +11,35 @@ import difflib
 import math
 import sys
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import yaml
 from docstring_parser import parse as parse_docstring
 from jsonargparse import ArgumentError, ArgumentParser
 
-from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError, OneLineParser
 
 Tree = dict[str, Any]
+Config = TypeVar("Config")
 
-CONFIG_HELP = "YAML file with settings; options after it override them"
+CONFIG_HELP = "YAML file with settings; options on the command line override it"
 PRINT_HELP = "print the resolved configuration, every field explained, and exit"
 
 
 def load_config(
-    arguments: list[str], program: str, description: str, flags: dict[str, str]
-) -> tuple[PretrainConfig, set[str]]:
-    """Read `--config FILE`, dotted overrides such as `--data.batch_size 32`, and the program's own flags.
+    config_type: type[Config], arguments: list[str], program: str, description: str, flags: dict[str, str]
+) -> tuple[Config, set[str]]:
+    """Parse `--config FILE`, dotted overrides such as `--data.batch_size 32`, and the program's own flags.
 
     Args:
-        flags: name -> help.
+        config_type: a dataclass whose fields have defaults; its sections are dataclasses too.
+        arguments: the command line without the program's name.
+        flags: name -> help text of each flag.
     Returns:
-        The configuration and the flags given.
+        The configuration, and the names of the flags that were given.
 
-    `--help` and `--print_config` print and exit. Raises InputError that names the key (and the nearest one that
-    exists, if it is unknown) or the file.
+    `--help` and `--print_config` print and exit. Raises InputError that names the file or the key, and for an unknown
+    key the most similar known one.
     """
     first = OneLineParser(prog=program, add_help=False, allow_abbrev=False)
     first.add_argument("--config")
@@ -47,52 +49,53 @@ def load_config(
     known, overrides = first.parse_known_args(arguments)
     for argument in overrides:
         if argument.startswith("--") and argument != "--help":
-            _check_key(argument[2:].partition("=")[0], "command line")
-    tree = read_tree(Path(known.config)) if known.config else {}
+            _check_key(config_type, argument[2:].partition("=")[0], "command line")
+    tree = read_tree(config_type, Path(known.config)) if known.config else {}
     parser = ArgumentParser(prog=program, description=description, exit_on_error=False)
     parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
     for flag, meaning in flags.items():
         parser.add_argument(f"--{flag}", action="store_true", help=meaning)
-    config = _parse(parser, tree, overrides, f"{known.config} or command line" if known.config else "command line")
+    source = f"{known.config} or command line" if known.config else "command line"
+    config = _parse(config_type, parser, tree, overrides, source)
     if known.print_config:
         sys.stdout.write(explained_yaml(config))
         sys.exit(0)
     return config, {flag for flag in flags if getattr(known, flag)}
 
 
-def config_from_tree(tree: Tree, source: str) -> PretrainConfig:
-    """A configuration from nested dicts, such as a checkpoint holds."""
-    return _parse(ArgumentParser(exit_on_error=False), tree, [], source)
+def config_from_tree(config_type: type[Config], tree: Tree, source: str) -> Config:
+    """Return the configuration in nested dicts, for example those of a checkpoint; `source` names it in errors."""
+    return _parse(config_type, ArgumentParser(exit_on_error=False), tree, [], source)
 
 
-def _parse(parser: ArgumentParser, tree: Tree, overrides: list[str], source: str) -> PretrainConfig:
-    """Have jsonargparse type-check settings: those of `tree`, then those on the command line."""
-    parser.add_class_arguments(PretrainConfig)
+def _parse(config_type: type[Config], parser: ArgumentParser, tree: Tree, overrides: list[str], source: str) -> Config:
+    """Type-check settings with jsonargparse: first those of `tree`, then those of the command line."""
+    parser.add_class_arguments(config_type)
     settings = [f"--{key}={_as_argument(value)}" for key, value in flatten(tree).items()]
     try:
         parsed = parser.instantiate_classes(parser.parse_args(settings + overrides))
     except ArgumentError as error:
         raise InputError(f"{source}: {' '.join(str(error).split())}") from error
-    return PretrainConfig(**{f.name: getattr(parsed, f.name) for f in dataclasses.fields(PretrainConfig)})
+    return config_type(**{name: getattr(parsed, name) for name in _types(config_type)})
 
 
-def read_tree(path: Path) -> Tree:
-    """A config file with its `base:` and its sections' files merged in, keys checked."""
+def read_tree(config_type: type, path: Path) -> Tree:
+    """Read a config file, merge its `base:` and the files of its sections into it, and check all keys."""
     tree = _read_yaml(path)
     base = tree.pop("base", None)
     for section, value in tree.items():
-        if value is None and dataclasses.is_dataclass(_types(PretrainConfig).get(section)):
+        if value is None and dataclasses.is_dataclass(_types(config_type).get(section)):
             tree[section] = {}
-        if isinstance(value, str) and dataclasses.is_dataclass(_types(PretrainConfig).get(section)):
+        if isinstance(value, str) and dataclasses.is_dataclass(_types(config_type).get(section)):
             tree[section] = _read_yaml(path.parent / value)
     for key in flatten(tree):
-        _check_key(key, str(path))
+        _check_key(config_type, key, str(path))
     if base is None:
         return tree
     base_path = path.parent / str(base)
     if "base" in _read_yaml(base_path):
         raise InputError(f"{base_path}: has a base of its own; only one level of `base:` is allowed")
-    return merged(read_tree(base_path), tree)
+    return merged(read_tree(config_type, base_path), tree)
 
 
 def _read_yaml(path: Path) -> Tree:
@@ -110,7 +113,7 @@ def _read_yaml(path: Path) -> Tree:
 
 
 def merged(base: Tree, over: Tree) -> Tree:
-    """`base` with the values of `over`, section by section."""
+    """Return `base` updated with the values of `over`, section by section."""
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)
@@ -119,7 +122,7 @@ def merged(base: Tree, over: Tree) -> Tree:
 
 
 def flatten(tree: Tree, prefix: str = "") -> Tree:
-    """{"a": {"b": 1}} -> {"a.b": 1}."""
+    """Return {"a.b": 1} for {"a": {"b": 1}}."""
     flat: Tree = {}
     for key, value in tree.items():
         flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
@@ -130,16 +133,17 @@ def _types(config: Any) -> dict[str, Any]:
     return get_type_hints(config)
 
 
-def all_keys(config: Any = PretrainConfig, prefix: str = "") -> list[str]:
-    """Every dotted key of a config dataclass."""
+def all_keys(config: Any, prefix: str = "") -> list[str]:
+    """Return every dotted key of a config dataclass."""
     keys: list[str] = []
     for name, kind in _types(config).items():
         keys += all_keys(kind, f"{prefix}{name}.") if dataclasses.is_dataclass(kind) else [f"{prefix}{name}"]
     return keys
 
 
-def _check_key(key: str, where: str) -> None:
-    keys = all_keys()
+def _check_key(config_type: type, key: str, where: str) -> None:
+    """Raise InputError for an unknown key; suggest the key with the same last part, or else the most similar one."""
+    keys = all_keys(config_type)
     if key not in keys:
         near = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
         same_name = [known for known in keys if known.rpartition(".")[2] == key.rpartition(".")[2]]
@@ -152,7 +156,7 @@ def _as_argument(value: Any) -> str:
 
 
 def explained_yaml(config: Any, indent: str = "") -> str:
-    """A config as YAML that can be read back, each field under a comment from its docstring."""
+    """Return a config as YAML that can be read back; a comment from the docstring precedes each field."""
     meanings = {p.arg_name: " ".join((p.description or "").split()) for p in parse_docstring(config.__doc__).params}
     text = ""
     for name in _types(type(config)):

@@ -1,6 +1,7 @@
-"""Multi-head attention with an additive bias: of context slots over the context, of query rows over it and themselves.
+"""Multi-head attention with an additive bias. Context slots attend to the context; query rows attend to the context
+and to themselves.
 
-Shape letters: B sequences, L slots, N = B * L, K query rows a sequence, R = B * K, H hidden, A heads, D = H / A.
+Shape letters: B sequences, L slots, N = B * L, K query rows per sequence, R = B * K, H hidden, A heads, D = H / A.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ from paddle.nn import functional as F
 
 from ernie_gram.model.layers import Linear
 
-# Added to the score of a key that is padding, as upstream does: its weight is then 0, or (Paddle's softmax on a CPU
-# clips at exp(-64)) too small to change a float32 sum.
+# Added to the scores of padding keys, as upstream does. The resulting weight is 0, or too small to change a float32 sum
+# (Paddle's softmax on a CPU clips at exp(-64)).
 MASKED_SCORE = -1e4
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows that go through the encoder together.
+    """Rows that pass through the encoder together: the context, or the query rows (as in two-stream attention).
 
-    What follows from its size is here too, computed once for all layers: Paddle's executor takes time that grows with
-    the square of a program's operations before its first step.
+    It also holds what depends on the stream's size only. These tensors are computed once for all layers, because the
+    time that Paddle's executor needs before the first step grows with the square of the number of operations.
 
     Attributes:
-        by_head: int64 [4], the shape of rows cut into heads: [-1, length, A, D], the length being L for the context
+        by_head: int64 [4], the shape of rows split into heads: [-1, length, A, D], where length is L for the context
             and K for query rows.
-        ones: as many ones as the stream has rows, [B * length, 1], for adding biases (see layers.add_bias).
+        ones: a one for each row, [B * length, 1], for adding biases (see layers.add_bias).
         bias: added to the scores of these rows for the context's keys; broadcasts to [B, A, length, L].
-        self_bias: added to a query row's score for itself, [B, A, K, 1] or what broadcasts to it; None for the
-            context, whose rows are among the keys already.
+        self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1]. None for the context, whose rows
+            are among the keys already.
     """
 
     by_head: paddle.Tensor
@@ -41,21 +42,21 @@ class Stream:
 
 
 def padding_bias(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
-    """0 for keys below each sequence's length, MASKED_SCORE behind it; float32 [B, 1, 1, L]."""
+    """Return 0 for the keys within each sequence's length and MASKED_SCORE for padding, float32 [B, 1, 1, L]."""
     is_padding = paddle.arange(length).unsqueeze(0) >= lengths_B.unsqueeze(1)
     return (is_padding.astype("float32") * MASKED_SCORE).unsqueeze([1, 2])
 
 
 def shape_by_head(length: paddle.Tensor, heads: int, size: int) -> paddle.Tensor:
-    """[-1, length, heads, size], int64 [4]."""
+    """Return [-1, length, heads, size], int64 [4]."""
     return paddle.concat([paddle.to_tensor([-1]), length.reshape([1]).astype("int64"), paddle.to_tensor([heads, size])])
 
 
 class Attention(nn.Layer):
-    """softmax(Q K^T / sqrt(D) + bias) V over heads, then the output projection.
+    """softmax(Q K^T / sqrt(D) + bias) V for each head, then the output projection (equation 4).
 
-    The context's keys and values are computed once and serve its own rows and the query rows. The two never share
-    a matrix product, so that a query row cannot change so much as a rounding error of the context.
+    The context's keys and values are computed once, for its own rows and for the query rows. The two kinds of rows are
+    never in the same matrix product, so that query rows cannot change the context, not even in the last bit.
     """
 
     def __init__(self, name: str, hidden_size: int, heads: int, dropout: float, initializer_range: float) -> None:
@@ -70,18 +71,23 @@ class Attention(nn.Layer):
         )
 
     def keys_and_values(self, rows_NH: paddle.Tensor, stream: Stream) -> tuple[paddle.Tensor, paddle.Tensor]:
-        """Keys and values of a stream's rows by head, [B, A, length, D] each."""
+        """Return the keys and the values of a stream's rows, [B, A, length, D] each."""
         key_NH, value_NH = self.key(rows_NH, stream.ones), self.value(rows_NH, stream.ones)
-        return self._heads(key_NH, stream), self._heads(value_NH, stream)
+        return self._split_heads(key_NH, stream), self._split_heads(value_NH, stream)
 
     def forward(
         self, rows: paddle.Tensor, stream: Stream, context: tuple[paddle.Tensor, paddle.Tensor]
     ) -> paddle.Tensor:
-        """Attend from rows [B * length, H] of a stream to the context's keys and values, [B, A, L, D] each, and,
-        with a self_bias, to each row itself. Returns [B * length, H]."""
+        """Return the attention of a stream's rows, [B * length, H].
+
+        Args:
+            rows: [B * length, H].
+            stream: its `self_bias` decides whether each row also attends to itself.
+            context: keys and values of the context, [B, A, L, D] each.
+        """
         key_BALD, value_BALD = context
-        # Scaling the queries touches L * D numbers a head, scaling the scores L * L.
-        query = self._heads(self.query(rows, stream.ones) * self.scale, stream)
+        # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
+        query = self._split_heads(self.query(rows, stream.ones) * self.scale, stream)
         scores = paddle.matmul(query, key_BALD, transpose_y=True) + stream.bias
         if stream.self_bias is None:
             attended = paddle.matmul(self._weights(scores), value_BALD)
@@ -96,5 +102,5 @@ class Attention(nn.Layer):
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
         return F.dropout(F.softmax(scores), self.dropout, training=self.training)
 
-    def _heads(self, rows: paddle.Tensor, stream: Stream) -> paddle.Tensor:
+    def _split_heads(self, rows: paddle.Tensor, stream: Stream) -> paddle.Tensor:
         return paddle.reshape(rows, stream.by_head).transpose([0, 2, 1, 3])

@@ -1,47 +1,35 @@
-"""The sections of the configuration that give the encoders their shape."""
+"""The section of the configuration that gives an encoder its shape."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from reader.errors import InputError
-
-
-def require_finite(config: Any, section: str) -> None:
-    """Refuse infinities and NaN in any field of a section."""
-    for key, value in vars(config).items():
-        require(not isinstance(value, float) or math.isfinite(value), f"{section}.{key}", f"{value} is not finite")
-
-
-def require(condition: bool, key: str, message: str) -> None:
-    """Refuse a config whose `key` is impossible."""
-    if not condition:
-        raise InputError(f"{key}: {message}")
+from ernie_gram.config.checks import require, require_finite
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """The encoder and its heads; the keys are those of upstream's ernie_config.json (paper, section 4.1).
+    """The encoder and its heads (paper, section 4.2). The keys are those of upstream's ernie_config.json.
 
     Attributes:
-        vocab_size: rows of the token embedding; null takes as many as the corpus's vocabulary has tokens.
-        hidden_size: H, width of the encoder.
-        emb_size: width of the embeddings; null means hidden_size, another number adds a mapping between the two.
-        out_emb_size: width of the output tables; 0 ties them to the embeddings instead.
-        num_hidden_layers: encoder layers.
-        num_attention_heads: A; must divide hidden_size.
-        max_position_embeddings: rows of the position table, the longest sequence the model can read.
-        sent_type_vocab_size: rows of the sentence table.
-        hidden_act: activation of the feed-forward layers and of the prediction transform.
-        hidden_dropout_prob: dropout after the embeddings and after every sub-layer.
-        attention_probs_dropout_prob: dropout of the attention weights.
-        initializer_range: standard deviation of the truncated normal that weights start from.
-        use_relative_position: add a learned bias for the distance between query and key to the attention scores.
-        use_sentence_embedding: add sentence embeddings. Off in pre-training on single segments, and in upstream's
+        vocab_size: rows of the token embedding; null means the size of the corpus's vocabulary.
+        hidden_size: width of the encoder (H).
+        emb_size: width of the embeddings; null means hidden_size. Another width adds a linear mapping to hidden_size.
+        out_emb_size: width of the output tables; 0 ties the output to the embeddings instead.
+        num_hidden_layers: number of encoder layers.
+        num_attention_heads: number of attention heads (A); must divide hidden_size.
+        max_position_embeddings: rows of the position embedding, the maximum sequence length.
+        sent_type_vocab_size: rows of the sentence embedding.
+        hidden_act: activation of the feed-forward networks and of the heads' transforms.
+        hidden_dropout_prob: dropout rate after the embeddings and after every sub-layer.
+        attention_probs_dropout_prob: dropout rate of the attention weights.
+        initializer_range: standard deviation of the truncated normal from which weights are drawn.
+        use_relative_position: add a learned bias by relative distance to the attention scores.
+        use_sentence_embedding: add sentence embeddings. Off for pre-training on single segments, as in upstream's
             released static English models.
-        max_ngram_tokens: rows of the table of query embeddings [M1], [M2], ..: the most tokens an n-gram may have.
+        max_ngram_tokens: rows of the embedding of the query rows [M1], [M2], ...: the maximum number of tokens
+            per n-gram.
     """
 
     vocab_size: int | None = None
@@ -87,33 +75,3 @@ class ModelConfig:
     def embedding_size(self) -> int:
         """Width of the embeddings."""
         return self.emb_size or self.hidden_size
-
-
-@dataclass(frozen=True)
-class GeneratorConfig:
-    """The small encoder that proposes replacements (paper, section 3.4); what is not set here is the main model's.
-
-    Attributes:
-        num_hidden_layers: its layers; null takes as many as the main model has.
-        num_attention_heads: its heads, as wide as the main model's; null takes a third of them, at least one.
-        share_embeddings: read the main model's token embeddings through a projection, and predict with its
-            output table; otherwise it has tables of its own.
-    """
-
-    num_hidden_layers: int | None = None
-    num_attention_heads: int | None = None
-    share_embeddings: bool = True
-
-    def __post_init__(self) -> None:
-        for key in ("num_hidden_layers", "num_attention_heads"):
-            value = getattr(self, key)
-            require(value is None or value > 0, f"generator.{key}", "must be positive or null")
-
-    def model(self, main: ModelConfig) -> ModelConfig:
-        """The generator's encoder, beside a given main model."""
-        heads = self.num_attention_heads or max(1, main.num_attention_heads // 3)
-        width = main.hidden_size // main.num_attention_heads
-        layers = self.num_hidden_layers or main.num_hidden_layers
-        return replace(
-            main, hidden_size=heads * width, emb_size=None, num_attention_heads=heads, num_hidden_layers=layers
-        )

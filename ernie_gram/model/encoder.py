@@ -1,6 +1,6 @@
-"""The Transformer encoder: BERT's post-norm block under upstream's parameter names (paper, section 4.1).
+"""The Transformer encoder: BERT's post-norm layers under upstream's parameter names (paper, section 4.2).
 
-Shape letters: B sequences, L slots, N = B * L rows, K query rows a sequence, R = B * K, E embedding size, H hidden,
+Shape letters: B sequences, L slots, N = B * L rows, K query rows per sequence, R = B * K, E embedding size, H hidden,
 A heads, M masked slots.
 """
 
@@ -14,18 +14,18 @@ from paddle.nn import functional as F
 
 from ernie_gram.model.attention import Attention, Stream, padding_bias, shape_by_head
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.layers import LayerNorm, Linear, Table, ones_for
-from ernie_gram.model.relative_position import NUM_BUCKETS, SELF, relative_bias, rows_of
+from ernie_gram.model.layers import Embedding, LayerNorm, Linear, ones_column
+from ernie_gram.model.relative_position import NUM_BUCKETS, SELF, bias_rows, relative_bias
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
-    """gelu (the exact one, by erf) or relu."""
+    """Return gelu(x), the exact form with erf, or relu(x)."""
     return F.gelu(x) if name == "gelu" else F.relu(x)
 
 
 @dataclass(frozen=True)
-class Queries:
-    """Query rows: what [Mi] is embedded as, int64 [B, K] ranks i - 1, and the slots they ask about, int64 [B, K]."""
+class QueryRows:
+    """Query rows [Mi]: int64 [B, K] ranks i - 1, and int64 [B, K] slots whose tokens they predict."""
 
     ranks: paddle.Tensor
     slots: paddle.Tensor
@@ -33,32 +33,37 @@ class Queries:
 
 @dataclass(frozen=True)
 class Replacement:
-    """Embeddings, [M, E], that take the place of the tokens' in some slots, int64 [M] as b * L + l."""
+    """Embeddings, [M, E], that replace those of the tokens in some slots, int64 [M] as b * L + l."""
 
     slots: paddle.Tensor
     embeddings: paddle.Tensor
 
 
-class Embeddings(nn.Layer):
+class InputEmbeddings(nn.Layer):
     """word + position (+ sentence) -> LayerNorm -> dropout (-> mapping to the hidden size).
 
-    With `shared`, words are another model's, brought to this one's width by the projection `{prefix}word_projection`.
+    With `shared`, the word embeddings are those of another model, mapped to this model's width by the projection
+    `{prefix}word_projection`.
     """
 
-    def __init__(self, config: ModelConfig, vocab_size: int, prefix: str, shared: Table | None, queries: bool) -> None:
+    def __init__(
+        self, config: ModelConfig, vocab_size: int, prefix: str, shared: Embedding | None, with_queries: bool
+    ) -> None:
         super().__init__()
         size, spread = config.embedding_size, config.initializer_range
         self.projection = None
         if shared is None:
-            self.word = Table(f"{prefix}word_embedding", vocab_size, size, spread)
+            self.word = Embedding(f"{prefix}word_embedding", vocab_size, size, spread)
         else:
             self.word = shared
             self.projection = Linear(f"{prefix}word_projection", shared.size, size, spread)
-        self.position = Table(f"{prefix}pos_embedding", config.max_position_embeddings, size, spread)
+        self.position = Embedding(f"{prefix}pos_embedding", config.max_position_embeddings, size, spread)
         self.sentence = None
         if config.use_sentence_embedding:
-            self.sentence = Table(f"{prefix}sent_embedding", config.sent_type_vocab_size, size, spread)
-        self.query = Table(f"{prefix}query_embedding", config.max_ngram_tokens, size, spread) if queries else None
+            self.sentence = Embedding(f"{prefix}sent_embedding", config.sent_type_vocab_size, size, spread)
+        self.query = None
+        if with_queries:
+            self.query = Embedding(f"{prefix}query_embedding", config.max_ngram_tokens, size, spread)
         self.norm = LayerNorm(f"{prefix}pre_encoder_layer_norm", size)
         self.dropout = config.hidden_dropout_prob
         self.size = size
@@ -73,7 +78,7 @@ class Embeddings(nn.Layer):
         sentence_ids_BL: paddle.Tensor | None,
         replacement: Replacement | None,
     ) -> paddle.Tensor:
-        """Embed context slots. Returns [N, H]."""
+        """Return the embeddings of the context slots, [N, H]."""
         word_NE = self.word(input_ids_BL.flatten())
         if self.projection is not None:
             word_NE = self.projection(word_NE)
@@ -87,8 +92,8 @@ class Embeddings(nn.Layer):
             embedded_BLE = embedded_BLE + self.sentence(sentence_ids_BL)
         return self._finish(embedded_BLE)
 
-    def queries(self, queries: Queries, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
-        """Embed query rows: [Mi], the position and the sentence of the slot (section 3.3). Returns [R, H]."""
+    def queries(self, queries: QueryRows, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
+        """Return the embeddings of query rows, [R, H]: [Mi], and position and sentence of the slot (section 3.3)."""
         assert self.query is not None
         embedded_BKE = self.query(queries.ranks) + self.position(queries.slots)
         if self.sentence is not None:
@@ -105,8 +110,8 @@ class Embeddings(nn.Layer):
         return embedded if self.mapping is None else self.mapping(embedded)
 
 
-class Block(nn.Layer):
-    """Attention and feed-forward, each: dropout -> residual -> LayerNorm."""
+class EncoderLayer(nn.Layer):
+    """Attention and feed-forward network, each followed by dropout -> residual -> LayerNorm."""
 
     def __init__(self, name: str, config: ModelConfig) -> None:
         super().__init__()
@@ -122,24 +127,27 @@ class Block(nn.Layer):
         self.dropout = config.hidden_dropout_prob
 
     def forward(self, streams: list[tuple[paddle.Tensor, Stream]]) -> list[paddle.Tensor]:
-        """Rows of every stream, the context's [N, H] first; only the first is attended to. Returns the same shapes."""
+        """Return new rows for every stream, in the same shapes. The first stream is the context, [N, H]; all streams
+        attend to it."""
         context_NH, stream = streams[0]
         context = self.attention.keys_and_values(context_NH, stream)
-        return [self._feed(rows, self.attention(rows, stream, context), stream.ones) for rows, stream in streams]
+        return [
+            self._feed_forward(rows, self.attention(rows, stream, context), stream.ones) for rows, stream in streams
+        ]
 
-    def _feed(self, rows: paddle.Tensor, attended: paddle.Tensor, ones: paddle.Tensor) -> paddle.Tensor:
+    def _feed_forward(self, rows: paddle.Tensor, attended: paddle.Tensor, ones: paddle.Tensor) -> paddle.Tensor:
         rows = self.attention_norm(rows + F.dropout(attended, self.dropout, training=self.training))
         fed = self.ffn_out(activation(self.act, self.ffn_in(rows, ones)), ones)
         return self.ffn_norm(rows + F.dropout(fed, self.dropout, training=self.training))
 
 
 class Encoder(nn.Layer):
-    """Embeddings and blocks; `training` switches the dropouts.
+    """Input embeddings and encoder layers; `train()` and `eval()` switch dropout.
 
     Args:
-        prefix: put before every parameter's name; the generator is an encoder too.
-        shared: the token table of another encoder, to be read through a projection.
-        queries: whether query rows may be asked, which takes a table of their own.
+        prefix: of every parameter's name; the generator is an encoder too.
+        shared: the word embedding of another encoder, to be read through a projection.
+        with_queries: whether there are query rows, which need an embedding of their own.
     """
 
     def __init__(
@@ -147,19 +155,19 @@ class Encoder(nn.Layer):
         config: ModelConfig,
         vocab_size: int,
         prefix: str = "",
-        shared: Table | None = None,
-        queries: bool = False,
+        shared: Embedding | None = None,
+        with_queries: bool = False,
     ) -> None:
         super().__init__()
-        self.embeddings = Embeddings(config, vocab_size, prefix, shared, queries)
+        self.embeddings = InputEmbeddings(config, vocab_size, prefix, shared, with_queries)
         self.heads, self.hidden_size = config.num_attention_heads, config.hidden_size
         self.relative = None
         if config.use_relative_position:
-            self.relative = Table(
+            self.relative = Embedding(
                 f"{prefix}rel_pos_embedding", NUM_BUCKETS, config.num_attention_heads, config.initializer_range
             )
-        self.blocks = nn.LayerList(
-            [Block(f"{prefix}encoder_layer_{i}", config) for i in range(config.num_hidden_layers)]
+        self.layers = nn.LayerList(
+            [EncoderLayer(f"{prefix}encoder_layer_{i}", config) for i in range(config.num_hidden_layers)]
         )
 
     def forward(
@@ -168,25 +176,25 @@ class Encoder(nn.Layer):
         lengths_B: paddle.Tensor,
         sentence_ids_BL: paddle.Tensor | None = None,
         replacement: Replacement | None = None,
-        queries: Queries | None = None,
+        queries: QueryRows | None = None,
     ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
-        """Encode slots of tokens, int64 [B, L], of which the first lengths[b] are real, and query rows if any.
+        """Encode token slots, int64 [B, L], of which the first lengths[b] are not padding, and query rows if given.
 
-        Returns the context's rows, [N, H], and the query rows', [R, H] or None.
+        Returns the context's rows, [N, H], and the query rows, [R, H] or None.
         """
         length = paddle.shape(input_ids_BL)[1]
         padding_B11L = padding_bias(lengths_B, length)
         relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
-        # One bias for all layers, the mask in it: the scores are by far the largest tensors of a step, so they
-        # are touched by one addition a layer, and the bias's gradient is summed over the batch once.
+        # One bias for all layers, including the padding mask. The scores are by far the largest tensors of a step: this
+        # way each layer makes one addition to them, and the gradient of the bias is summed over the batch once.
         bias = padding_B11L if relative_ALL is None else padding_B11L + relative_ALL
         context_NH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
-        streams = [(context_NH, Stream(self._by_head(length), ones_for(context_NH), bias))]
+        streams = [(context_NH, Stream(self._by_head(length), ones_column(context_NH), bias))]
         if queries is not None:
             query_RH = self.embeddings.queries(queries, sentence_ids_BL)
             streams.append((query_RH, self._query_stream(query_RH, queries, padding_B11L, relative_ALL)))
-        for block in self.blocks:
-            rows = block(streams)
+        for layer in self.layers:
+            rows = layer(streams)
             streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
         return streams[0][0], streams[1][0] if queries is not None else None
 
@@ -196,13 +204,13 @@ class Encoder(nn.Layer):
     def _query_stream(
         self,
         query_RH: paddle.Tensor,
-        queries: Queries,
+        queries: QueryRows,
         padding_B11L: paddle.Tensor,
         relative_ALL: paddle.Tensor | None,
     ) -> Stream:
-        """A query row has its slot's bias for the context, and bucket 0 for itself (choice)."""
-        by_head, ones = self._by_head(paddle.shape(queries.slots)[1]), ones_for(query_RH)
+        """Return the stream of the query rows: the bias of their slots for the context, bucket 0 for self (choice)."""
+        by_head, ones = self._by_head(paddle.shape(queries.slots)[1]), ones_column(query_RH)
         if self.relative is None or relative_ALL is None:
             return Stream(by_head, ones, padding_B11L, paddle.zeros([1], "float32"))
         own_bias = self.relative.weight[SELF].reshape([1, -1, 1, 1])
-        return Stream(by_head, ones, padding_B11L + rows_of(relative_ALL, queries.slots), own_bias)
+        return Stream(by_head, ones, padding_B11L + bias_rows(relative_ALL, queries.slots), own_bias)

@@ -1,7 +1,7 @@
 """Layers with parameters, under upstream ERNIE's names. No other file creates a parameter.
 
-Weights are [in, out]. They start, like tables, as a normal truncated at two standard deviations; biases start at 0,
-scales at 1.
+Weights have shape [in, out]. Weights and embeddings start from a normal distribution truncated at two standard
+deviations, biases from 0, scales from 1.
 """
 
 from __future__ import annotations
@@ -14,29 +14,31 @@ from paddle.nn.initializer import Constant, Initializer, TruncatedNormal
 LAYER_NORM_EPSILON = 1e-5
 
 
-def ones_for(rows: paddle.Tensor) -> paddle.Tensor:
-    """A column with a 1 for each of some rows, float32 [N, 1]."""
+def ones_column(rows: paddle.Tensor) -> paddle.Tensor:
+    """Return a column of ones with as many rows as `rows` has, float32 [N, 1]."""
     return paddle.ones([paddle.shape(rows)[0], 1], "float32")
 
 
 def add_bias(x: paddle.Tensor, bias: paddle.Tensor, ones: paddle.Tensor | None = None) -> paddle.Tensor:
-    """x [N, size] + bias [size], in x's precision; `ones` are those of `ones_for`, if they are there already.
+    """Return x [N, size] + bias [size], in the precision of x.
 
-    In float32 the bias is spread out by a product with ones, whose gradient is a product too: on a CPU the gradient
-    of a broadcasting addition (or of F.linear) takes several times as long as the matrix product before it.
+    In float32 the bias is added as the matrix product ones [N, 1] x bias [1, size]. This is for speed on a CPU only:
+    there, the gradient of a broadcasting addition (and of F.linear) takes several times as long as the matrix product
+    before it, while the gradient of a product is again a product. `ones` is the result of `ones_column`, if the caller
+    has it already.
     """
     if x.dtype != bias.dtype:
         return x + bias.astype(x.dtype)
-    return x + paddle.matmul(ones_for(x) if ones is None else ones, bias.unsqueeze(0))
+    return x + paddle.matmul(ones_column(x) if ones is None else ones, bias.unsqueeze(0))
 
 
 def truncated_normal(std: float) -> Initializer:
-    """A normal cut off at two standard deviations; Paddle takes the bounds as they are, not in units of `std`."""
+    """Return a normal truncated at two standard deviations; Paddle's bounds are absolute, not multiples of `std`."""
     return TruncatedNormal(std=std, a=-2 * std, b=2 * std)
 
 
 class _Named(nn.Layer):
-    """A layer that names its parameters outright, so that every program built finds the same ones."""
+    """A layer whose parameters have explicit names, so that all programs share the same parameters."""
 
     def parameter(self, name: str, shape: list[int], initializer: Initializer) -> paddle.Tensor:
         return self.create_parameter(shape, attr=paddle.ParamAttr(name=name, initializer=initializer))
@@ -45,7 +47,7 @@ class _Named(nn.Layer):
 class Linear(_Named):
     """x W + b for rows x [N, in], with parameters `{name}.w_0` [in, out] and `{name}.b_0` [out].
 
-    `weight` and `bias` take the place of the two names where upstream's are irregular.
+    `weight` and `bias` replace the two names where upstream's are irregular.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Linear(_Named):
 
 
 class LayerNorm(_Named):
-    """Normalisation over the last axis, with `{name}_scale` and `{name}_bias`."""
+    """Normalisation over the last axis, with parameters `{name}_scale` and `{name}_bias`."""
 
     def __init__(self, name: str, size: int) -> None:
         super().__init__()
@@ -79,8 +81,8 @@ class LayerNorm(_Named):
         return F.layer_norm(x, [self.size], self.scale, self.bias, LAYER_NORM_EPSILON)
 
 
-class Table(_Named):
-    """One row of `size` numbers for each of `rows` things, named `name`."""
+class Embedding(_Named):
+    """A table of `rows` vectors of `size` numbers, with the parameter `name`."""
 
     def __init__(self, name: str, rows: int, size: int, initializer_range: float) -> None:
         super().__init__()
@@ -92,7 +94,7 @@ class Table(_Named):
 
 
 class Bias(_Named):
-    """A vector of `size` numbers that starts at 0, named `name`."""
+    """A vector of `size` numbers that starts from 0, with the parameter `name`."""
 
     def __init__(self, name: str, size: int) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Relative position: one learned number per head and bucket of distance, added to the attention scores.
+"""Relative position bias: one learned number per head and distance bucket, added to the attention scores.
 
-Shape letters: B sequences, L context slots, K query rows a sequence, A heads, R = 33 buckets.
+Shape letters: B sequences, L context slots, K query rows per sequence, A heads, R = 33 buckets.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import numpy as np
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.model.layers import Table
+from ernie_gram.model.layers import Embedding
 
-# A distance's bucket is how many of these it reaches: exact up to 7, then ever wider.
+# The bucket of a distance is the number of these bounds that it reaches: exact up to 7, then increasingly wide.
 DISTANCE_BOUNDS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91)
 KEY_BEFORE_QUERY = 16
 QUERY_IS_CLS = 16
@@ -21,10 +21,10 @@ NUM_BUCKETS = 33
 
 
 def relative_buckets(length: paddle.Tensor) -> paddle.Tensor:
-    """Bucket of key slot j seen from query slot i, int64 [L, L] indexed [i, j].
+    """Return the bucket of key slot j for query slot i, int64 [L, L] indexed [i, j].
 
-    With n = j - i it is 16 [n < 0] + g(|n|); then key 0 ([CLS]) has 32 for every query, and query 0 has 16 for
-    every key, itself included. The sign is the mirror of T5's.
+    With n = j - i the bucket is 16 [n < 0] + g(|n|). Then key 0 ([CLS]) gets 32 for every query, and query 0 gets 16
+    for every key, itself included. The sign is opposite to T5's.
     """
     slots_L = paddle.arange(length)
     query_L1, key_1L = slots_L.unsqueeze(1), slots_L.unsqueeze(0)
@@ -36,22 +36,22 @@ def relative_buckets(length: paddle.Tensor) -> paddle.Tensor:
     return paddle.where(query_L1 == 0, paddle.full_like(buckets_LL, QUERY_IS_CLS), buckets_LL)
 
 
-def relative_bias(table_RA: Table, length: paddle.Tensor) -> paddle.Tensor:
-    """Bias of every pair of slots, [A, L, L], from the table `rel_pos_embedding` [33, A].
+def relative_bias(table_RA: Embedding, length: paddle.Tensor) -> paddle.Tensor:
+    """Return the bias of every pair of slots, [A, L, L], from the table `rel_pos_embedding` [33, A].
 
-    A product with one-hot rows rather than a look-up: its gradient is a product too, where that of a look-up
-    would add L * L rows into 33, one by one.
+    It is a product with one-hot rows instead of a look-up: the gradient of the product is again a product, while the
+    gradient of a look-up would add L * L rows to 33 rows one by one.
     """
     one_hot = F.one_hot(relative_buckets(length).flatten(), NUM_BUCKETS)
-    # In float32 under autocast too; besides, Paddle's bfloat16 product crashes where one factor needs no gradient.
+    # Always float32. Moreover, Paddle's bfloat16 product crashes if one factor needs no gradient.
     with paddle.amp.auto_cast(enable=False):
         bias = paddle.matmul(table_RA.weight, one_hot, transpose_x=True, transpose_y=True)
     return bias.reshape([table_RA.weight.shape[1], length, length])
 
 
-def rows_of(bias_ALL: paddle.Tensor, slots_BK: paddle.Tensor) -> paddle.Tensor:
-    """The rows of `relative_bias` for query rows that stand at given slots, [B, A, K, L]."""
+def bias_rows(bias_ALL: paddle.Tensor, slots_BK: paddle.Tensor) -> paddle.Tensor:
+    """Return the rows of `relative_bias` for query rows at the given slots, [B, A, K, L]."""
     heads, length = bias_ALL.shape[0], paddle.shape(bias_ALL)[2]
     rows_LAL = bias_ALL.transpose([1, 0, 2])
-    chosen = paddle.gather(rows_LAL, slots_BK.flatten())
-    return chosen.reshape([-1, paddle.shape(slots_BK)[1], heads, length]).transpose([0, 2, 1, 3])
+    selected = paddle.gather(rows_LAL, slots_BK.flatten())
+    return selected.reshape([-1, paddle.shape(slots_BK)[1], heads, length]).transpose([0, 2, 1, 3])

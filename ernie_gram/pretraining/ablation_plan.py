@@ -1,14 +1,15 @@
-"""The ladder of the ablation: its rungs, the runs they take, and what keeps these comparable."""
+"""The plan of an ablation: its rungs, its runs, and the checks that keep the runs comparable."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
-from ernie_gram.model.config import require
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.prepare import CONFIG, HELD_OUT, prepare
+from ernie_gram.pretraining.prepare import HELD_OUT, prepare
+from ernie_gram.run.run_folder import CONFIG
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
@@ -16,7 +17,7 @@ from reader.text.input_files import CORPUS_INFO
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "conf" / "ablation"
-# From the baselines up to the whole; the numbers are those of the paper's table, which lacks the first two.
+# From the baselines to the full objective. The numbers are rows of the paper's table, which lacks the first two.
 RUNGS = {
     "token": "token-level masking",
     "contiguous": "contiguous n-gram masking",
@@ -29,8 +30,8 @@ RUNGS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """One rung with one seed: its command's options, its resolved settings, its folder."""
+class AblationRun:
+    """One rung with one seed: the options of its command, its resolved settings, its folder."""
 
     rung: str
     seed: int
@@ -47,7 +48,7 @@ class Job:
 
     @property
     def progress(self) -> float:
-        """The share of its steps that is in its log."""
+        """The fraction of its steps that is in its log."""
         return max((record["step"] for record in read_log(self.output)), default=0) / self.config.trainer.max_steps
 
     @property
@@ -61,7 +62,7 @@ WEIGHTS = ("coarse_weight", "fine_weight", "generator_weight", "rtd_weight")
 
 
 def parts_of(config: PretrainConfig) -> dict[str, object]:
-    """What the rungs of the ladder differ in, by the names of the settings."""
+    """Return the settings in which rungs differ, by key."""
     objective = config.objective
     return {
         "objective.masking": objective.masking,
@@ -71,7 +72,7 @@ def parts_of(config: PretrainConfig) -> dict[str, object]:
 
 
 def shared_settings(config: PretrainConfig) -> dict[str, object]:
-    """What they must not differ in."""
+    """Return the settings in which rungs must not differ, by name."""
     objective = config.objective
     return {
         "model": replace(config.model, use_relative_position=False),
@@ -84,14 +85,16 @@ def shared_settings(config: PretrainConfig) -> dict[str, object]:
 
 
 def _load(options: list[str]) -> PretrainConfig:
-    return load_config(options, "run_ablation", "", {})[0]
+    return load_config(PretrainConfig, options, "run_ablation", "", {})[0]
 
 
-def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]) -> list[Job]:
-    """The jobs of a ladder.
+def plan(
+    output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]
+) -> list[AblationRun]:
+    """Return the runs of an ablation.
 
-    Raises InputError for an unknown option, for one that would make a rung another, and for rungs that are not alike
-    in all else.
+    Raises InputError for an unknown option, for an option that would turn one rung into another, and if the rungs
+    differ in other settings.
     """
     for own in ("--config", "--print_config", "--seed", "--paths.output"):
         if any(option.partition("=")[0] == own for option in overrides):
@@ -107,7 +110,7 @@ def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | N
             config = _load(options)
             for key, value in parts_of(config).items():
                 require(value == own_parts[rung][key], key, f"makes {rung} another rung; not for the ablation")
-            jobs.append(Job(rung, seed, options, config))
+            jobs.append(AblationRun(rung, seed, options, config))
     shared: dict[str, object] = {}
     for job in jobs:
         for what, value in shared_settings(job.config).items():
@@ -116,10 +119,10 @@ def plan(output: Path, rungs: list[str], seeds: list[int], token_corpus: str | N
     return jobs
 
 
-def check(jobs: list[Job], processes: int) -> None:
-    """Raise InputError if any of the jobs cannot be trained, or could not be compared with the others.
+def check(jobs: list[AblationRun], processes: int) -> None:
+    """Raise InputError if any run cannot be trained, or cannot be compared with the others.
 
-    All of them before the first is trained: a mistake in the last should not wait for the others.
+    All runs are checked before the first is trained, so that a mistake in the last one is found at once.
     """
     texts = {}
     for job in jobs:

@@ -1,8 +1,12 @@
-"""A softmax over very many classes, without ever holding all of its scores.
+"""A softmax over very many classes that never holds all logits in memory.
 
-Rows are taken in chunks. A chunk's scores give its losses, its samples and its gradients at once, and are dropped
-before the next chunk's are made (see distributed.start: operations run one by one): three matrix products, as many as
-with everything in memory, and nothing kept.
+The rows are processed in chunks. The logits of a chunk give its losses, its samples and its gradients in one pass, and
+are freed before the next chunk's logits are computed (operations run one by one, see distributed.world.start_world).
+This takes three matrix products, as many as the ordinary softmax with its backward pass.
+
+Why gradients are computed in the forward pass: Paddle would keep what the backward pass of every chunk needs, which is
+the softmax of all rows. So the gradients are computed by hand, while the chunk is in memory, and attached to the loss
+(see `_with_gradients`).
 
 Shape letters: M rows, m rows of a chunk, O output size, C classes, G blocks of S classes.
 """
@@ -15,17 +19,17 @@ from functools import reduce
 import paddle
 from paddle.nn import functional as F
 
-# A chunk's scores take about this much memory, and as much again with the bias added, as a softmax, and for sampling.
-# Smaller chunks add the gradient of the table up more often, larger ones gain little.
+# Approximate memory of a chunk's logits, in bytes. The logits with bias, the softmax and the sampling each take about
+# the same again. With smaller chunks the gradient of the table is added up more often; larger chunks save little time.
 CHUNK_BYTES = 256 << 20
 
-# Into how many blocks of neighbours the classes are cut for drawing.
+# Number of blocks of adjacent classes for sampling, see `_sample`.
 BLOCKS = 32
 
 
 @dataclass(frozen=True)
-class Scores:
-    """x T^T + b, not computed yet: x [M, O], T [C, O], b [C]."""
+class LazyLogits:
+    """Logits x T^T + b that are not computed yet: x [M, O], T [C, O], b [C]."""
 
     x: paddle.Tensor
     table: paddle.Tensor
@@ -36,25 +40,25 @@ class Scores:
         """C."""
         return int(self.bias.shape[0])
 
-    def constant(self, dtype: paddle.dtype = paddle.float32) -> Scores:
-        """The same numbers, from which no gradient flows back, the factors in a precision for their products."""
-        x, table = (_as(_as(value, paddle.float32).detach(), dtype) for value in (self.x, self.table))
-        return Scores(x, table, self.bias.detach())
+    def constant(self, dtype: paddle.dtype = paddle.float32) -> LazyLogits:
+        """Return the same numbers without gradients; x and T in `dtype`, for their products."""
+        x, table = (_cast(_cast(value, paddle.float32).detach(), dtype) for value in (self.x, self.table))
+        return LazyLogits(x, table, self.bias.detach())
 
 
 def chunks_for(rows: int, classes: int) -> int:
-    """How many chunks keep the scores of `rows` rows near CHUNK_BYTES each."""
+    """Return the number of chunks with which the logits of a chunk take about CHUNK_BYTES."""
     return max(1, -(-rows * classes * 4 // CHUNK_BYTES))
 
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """What `cross_entropy` finds.
+    """The result of `cross_entropy`.
 
     Attributes:
-        total: the sum of the rows' losses, a scalar; gradients flow through it.
-        row_loss: -log p(label) of each row, float32 [M]; a constant.
-        row_best: the likeliest class of each row, int64 [M].
+        total: sum of the rows' losses, a scalar; gradients flow through it.
+        row_loss: -log p(label) of each row, float32 [M], without gradients.
+        row_best: the class with the largest logit of each row, int64 [M].
         sampled: a class drawn from each row's distribution, int64 [M]; None unless asked for.
     """
 
@@ -65,90 +69,93 @@ class CrossEntropy:
 
 
 def cross_entropy(
-    scores: Scores,
+    logits: LazyLogits,
     labels_M: paddle.Tensor,
     chunks: int,
     train: bool,
     sample: bool = False,
     dtype: paddle.dtype = paddle.float32,
 ) -> CrossEntropy:
-    """-log softmax(scores)[label] of every row.
+    """Compute -log softmax(logits)[label] of every row.
 
     Args:
         labels_M: int64 [M].
-        chunks: into how many the rows are cut.
-        train: whether to compute gradients (of the sum, with regard to x, T and b).
-        sample: also draw from the distributions (temperature 1), for which no gradient is defined.
-        dtype: of the factors of the large products, float32 or bfloat16; sums and the softmax are float32.
+        chunks: number of chunks into which the rows are split.
+        train: whether to compute gradients of the sum with respect to x, T and b.
+        sample: whether to draw from the distributions (temperature 1); no gradient flows through samples.
+        dtype: of the operands of the large products, float32 or bfloat16; sums and the softmax are float32.
     """
-    with paddle.amp.auto_cast(enable=False):  # `dtype` decides, and the table is converted once, not for every chunk
-        return _cross_entropy(scores, labels_M, chunks, train, sample, dtype)
+    # Autocast is off: `dtype` decides, and the table is converted once instead of once per chunk.
+    with paddle.amp.auto_cast(enable=False):
+        return _cross_entropy(logits, labels_M, chunks, train, sample, dtype)
 
 
 def _cross_entropy(
-    scores: Scores, labels_M: paddle.Tensor, chunks: int, train: bool, sample: bool, dtype: paddle.dtype
+    logits: LazyLogits, labels_M: paddle.Tensor, chunks: int, train: bool, sample: bool, dtype: paddle.dtype
 ) -> CrossEntropy:
-    fixed = scores.constant(dtype)
-    x_chunks, label_chunks, real_chunks = _cut(fixed.x, labels_M, chunks)
-    blocks_CG = _blocks(scores.classes) if sample else None
+    fixed = logits.constant(dtype)
+    x_chunks, label_chunks, real_chunks = _split_into_chunks(fixed.x, labels_M, chunks)
+    blocks_CG = _blocks(logits.classes) if sample else None
     losses: list[paddle.Tensor] = []
     bests: list[paddle.Tensor] = []
     samples: list[paddle.Tensor] = []
     x_gradients: list[paddle.Tensor] = []
     table_gradient = bias_gradient = None
     for x_mO, labels_m, real_m in zip(x_chunks, label_chunks, real_chunks, strict=True):
-        logits_mC = _logits(Scores(x_mO, fixed.table, fixed.bias))
+        logits_mC = _compute(LazyLogits(x_mO, fixed.table, fixed.bias))
         best_m = logits_mC.argmax(-1)
-        ahead_m = _pick(logits_mC, best_m) - _pick(logits_mC, labels_m)
-        # The logits are not read again, so that Paddle puts the softmax in their place.
+        best_minus_label_m = _pick(logits_mC, best_m) - _pick(logits_mC, labels_m)
+        # The logits are not read after this line, so Paddle writes the softmax into their memory.
         p_mC = F.softmax(logits_mC)
-        # log Z = the best score - the log of its probability, which is at least 1 / C: no second pass of exp and sum.
-        losses.append(ahead_m - _pick(p_mC, best_m).log())
+        # -log p(label) = (best logit - label's logit) - log p(best). p(best) is at least 1 / C, so its logarithm is
+        # exact, and no second pass of exp and sum is needed.
+        losses.append(best_minus_label_m - _pick(p_mC, best_m).log())
         bests.append(best_m)
         if blocks_CG is not None:
-            samples.append(_draw(p_mC, blocks_CG))
+            samples.append(_sample(p_mC, blocks_CG))
         if train:
-            p_mC = _as(p_mC, x_mO.dtype)
+            p_mC = _cast(p_mC, x_mO.dtype)
             x_gradients.append(paddle.matmul(p_mC, fixed.table) - paddle.gather(fixed.table, labels_m))
             # Sums over rows and chunks are float32: in bfloat16, 256 + 1 is 256.
-            of_table = _as(paddle.matmul(p_mC, x_mO, transpose_x=True), paddle.float32)
-            of_bias = _as(paddle.matmul(real_m.astype(x_mO.dtype).unsqueeze(0), p_mC), paddle.float32)
-            table_gradient = of_table if table_gradient is None else table_gradient + of_table
-            bias_gradient = of_bias if bias_gradient is None else bias_gradient + of_bias
+            chunk_table = _cast(paddle.matmul(p_mC, x_mO, transpose_x=True), paddle.float32)
+            chunk_bias = _cast(paddle.matmul(real_m.astype(x_mO.dtype).unsqueeze(0), p_mC), paddle.float32)
+            table_gradient = chunk_table if table_gradient is None else table_gradient + chunk_table
+            bias_gradient = chunk_bias if bias_gradient is None else bias_gradient + chunk_bias
     rows = paddle.shape(labels_M)[0]
     row_loss, row_best = paddle.concat(losses)[:rows], paddle.concat(bests)[:rows]
     total = row_loss.sum()
     if train:
         assert table_gradient is not None
         assert bias_gradient is not None
-        x_MO, ones = _as(fixed.x, paddle.float32), paddle.ones_like(labels_M).astype("float32")
-        gradients = Scores(
+        x_MO, ones = _cast(fixed.x, paddle.float32), paddle.ones_like(labels_M).astype("float32")
+        # So far the gradients are those of log Z; those of -(label's logit) are added here.
+        gradients = LazyLogits(
             paddle.concat(x_gradients)[:rows],
             paddle.index_add(table_gradient, labels_M, 0, -x_MO),
             paddle.index_add(bias_gradient.flatten(), labels_M, 0, -ones),
         )
-        total = _with_gradients(total, scores, gradients)
+        total = _with_gradients(total, logits, gradients)
     return CrossEntropy(total, row_loss, row_best, paddle.concat(samples)[:rows] if sample else None)
 
 
-def probabilities(scores: Scores) -> paddle.Tensor:
-    """All of softmax(scores), float32 [M, C]."""
-    return F.softmax(_logits(scores.constant()))
+def probabilities(logits: LazyLogits) -> paddle.Tensor:
+    """Return softmax(logits) of all rows, float32 [M, C]."""
+    return F.softmax(_compute(logits.constant()))
 
 
-def _logits(scores: Scores) -> paddle.Tensor:
-    return _as(paddle.matmul(scores.x, scores.table, transpose_y=True), paddle.float32) + scores.bias
+def _compute(logits: LazyLogits) -> paddle.Tensor:
+    return _cast(paddle.matmul(logits.x, logits.table, transpose_y=True), paddle.float32) + logits.bias
 
 
-def _as(x: paddle.Tensor, dtype: paddle.dtype) -> paddle.Tensor:
-    """x in another precision; Paddle would copy it even if it has that already."""
+def _cast(x: paddle.Tensor, dtype: paddle.dtype) -> paddle.Tensor:
+    """Return x in another precision. Paddle's astype would copy x even if it has that precision already."""
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def _cut(
+def _split_into_chunks(
     x_MO: paddle.Tensor, labels_M: paddle.Tensor, chunks: int
 ) -> tuple[list[paddle.Tensor], list[paddle.Tensor], list[paddle.Tensor]]:
-    """Rows, labels, and a 1 for every real row, in chunks of equal size: rows of zeros fill the last ones up."""
+    """Return rows, labels, and a mask with 1 for real rows, in chunks of equal size; padding rows are zeros."""
     real_M = paddle.ones_like(labels_M)
     if chunks == 1:
         return [x_MO], [labels_M], [real_M]
@@ -161,46 +168,50 @@ def _cut(
 
 
 def _blocks(classes: int) -> paddle.Tensor:
-    """A 1 for the block every class is in, float32 [C, G]."""
+    """Return the one-hot block of every class, float32 [C, G]."""
     size = -(-classes // BLOCKS)
     return F.one_hot(paddle.arange(classes) // size, -(-classes // size))
 
 
-def _draw(p_mC: paddle.Tensor, blocks_CG: paddle.Tensor) -> paddle.Tensor:
-    """One class from each row of probabilities, int64 [m]: first a block of classes, then one of the block's.
+def _sample(p_mC: paddle.Tensor, blocks_CG: paddle.Tensor) -> paddle.Tensor:
+    """Draw one class from each row of probabilities, int64 [m]: first a block of classes, then a class of the block.
 
-    So every pass over all classes is a product, and no running sum is so long that rare classes are rounded away.
+    This way the only pass over all classes is a matrix product, and no cumulative sum is so long that the probability
+    of a rare class is lost in rounding.
     """
     classes, blocks = blocks_CG.shape
     size = -(-classes // blocks)
-    first_m1 = _draw_each(paddle.matmul(p_mC, blocks_CG)) * size
+    first_m1 = _sample_column(paddle.matmul(p_mC, blocks_CG)) * size
     within_mS = first_m1 + paddle.arange(size)
     p_mS = paddle.take_along_axis(p_mC, within_mS.clip(max=classes - 1), 1, broadcast=False)
-    return (first_m1 + _draw_each(p_mS * (within_mS < classes).astype("float32"))).flatten()
+    return (first_m1 + _sample_column(p_mS * (within_mS < classes).astype("float32"))).flatten()
 
 
-def _draw_each(weights: paddle.Tensor) -> paddle.Tensor:
-    """A column by the weights of each row, int64 [m, 1]."""
-    # Drawing from NaN is an error in the middle of a program; the loss will tell of it where it can be explained.
+def _sample_column(weights: paddle.Tensor) -> paddle.Tensor:
+    """Draw a column of each row with the given weights, int64 [m, 1]."""
+    # multinomial fails on NaN in the middle of the program, without naming the step. The trainer reports a NaN loss.
     weights = paddle.where(weights.isnan(), paddle.ones_like(weights), weights)
     return paddle.multinomial(weights, 1, replacement=True)
 
 
 def _pick(values_mC: paddle.Tensor, classes_m: paddle.Tensor) -> paddle.Tensor:
-    """values[i, classes[i]], [m]; index_sample would copy all the values."""
+    """Return values[i, classes[i]], [m]. (Paddle's index_sample would copy all values.)"""
     return paddle.take_along_axis(values_mC, classes_m.unsqueeze(1), 1, broadcast=False).flatten()
 
 
-def _with_gradients(total: paddle.Tensor, scores: Scores, gradients: Scores) -> paddle.Tensor:
-    """`total`, from which exactly these gradients flow back to x, T and b.
+def _with_gradients(total: paddle.Tensor, logits: LazyLogits, gradients: LazyLogits) -> paddle.Tensor:
+    """Return a scalar with the value of `total` and the given gradients with respect to x, T and b.
 
-    The products below have the gradients as their derivatives; their values cancel out.
+    This is a surrogate loss: s = sum over x, T and b of <value, gradient>, where the gradient is a constant, so that
+    ds/dvalue is the gradient. The result is total + s - (the value of s): s cancels out, its derivative remains. The
+    simpler form, Paddle's automatic backward pass, keeps the softmax of all rows in memory.
     """
-    carried = []
+    products = []
     for name in ("x", "table", "bias"):
-        value, gradient = (_as(getattr(each, name), paddle.float32) for each in (scores, gradients))
+        value, gradient = (_cast(getattr(each, name), paddle.float32) for each in (logits, gradients))
         gradient.stop_gradient = True
-        # A product of one row with one column: its own gradient is a product as well, which the CPU does fastest.
-        carried.append(paddle.matmul(value.reshape([1, -1]), gradient.reshape([-1, 1])).flatten())
-    carrier = reduce(paddle.add, carried).sum()
-    return total + (carrier - carrier.detach())
+        # The inner product as a matrix product of a row with a column: its backward pass is a product too, which is the
+        # fastest operation on a CPU.
+        products.append(paddle.matmul(value.reshape([1, -1]), gradient.reshape([-1, 1])).flatten())
+    surrogate = reduce(paddle.add, products).sum()
+    return total + (surrogate - surrogate.detach())

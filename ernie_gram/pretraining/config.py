@@ -1,27 +1,30 @@
-"""Every setting, its meaning and its default; nothing else in the project holds a default.
+"""The configuration of a pre-training run. Config dataclasses are the only place where defaults are defined.
 
-`model`, `data`, `objective`, `generator`, `optimizer` and `seed` decide what a run computes: with the corpus they make
-up its identity, which a checkpoint carries and a resume must match. `paths` and `trainer` cannot change a result.
+`model`, `data`, `objective`, `generator`, `optimizer` and `seed` can change the result of a run. Together with the
+corpus they are its identity, which is stored in each checkpoint and must match when a run resumes. `paths` and
+`trainer` cannot change the result.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from ernie_gram.model.config import GeneratorConfig, ModelConfig, require, require_finite
+from ernie_gram.config.checks import require, require_finite
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.corpus.memmap import CorpusInfo
 
 
 @dataclass(frozen=True)
 class DataConfig:
-    """How training sequences are drawn from the corpus.
+    """How sequences are cut from the corpus, and how many make a batch.
 
     Attributes:
-        max_seq_len: most tokens in a sequence before masking, [CLS] and [SEP] included.
-        pack_documents: let a sequence go on into the next documents until it is full, instead of ending with its own;
-            for a corpus of documents that are far shorter than max_seq_len.
-        batch_size: sequences in a step, over all processes together.
+        max_seq_len: maximum number of tokens in a sequence before masking, including [CLS] and [SEP].
+        pack_documents: fill a sequence with several documents instead of ending it with its document; for a corpus
+            whose documents are much shorter than max_seq_len.
+        batch_size: sequences per step, over all processes.
     """
 
     max_seq_len: int = 512
@@ -37,21 +40,23 @@ class DataConfig:
 class ObjectiveConfig:
     """What is masked and what is predicted (paper, section 3).
 
-    The loss is the weighted sum of its terms, each the mean over what it predicts; a weight of 0 leaves a term out,
-    and what only it needs. The paper's ablations are single terms left out, see conf/ablation.
+    The loss is the weighted sum of its terms; each term is the mean over its predictions. A weight of 0 removes a term
+    and the parts of the network that only this term needs. The paper's ablations remove single terms, see
+    conf/ablation.
 
     Attributes:
-        masking: "explicit": a masked n-gram is one [MASK], its identity is predicted (section 3.2);
-            "contiguous": each of its tokens is a [MASK], and each token is predicted (section 3.1, the baseline).
-        mask_fraction: share of the units of a sequence that is masked.
-        coarse_weight: of predicting the identity of each masked unit; explicit masking only, which needs it.
-        fine_weight: of predicting the tokens of each masked unit: by query rows [M1]..[Mk] under explicit masking
-            (section 3.3), at the [MASK]s themselves under contiguous masking, which needs it.
-        generator_weight: of a small generator's own prediction of the masked units. One sample from it stands in
-            each masked slot that the main model reads (section 3.4).
-        rtd_weight: of telling the generator's replacements from original units (section 3.4).
-        output_bias: what the biases of the output start from: "frequency", the logarithm of each class's share of
-            the corpus, so that no step is spent on learning it; or "zero".
+        masking: "explicit" replaces a masked n-gram by one [MASK] and predicts its identity (section 3.2); "contiguous"
+            replaces each of its tokens by a [MASK] and predicts each token (section 3.1, the baseline).
+        mask_fraction: fraction of the units of a sequence that are masked.
+        coarse_weight: weight of predicting the identity of each masked unit; required for explicit masking, 0 for
+            contiguous masking.
+        fine_weight: weight of predicting the tokens of each masked unit: with query rows [M1]..[Mk] under explicit
+            masking (section 3.3), at the [MASK]s under contiguous masking, where it is required.
+        generator_weight: weight of the loss of a small generator that predicts the masked units. If positive, the main
+            model reads a sample from the generator in each masked slot (section 3.4).
+        rtd_weight: weight of replaced token detection (section 3.4).
+        output_bias: start values of the output biases: "frequency", the logarithm of the frequency of each class in the
+            training corpus, so that the model does not have to learn it; or "zero".
     """
 
     masking: Literal["explicit", "contiguous"] = "explicit"
@@ -81,68 +86,59 @@ class ObjectiveConfig:
 
     @property
     def is_explicit(self) -> bool:
-        """Whether a masked unit leaves a single [MASK]."""
+        """Whether a masked unit becomes a single [MASK]."""
         return self.masking == "explicit"
 
     @property
     def has_queries(self) -> bool:
-        """Whether query rows ask for the tokens of masked units."""
+        """Whether query rows predict the tokens of masked units."""
         return self.is_explicit and self.fine_weight > 0
 
     @property
     def has_generator(self) -> bool:
-        """Whether the main model reads a generator's samples instead of [MASK]s."""
+        """Whether the main model reads samples of a generator instead of [MASK]s."""
         return self.generator_weight > 0
 
 
 @dataclass(frozen=True)
-class OptimizerConfig:
-    """AdamW with linear warm-up and linear decay (paper, appendix A).
+class GeneratorConfig:
+    """The small encoder that proposes replacements (paper, section 3.4). Other settings are those of the main model.
 
     Attributes:
-        learning_rate: peak, reached at the end of the warm-up.
-        warmup_steps: steps over which the learning rate rises from 0.
-        decay_steps: step at which it is back at 0; null takes trainer.max_steps. Set it if a run is to be
-            prolonged later: it is part of the run's identity.
-        beta1: decay of Adam's first moment.
-        beta2: decay of Adam's second moment.
-        epsilon: Adam's.
-        weight_decay: decoupled decay of the matrices and tables; LayerNorm and biases are left alone.
-        max_grad_norm: the gradient of all parameters together is scaled down to this norm.
-        precision: "float32", or "bfloat16" for matrix products with float32 weights, softmax and losses.
+        num_hidden_layers: number of layers; null means as many as the main model has.
+        num_attention_heads: number of heads, each as wide as in the main model; null means a third as many, at least 1.
+        share_embeddings: read the main model's token embeddings through a projection, and predict with its output
+            table; otherwise the generator has its own tables.
     """
 
-    learning_rate: float = 1e-4
-    warmup_steps: int = 10000
-    decay_steps: int | None = None
-    beta1: float = 0.9
-    beta2: float = 0.99
-    epsilon: float = 1e-6
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    precision: Literal["float32", "bfloat16"] = "float32"
+    num_hidden_layers: int | None = None
+    num_attention_heads: int | None = None
+    share_embeddings: bool = True
 
     def __post_init__(self) -> None:
-        require_finite(self, "optimizer")
-        require(self.learning_rate > 0, "optimizer.learning_rate", "must be positive")
-        require(self.warmup_steps >= 0, "optimizer.warmup_steps", "must not be negative")
-        require(self.decay_steps is None or self.decay_steps > 0, "optimizer.decay_steps", "must be positive or null")
-        for key in ("beta1", "beta2"):
-            require(0 <= getattr(self, key) < 1, f"optimizer.{key}", "must lie in [0, 1)")
-        require(self.epsilon > 0, "optimizer.epsilon", "must be positive")
-        require(self.weight_decay >= 0, "optimizer.weight_decay", "must not be negative")
-        require(self.max_grad_norm > 0, "optimizer.max_grad_norm", "must be positive")
+        for key in ("num_hidden_layers", "num_attention_heads"):
+            value = getattr(self, key)
+            require(value is None or value > 0, f"generator.{key}", "must be positive or null")
+
+    def model(self, main: ModelConfig) -> ModelConfig:
+        """Return the configuration of the generator's encoder for a given main model."""
+        heads = self.num_attention_heads or max(1, main.num_attention_heads // 3)
+        width = main.hidden_size // main.num_attention_heads
+        layers = self.num_hidden_layers or main.num_hidden_layers
+        return replace(
+            main, hidden_size=heads * width, emb_size=None, num_attention_heads=heads, num_hidden_layers=layers
+        )
 
 
 @dataclass(frozen=True)
 class PathsConfig:
-    """Where things are.
+    """Folders of a run.
 
     Attributes:
-        corpus: folder made by `python -m reader.build corpus`; must be given.
-        held_out: another one, to evaluate on, made with the same vocabulary and, unless masking is contiguous, the
-            same lexicon; null for none.
-        output: folder of the run, for checkpoints, logs and the resolved config; must be given.
+        corpus: the training corpus, made by `python -m reader.build corpus`; required.
+        held_out: a corpus for evaluation, made with the same vocabulary and, unless masking is contiguous, the same
+            lexicon; null means no evaluation.
+        output: folder of the run, for checkpoints, logs and the resolved configuration; required.
     """
 
     corpus: str = ""
@@ -151,54 +147,18 @@ class PathsConfig:
 
 
 @dataclass(frozen=True)
-class TrainerConfig:
-    """How long to train, what to report and what to keep.
-
-    Attributes:
-        max_steps: optimizer steps in all.
-        log_every: steps between lines of the log.
-        eval_every: steps between evaluations on paths.held_out; there is always one before the first step and
-            one after the last.
-        eval_sequences: most held-out sequences to evaluate.
-        save_every: steps between checkpoints; there is always one at the end.
-        keep_checkpoints: how many of the newest are kept.
-        resume: "auto" goes on from the newest checkpoint in paths.output, if there is one; "never" refuses a
-            folder that has any; the path of a checkpoint goes on from that one (once: newer ones are removed).
-        workers: threads that prepare batches, in each process.
-        device: "auto" takes the GPU where Paddle has one.
-        visualdl: also write the curves for VisualDL, to paths.output/visualdl.
-    """
-
-    max_steps: int = 1_000_000
-    log_every: int = 100
-    eval_every: int = 10_000
-    eval_sequences: int = 10_000
-    save_every: int = 10_000
-    keep_checkpoints: int = 3
-    resume: str = "auto"
-    workers: int = 1
-    device: Literal["auto", "cpu", "gpu"] = "auto"
-    visualdl: bool = True
-
-    def __post_init__(self) -> None:
-        for key in ("max_steps", "log_every", "eval_every", "eval_sequences", "save_every", "keep_checkpoints"):
-            require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
-        require(self.workers > 0, "trainer.workers", "must be positive")
-
-
-@dataclass(frozen=True)
 class PretrainConfig:
     """A pre-training run.
 
     Attributes:
-        seed: of the start values, the masks, the order of the sequences and the dropout.
+        seed: of the drawn parameters, the masks, the order of sequences, dropout and sampling.
         model: the encoder and its heads.
-        data: how sequences are drawn.
+        data: sequences and batches.
         objective: what is masked and predicted.
-        generator: the small model whose samples replace what is masked; used if objective.generator_weight is set.
+        generator: the small model whose samples replace masked units; used if objective.generator_weight is positive.
         optimizer: how parameters are updated.
-        paths: where things are.
-        trainer: how long, how often, how much is kept.
+        paths: folders.
+        trainer: length, logging, evaluation and checkpoints.
     """
 
     seed: int = 1
@@ -231,11 +191,11 @@ class PretrainConfig:
 
     @property
     def decay_steps(self) -> int:
-        """The step at which the learning rate is back at 0."""
+        """The step at which the learning rate reaches 0."""
         return self.optimizer.decay_steps or self.trainer.max_steps
 
     def identity(self, corpus: CorpusInfo) -> dict[str, Any]:
-        """All that can change a result, as flat `section.key: value`."""
+        """Return everything that can change the result of a run, as flat `section.key: value`."""
         made = {"corpus": corpus.fingerprint, "vocabulary": corpus.vocabulary, "lexicon": corpus.lexicon}
         flat: dict[str, Any] = {"seed": self.seed, **made}
         for section in ("model", "data", "objective", "generator", "optimizer"):
@@ -243,9 +203,3 @@ class PretrainConfig:
                 flat[f"{section}.{key}"] = value
         flat["optimizer.decay_steps"] = self.decay_steps
         return flat
-
-
-def identity_differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    """What differs between two identities, one `key: value before, value now` each."""
-    keys = sorted(before.keys() | now.keys())
-    return [f"{key}: {before.get(key)} there, {now.get(key)} here" for key in keys if before.get(key) != now.get(key)]

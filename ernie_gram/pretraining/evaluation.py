@@ -1,4 +1,4 @@
-"""How well a model predicts held-out units: loss, accuracy, and perplexity over units and over n-grams."""
+"""Metrics of a model on held-out units: loss, accuracy, and perplexity over units and over n-grams."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ Predict = Callable[[Batch], dict[str, np.ndarray]]
 
 
 def log_frequencies(counts: npt.NDArray[np.int64]) -> Float64s:
-    """log p of every class by its frequency in the training corpus, each count raised by one; float64 [C]."""
+    """Return log p of every class by its frequency in the training corpus, with add-one smoothing; float64 [C]."""
     return np.log((counts + 1) / (counts.sum() + len(counts)))
 
 
 def unit_sums(predict: Predict, batches: Iterable[Batch], baseline: Float64s | None, num_tokens: int) -> Float64s:
-    """Sums over the masked units of some batches, from which `metrics` are made; they may be added up.
+    """Return sums over the masked units of some batches. Sums of several ranks may be added; see `metrics`.
 
     Args:
-        baseline: log p of every unit by frequency, float64 [C]; None where training had other units.
+        predict: batch -> fetches of the evaluation program.
+        baseline: log p of every unit by frequency, float64 [C]; None if training had other units.
         num_tokens: F.
 
-    Returns float64 [7]: units, their -log p, units predicted right, their -log p by frequency alone (NaN without),
-    n-grams among them, the n-grams' -log p, and their -log p by the generator (NaN without one).
+    Returns float64 [7]: number of units; their -log p; number of units predicted correctly; their -log p by frequency
+    (NaN without a baseline); number of n-grams among them; the n-grams' -log p; the n-grams' -log p by the generator
+    (NaN without one).
 
-    A unit of several predicted slots has the product of their probabilities, and is right if all are.
+    The probability of a unit with several predicted slots is the product over its slots; it is correct if all are.
     """
     sums = np.zeros(7)
     for batch in batches:
@@ -52,10 +54,10 @@ def unit_sums(predict: Predict, batches: Iterable[Batch], baseline: Float64s | N
 
 
 def metrics(sums: Float64s) -> dict[str, float]:
-    """From the sums of `unit_sums`.
+    """Return the metrics that follow from the sums of `unit_sums`.
 
-    loss: mean -log p of a masked unit; perplexity: its exponential; accuracy: share predicted right;
-    frequency_perplexity: what unit frequencies alone give (absent without them); ngram_perplexity: over masked n-grams
+    loss: mean -log p of a masked unit; perplexity: its exponential; accuracy: share of units predicted correctly;
+    frequency_perplexity: the baseline by unit frequencies (absent without one); ngram_perplexity: over masked n-grams
     (absent if there were none); generator_ngram_perplexity: the generator's (absent without one).
     """
     units, loss, right, baseline, ngrams, ngram_loss, generator_loss = (float(value) for value in sums)

@@ -1,4 +1,4 @@
-"""Prediction heads: from the encoder's output at chosen rows to scores over classes.
+"""Prediction heads: from the encoder's output at selected rows to logits over classes.
 
 Shape letters: M predicted rows, H hidden, E embedding size, O output size, C classes.
 """
@@ -10,37 +10,39 @@ from paddle import nn
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import activation
-from ernie_gram.model.layers import Bias, LayerNorm, Linear, Table
-from ernie_gram.pretraining.chunked_softmax import Scores
+from ernie_gram.model.layers import Bias, Embedding, LayerNorm, Linear
+from ernie_gram.pretraining.chunked_softmax import LazyLogits
 
 
 class LowRankHead(nn.Layer):
-    """gelu(H W) against an output table [C, O], plus a bias: O = out_emb_size is far below H.
+    """gelu(H W) times an output table [C, O], plus a bias; O = out_emb_size is far smaller than H.
 
-    The transform of prefix "mask_lm" is the one upstream's released weights hold (`mask_lm_trans_fc`, O = 128).
-    Without a `table` to share it has its own.
+    The transform with prefix "mask_lm" is the one in upstream's released weights (`mask_lm_trans_fc`, O = 128).
+    The head creates its own table unless it is given one to share.
     """
 
-    def __init__(self, prefix: str, config: ModelConfig, classes: int, table: Table | None = None) -> None:
+    def __init__(self, prefix: str, config: ModelConfig, classes: int, table: Embedding | None = None) -> None:
         super().__init__()
         size, spread = config.out_emb_size, config.initializer_range
         self.transform = Linear(f"{prefix}_trans_fc", config.hidden_size, size, spread)
-        self.table = table or Table(f"{prefix}_out_embedding", classes, size, spread)
+        self.table = table or Embedding(f"{prefix}_out_embedding", classes, size, spread)
         self.bias = Bias(f"{prefix}_out_fc.b_0", classes)
         self.act = config.hidden_act
 
-    def forward(self, hidden_MH: paddle.Tensor) -> Scores:
-        """Scores over C classes."""
-        return Scores(activation(self.act, self.transform(hidden_MH)), self.table.weight, self.bias.value)
+    def forward(self, hidden_MH: paddle.Tensor) -> LazyLogits:
+        """Return logits over C classes."""
+        return LazyLogits(activation(self.act, self.transform(hidden_MH)), self.table.weight, self.bias.value)
 
 
 class TiedHead(nn.Layer):
-    """LayerNorm(gelu(H W)) against the embeddings themselves, plus a bias: the paper's W in R^(h x C).
+    """LayerNorm(gelu(H W)) times the embeddings themselves, plus a bias: the paper's W in R^(h x C).
 
-    Classes beyond the tokens are the rows of `ngrams`.
+    The classes after the tokens are the rows of `ngrams`.
     """
 
-    def __init__(self, prefix: str, config: ModelConfig, tokens: Table, num_tokens: int, ngrams: Table | None) -> None:
+    def __init__(
+        self, prefix: str, config: ModelConfig, tokens: Embedding, num_tokens: int, ngrams: Embedding | None
+    ) -> None:
         super().__init__()
         self.transform = Linear(f"{prefix}_trans_fc", config.hidden_size, tokens.size, config.initializer_range)
         self.norm = LayerNorm(f"{prefix}_trans_layer_norm", tokens.size)
@@ -48,18 +50,18 @@ class TiedHead(nn.Layer):
         self.bias = Bias(f"{prefix}_out_fc.b_0", num_tokens + (ngrams.rows if ngrams else 0))
         self.act = config.hidden_act
 
-    def forward(self, hidden_MH: paddle.Tensor) -> Scores:
-        """Scores over C classes."""
+    def forward(self, hidden_MH: paddle.Tensor) -> LazyLogits:
+        """Return logits over C classes."""
         x_ME = self.norm(activation(self.act, self.transform(hidden_MH)))
-        # The token table may be padded beyond the vocabulary; no class belongs to those rows.
+        # The token embedding may have more rows than the vocabulary has tokens; they are no classes.
         table_CE = self.tokens.weight[: self.num_tokens]
         if self.ngrams is not None:
             table_CE = paddle.concat([table_CE, self.ngrams.weight])
-        return Scores(x_ME, table_CE, self.bias.value)
+        return LazyLogits(x_ME, table_CE, self.bias.value)
 
 
 class DetectionHead(nn.Layer):
-    """One score a row: was it replaced? gelu(H W) w + b (choice: ELECTRA's)."""
+    """One logit per row, of "replaced": gelu(H W) w + b (choice: as in ELECTRA)."""
 
     def __init__(self, prefix: str, config: ModelConfig) -> None:
         super().__init__()
@@ -69,5 +71,5 @@ class DetectionHead(nn.Layer):
         self.act = config.hidden_act
 
     def forward(self, hidden_NH: paddle.Tensor) -> paddle.Tensor:
-        """Logits of "replaced", [N]."""
+        """Return the logits, [N]."""
         return self.output(activation(self.act, self.transform(hidden_NH))).flatten()

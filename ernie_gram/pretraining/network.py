@@ -1,7 +1,7 @@
-"""The model that is pre-trained: encoder, prediction heads, and the generator that proposes replacements.
+"""The network that is pre-trained: encoder, prediction heads, and the generator that proposes replacements.
 
-Shape letters: B sequences, L slots, N = B * L, K query rows a sequence, R = B * K, M masked slots, E embedding
-size, H hidden, F tokens, C = F + N-grams.
+Shape letters: B sequences, L slots, N = B * L, K query rows per sequence, R = B * K, M masked slots, E embedding
+size, H hidden, F tokens, C = F + number of n-grams.
 """
 
 from __future__ import annotations
@@ -13,29 +13,34 @@ from paddle import nn
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Replacement
-from ernie_gram.model.layers import Table
-from ernie_gram.pretraining.chunked_softmax import Scores
+from ernie_gram.model.layers import Embedding
+from ernie_gram.pretraining.chunked_softmax import LazyLogits
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.heads import DetectionHead, LowRankHead, TiedHead
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """What the corpus says of the model's size: F tokens and N n-grams; C = F + N."""
+class VocabularySizes:
+    """Sizes that the model takes from the corpus: F tokens and N n-grams; C = F + N."""
 
     tokens: int
     ngrams: int
 
 
 class Generator(nn.Layer):
-    """A smaller encoder with a head over all C units (section 3.4); its parameters begin with "generator_".
+    """A smaller encoder with a head over all C units (section 3.4). Its parameter names begin with "generator_".
 
-    Shared embeddings (choice): it reads the main model's token embeddings through a projection, and its head scores
-    against the output table of the main model's coarse head.
+    Shared embeddings (choice): it reads the main model's token embeddings through a projection, and its head uses the
+    output table of the main model's head.
     """
 
     def __init__(
-        self, config: PretrainConfig, sizes: Sizes, main: Encoder, head: nn.Layer, ngrams: Table | None
+        self,
+        config: PretrainConfig,
+        sizes: VocabularySizes,
+        main: Encoder,
+        head: nn.Layer,
+        ngrams: Embedding | None,
     ) -> None:
         super().__init__()
         model = config.generator.model(config.model)
@@ -51,36 +56,36 @@ class Generator(nn.Layer):
         else:
             own = None
             if sizes.ngrams:
-                own = Table("generator_ngram_embedding", sizes.ngrams, model.hidden_size, model.initializer_range)
+                own = Embedding("generator_ngram_embedding", sizes.ngrams, model.hidden_size, model.initializer_range)
             self.head = TiedHead("generator_mask_lm", model, self.encoder.embeddings.word, sizes.tokens, own)
 
-    def forward(self, input_ids_BL: paddle.Tensor, lengths_B: paddle.Tensor, slots_M: paddle.Tensor) -> Scores:
-        """Scores over C classes of every masked slot, int64 [M] as b * L + l."""
+    def forward(self, input_ids_BL: paddle.Tensor, lengths_B: paddle.Tensor, slots_M: paddle.Tensor) -> LazyLogits:
+        """Return logits over C classes for every masked slot, int64 [M] as b * L + l."""
         hidden_NH, _ = self.encoder(input_ids_BL, lengths_B)
         return self.head(paddle.gather(hidden_NH, slots_M))
 
 
 class PretrainModel(nn.Layer):
-    """The encoder and what its objective needs of heads and tables.
+    """The encoder, and the heads and tables that the objective needs.
 
     Attributes:
-        head: "mask_lm": over all C units under explicit masking, over the F tokens under contiguous masking.
-        fine: "fine_lm", over the F tokens, for query rows; None without them.
+        head: "mask_lm", over all C units under explicit masking, over the F tokens under contiguous masking.
+        fine: "fine_lm", over the F tokens, for query rows; None without query rows.
         generator: None without one.
-        detection: "rtd", whether a slot was replaced; None without it.
+        detection: "rtd", whether a slot was replaced; None if the objective has no replaced token detection.
     """
 
-    def __init__(self, config: PretrainConfig, sizes: Sizes) -> None:
+    def __init__(self, config: PretrainConfig, sizes: VocabularySizes) -> None:
         super().__init__()
         model, objective = config.model, config.objective
         self.sizes = sizes
-        self.encoder = Encoder(model, model.vocab_size or sizes.tokens, queries=objective.has_queries)
+        self.encoder = Encoder(model, model.vocab_size or sizes.tokens, with_queries=objective.has_queries)
         tokens = self.encoder.embeddings.word
         ngrams = sizes.ngrams if objective.is_explicit else 0
-        # N-grams are embedded where the output is tied to them, and where a sample may stand in a slot.
-        self.ngrams: Table | None = None
+        # N-gram embeddings are needed if the output is tied to them, or if samples replace the masked slots.
+        self.ngrams: Embedding | None = None
         if ngrams and (objective.has_generator or not model.out_emb_size):
-            self.ngrams = Table("ngram_embedding", ngrams, model.embedding_size, model.initializer_range)
+            self.ngrams = Embedding("ngram_embedding", ngrams, model.embedding_size, model.initializer_range)
         self.head = self._head("mask_lm", model, sizes.tokens + ngrams, tokens, self.ngrams)
         self.fine = self._head("fine_lm", model, sizes.tokens, tokens, None) if objective.has_queries else None
         self.generator = None
@@ -88,13 +93,15 @@ class PretrainModel(nn.Layer):
             self.generator = Generator(config, sizes, self.encoder, self.head, self.ngrams)
         self.detection = DetectionHead("rtd", model) if objective.rtd_weight else None
 
-    def _head(self, prefix: str, config: ModelConfig, classes: int, tokens: Table, ngrams: Table | None) -> nn.Layer:
+    def _head(
+        self, prefix: str, config: ModelConfig, classes: int, tokens: Embedding, ngrams: Embedding | None
+    ) -> nn.Layer:
         if config.out_emb_size:
             return LowRankHead(prefix, config, classes)
         return TiedHead(prefix, config, tokens, self.sizes.tokens, ngrams)
 
     def replacement(self, slots_M: paddle.Tensor, units_M: paddle.Tensor) -> Replacement:
-        """What stands in the masked slots once units, int64 [M] of 0..C-1, are sampled for them: an embedding each."""
+        """Return the embeddings of sampled units, int64 [M] of 0..C-1, that replace [MASK] in the masked slots."""
         num_tokens = self.sizes.tokens
         if self.ngrams is None:
             return Replacement(slots_M, self.encoder.embeddings.word(units_M))

@@ -1,7 +1,8 @@
-"""The loss terms, and how they add up.
+"""The loss terms of pre-training (paper, section 3), and the batch that they read, encoded.
 
-A term is a record: its name, its weight, the batch fields it reads, and a function to its loss. Each counts as the
-mean over what it predicts in the whole batch, all processes together; the objective is sum of weight x term.
+A term is a record: its name, its weight, the batch fields that it needs, and a function that returns its loss. Each
+term counts as the mean over what it predicts in the whole batch, over all processes; the objective is the sum of
+weight x term. (Equations 5 and 6 of the paper are sums over positions.)
 
 Shape letters: B sequences, L slots, N = B * L, R query rows, M masked slots, H hidden.
 """
@@ -15,8 +16,8 @@ import paddle
 from paddle.nn import functional as F
 
 from ernie_gram.model.attention import padding_bias
-from ernie_gram.model.encoder import Queries
-from ernie_gram.pretraining.chunked_softmax import CrossEntropy, Scores, chunks_for, cross_entropy
+from ernie_gram.model.encoder import QueryRows
+from ernie_gram.pretraining.chunked_softmax import CrossEntropy, LazyLogits, chunks_for, cross_entropy
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel
 from reader.batches import fields
@@ -30,8 +31,9 @@ class Encoded:
     """A batch after the encoders.
 
     Attributes:
-        context: [N, H]; queries: [R, H], or None without query rows.
-        generated: the generator's loss and its samples, or None without one.
+        context: [N, H].
+        queries: [R, H], or None without query rows.
+        generated: the generator's loss and its samples, or None without a generator.
     """
 
     context: paddle.Tensor
@@ -40,21 +42,28 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class Softmax:
-    """How softmaxes over the classes are to be computed: for training or not, for about how many rows, in bfloat16?"""
+class SoftmaxOptions:
+    """How the softmaxes over the classes are computed.
+
+    Attributes:
+        train: whether gradients are needed.
+        rows: approximate number of rows, which decides the number of chunks.
+        bfloat16: whether matrix products are computed in bfloat16.
+    """
 
     train: bool
     rows: int
-    half: bool = False
+    bfloat16: bool = False
 
-    def __call__(self, scores: Scores, labels: paddle.Tensor, sample: bool = False) -> CrossEntropy:
-        dtype = paddle.bfloat16 if self.half else paddle.float32
-        return cross_entropy(scores, labels, chunks_for(self.rows, scores.classes), self.train, sample, dtype)
+    def cross_entropy(self, logits: LazyLogits, labels: paddle.Tensor, sample: bool = False) -> CrossEntropy:
+        """Return the cross entropy of some rows, and one sample per row if asked for."""
+        dtype = paddle.bfloat16 if self.bfloat16 else paddle.float32
+        return cross_entropy(logits, labels, chunks_for(self.rows, logits.classes), self.train, sample, dtype)
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The sum of a term's losses and the number of its rows, float32 scalars; for a softmax, its parts too."""
+    """The sum of a term's losses and its number of rows, float32 scalars; `softmax` holds the losses by row."""
 
     total: paddle.Tensor
     count: paddle.Tensor
@@ -63,58 +72,60 @@ class Loss:
 
 @dataclass(frozen=True)
 class Term:
-    """A part of the objective.
+    """A term of the objective.
 
     Attributes:
         name: as logged.
         fields: the batch fields it reads.
-        weight: in the sum.
+        weight: its factor in the objective.
         loss: (model, encoded, feeds, softmax) -> Loss.
     """
 
     name: str
     fields: tuple[Field, ...]
     weight: float
-    loss: Callable[[PretrainModel, Encoded, Feeds, Softmax], Loss]
+    loss: Callable[[PretrainModel, Encoded, Feeds, SoftmaxOptions], Loss]
 
 
-def _of_softmax(result: CrossEntropy) -> Loss:
+def _softmax_loss(result: CrossEntropy) -> Loss:
     return Loss(result.total, paddle.shape(result.row_loss)[0].astype("float32"), result)
 
 
-def masked_scores(model: PretrainModel, encoded: Encoded, feeds: Feeds) -> Scores:
-    """Scores of every masked slot: over C classes under explicit masking, over F classes under contiguous masking."""
+def masked_logits(model: PretrainModel, encoded: Encoded, feeds: Feeds) -> LazyLogits:
+    """Return logits of every masked slot: over C classes under explicit masking, over F under contiguous masking."""
     return model.head(paddle.gather(encoded.context, feeds[fields.SLOTS.name]))
 
 
-def coarse(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Softmax) -> Loss:
-    """-log p(unit | context) at every masked slot, over C classes (equation 2)."""
-    return _of_softmax(softmax(masked_scores(model, encoded, feeds), feeds[fields.COARSE_LABELS.name]))
+def contiguous_mlm_loss(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: SoftmaxOptions) -> Loss:
+    """-log p(x | z_\\M) of every contiguously masked token, over F classes (equation 1)."""
+    logits = masked_logits(model, encoded, feeds)
+    return _softmax_loss(softmax.cross_entropy(logits, feeds[fields.TOKEN_LABELS.name]))
 
 
-def token(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Softmax) -> Loss:
-    """-log p(token | context) at every contiguously masked token, over F classes (equation 1)."""
-    return _of_softmax(softmax(masked_scores(model, encoded, feeds), feeds[fields.TOKEN_LABELS.name]))
+def explicit_ngram_loss(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: SoftmaxOptions) -> Loss:
+    """-log p(y | context) of the unit at every masked slot, over C classes (equation 2; first sum of equation 3)."""
+    logits = masked_logits(model, encoded, feeds)
+    return _softmax_loss(softmax.cross_entropy(logits, feeds[fields.COARSE_LABELS.name]))
 
 
-def fine(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Softmax) -> Loss:
-    """-log p(i-th token of the unit | context, [Mi]) at every query row, over F classes (equation 3)."""
+def comprehensive_loss(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: SoftmaxOptions) -> Loss:
+    """-log p(x_i | context, [Mi]) of the i-th token of each masked unit, over F classes (second sum of equation 3)."""
     assert model.fine is not None
     assert encoded.queries is not None
-    scores = model.fine(paddle.gather(encoded.queries, feeds[fields.FINE_ROWS.name]))
-    return _of_softmax(softmax(scores, feeds[fields.FINE_LABELS.name]))
+    logits = model.fine(paddle.gather(encoded.queries, feeds[fields.FINE_ROWS.name]))
+    return _softmax_loss(softmax.cross_entropy(logits, feeds[fields.FINE_LABELS.name]))
 
 
-def generator(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Softmax) -> Loss:
-    """The generator's own -log p(unit | context), over C classes (section 3.4)."""
+def generator_loss(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: SoftmaxOptions) -> Loss:
+    """The generator's -log p(y | context) of the unit at every masked slot, over C classes (equation 5, first term)."""
     assert encoded.generated is not None
-    return _of_softmax(encoded.generated)
+    return _softmax_loss(encoded.generated)
 
 
-def detection(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Softmax) -> Loss:
-    """Binary cross entropy of "replaced" at every slot that is not padding (section 3.4).
+def rtd_loss(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: SoftmaxOptions) -> Loss:
+    """Replaced token detection: binary cross entropy of "replaced" at every non-padding slot (equation 6).
 
-    A sample that happens to be the original unit counts as original.
+    A sample that equals the original unit counts as original.
     """
     assert model.detection is not None
     assert encoded.generated is not None
@@ -130,41 +141,48 @@ def detection(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Sof
 
 
 def terms_of(config: ObjectiveConfig) -> list[Term]:
-    """The terms a config asks for; the first is the one a model is evaluated by."""
+    """Return the terms with a positive weight. The first is the one that evaluation reports."""
     if not config.is_explicit:
-        return [Term("token", (fields.TOKEN_LABELS,), config.fine_weight, token)]
+        return [Term("token", (fields.TOKEN_LABELS,), config.fine_weight, contiguous_mlm_loss)]
     query_fields = (fields.QUERY_SLOTS, fields.QUERY_RANKS, fields.FINE_ROWS, fields.FINE_LABELS)
-    every = [
-        Term("coarse", (fields.COARSE_LABELS,), config.coarse_weight, coarse),
-        Term("fine", query_fields, config.fine_weight, fine),
-        Term("generator", (fields.COARSE_LABELS,), config.generator_weight, generator),
-        Term("rtd", (fields.COARSE_LABELS,), config.rtd_weight, detection),
+    terms = [
+        Term("coarse", (fields.COARSE_LABELS,), config.coarse_weight, explicit_ngram_loss),
+        Term("fine", query_fields, config.fine_weight, comprehensive_loss),
+        Term("generator", (fields.COARSE_LABELS,), config.generator_weight, generator_loss),
+        Term("rtd", (fields.COARSE_LABELS,), config.rtd_weight, rtd_loss),
     ]
-    return [term for term in every if term.weight]
+    return [term for term in terms if term.weight]
 
 
-def softmax_of(config: PretrainConfig, train: bool, ranks: int) -> Softmax:
-    """Softmaxes for batches of this config, dealt to `ranks` processes.
+def fields_of(terms: list[Term]) -> tuple[Field, ...]:
+    """Return the batch fields that the encoders and some terms read."""
+    encoded = (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS)
+    return tuple(dict.fromkeys([*encoded, *(field for term in terms for field in term.fields)]))
 
-    Their number is what full sequences without n-grams would have; it decides into how many chunks rows are cut.
+
+def softmax_options(config: PretrainConfig, train: bool, world_size: int) -> SoftmaxOptions:
+    """Return the options for batches of this config that are divided among `world_size` processes.
+
+    The number of rows is that of full sequences without n-grams.
     """
-    rows = -(-config.data.batch_size // ranks) * config.data.max_seq_len * config.objective.mask_fraction
-    return Softmax(train, int(rows) + 1, config.optimizer.precision == "bfloat16")
+    rows = -(-config.data.batch_size // world_size) * config.data.max_seq_len * config.objective.mask_fraction
+    return SoftmaxOptions(train, int(rows) + 1, config.optimizer.precision == "bfloat16")
 
 
-def encode(model: PretrainModel, feeds: Feeds, softmax: Softmax) -> Encoded:
-    """Run the generator, if there is one, put its samples in the masked slots, and run the encoder.
+def encode(model: PretrainModel, feeds: Feeds, softmax: SoftmaxOptions) -> Encoded:
+    """Run the generator, if there is one, put its samples into the masked slots, and run the encoder.
 
-    Without labels among the feeds, the generator's loss means nothing.
+    This gives the context of the second term of equation 5. Without labels among the feeds, the generator's loss is
+    meaningless.
     """
     input_ids, lengths, slots = (feeds[field.name] for field in (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS))
     generated = replacement = queries = None
     if model.generator is not None:
         labels = feeds.get(fields.COARSE_LABELS.name)
         labels = paddle.zeros_like(slots) if labels is None else labels
-        generated = softmax(model.generator(input_ids, lengths, slots), labels, sample=True)
+        generated = softmax.cross_entropy(model.generator(input_ids, lengths, slots), labels, sample=True)
         replacement = model.replacement(slots, generated.sampled)
     if fields.QUERY_SLOTS.name in feeds:
-        queries = Queries(feeds[fields.QUERY_RANKS.name], feeds[fields.QUERY_SLOTS.name])
+        queries = QueryRows(feeds[fields.QUERY_RANKS.name], feeds[fields.QUERY_SLOTS.name])
     context_NH, queries_RH = model.encoder(input_ids, lengths, replacement=replacement, queries=queries)
     return Encoded(context_NH, queries_RH, generated)

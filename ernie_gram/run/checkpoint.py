@@ -1,11 +1,11 @@
-"""Checkpoints: folders `step_N` that are whole or absent.
+"""Checkpoints: folders `step_N`, written atomically.
 
     model.safetensors      the parameters
     optimizer.safetensors  Adam's moments and powers
-    state.json             step, samples consumed, learning rate, the run's identity and configuration
+    state.json             step, consumed samples, learning rate, the run's identity and configuration
     checksums.json         SHA-256 of the files above
 
-No random state is kept: the random numbers of a step follow from (seed, step, rank).
+Random states are not stored: the random numbers of a step are a function of (seed, step, rank).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class State:
-    """Where a run stands.
+    """The progress of a run.
 
     Attributes:
-        step: updates made.
-        consumed: training samples drawn.
+        step: number of updates made.
+        consumed: number of training samples drawn.
         learning_rate: of the next update.
-        identity: see PretrainConfig.identity.
-        config: the whole configuration, nested.
+        identity: everything that can change the run's result, as flat keys and values.
+        config: the whole configuration as nested dicts.
     """
 
     step: int
@@ -48,15 +48,15 @@ class State:
 
 
 def checkpoints(output: Path) -> list[Path]:
-    """The checkpoints in a run's folder, oldest first; whole or not, see `verify`."""
+    """Return the checkpoints in a run's folder, oldest first. They may be damaged, see `verify`."""
     found = [path for path in output.glob("step_*") if path.is_dir() and path.name[5:].isdecimal()]
     return sorted(found, key=lambda path: int(path.name[5:]))
 
 
 def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int) -> Path:
-    """Write `output/step_N` and remove all but the `keep` newest.
+    """Write `output/step_N`, and remove all but the `keep` newest checkpoints.
 
-    Raises InputError if the disk refuses, or if a parameter is not finite: such a checkpoint helps nobody.
+    Raises InputError if writing fails, or if a parameter is not finite, because such a checkpoint cannot be used.
     """
     path = output / f"step_{state.step}"
     for name, values in model.items():
@@ -77,7 +77,7 @@ def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int
 
 
 def remove_beyond(output: Path, step: int) -> None:
-    """Remove the checkpoints of later steps, and what killed attempts to save left behind."""
+    """Remove the checkpoints of later steps, and the partial folders of interrupted saves."""
     for path in checkpoints(output):
         if int(path.name[5:]) > step:
             remove_folder(path)
@@ -86,7 +86,7 @@ def remove_beyond(output: Path, step: int) -> None:
 
 
 def verify(path: Path) -> None:
-    """Raise InputError unless every file of a checkpoint is as it was written."""
+    """Raise InputError unless every file of a checkpoint has the checksum stored when it was written."""
     if not path.is_dir():
         raise InputError(f"{path}: no such checkpoint")
     try:
@@ -101,7 +101,7 @@ def verify(path: Path) -> None:
 
 
 def newest_valid(output: Path) -> Path | None:
-    """The newest checkpoint that verifies."""
+    """Return the newest checkpoint that passes `verify`, or None."""
     for path in reversed(checkpoints(output)):
         try:
             verify(path)
@@ -112,15 +112,15 @@ def newest_valid(output: Path) -> Path | None:
 
 
 def load_state(path: Path) -> State:
-    """The state of a verified checkpoint."""
+    """Load the state of a verified checkpoint."""
     return State(**json.loads((path / STATE).read_text()))
 
 
 def load_model(path: Path) -> Arrays:
-    """The parameters of a verified checkpoint."""
+    """Load the parameters of a verified checkpoint."""
     return load_file(path / MODEL)
 
 
 def load_optimizer(path: Path) -> Arrays:
-    """The optimizer's arrays of a verified checkpoint."""
+    """Load the optimizer's arrays of a verified checkpoint."""
     return load_file(path / OPTIMIZER)

@@ -1,4 +1,4 @@
-"""What a run tells: lines on the console, records in log.jsonl, curves for VisualDL."""
+"""The log of a run: lines on the console, records in log.jsonl, curves for VisualDL."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ Record = dict[str, Any]
 
 
 def read_log(output: Path) -> list[Record]:
-    """The records of a run, oldest first. A last line cut short by a kill is passed over, as is anything else
-    that is no record."""
+    """Return the records of a run, oldest first.
+
+    Lines that are no record are skipped, for example a last line that was cut short when the process was killed.
+    """
     records = []
     path = output / LOG
     for line in path.read_text().splitlines() if path.is_file() else []:
@@ -30,23 +32,24 @@ def read_log(output: Path) -> list[Record]:
 
 
 def last_evaluation(output: Path) -> Record | None:
-    """The newest evaluation of a run, or None before the first."""
+    """Return the newest evaluation of a run, or None if there is none yet."""
     return next((record for record in reversed(read_log(output)) if record["kind"] == "eval"), None)
 
 
 class RunLog:
-    """The log of one process; only the first rank's speaks.
+    """The log of one process. Only rank 0 writes.
 
-    Records have a `kind` ("train" or "eval") and a `step`. A resumed run forgets records beyond its checkpoint; the
-    curves in visualdl/ keep them, beside those of the steps made again.
+    Records have a `kind` ("train" or "eval") and a `step`. When a run resumes, records of steps after its checkpoint
+    are removed from log.jsonl. In visualdl/ they remain, beside those of the repeated steps.
     """
 
-    def __init__(self, output: Path, speaks: bool, visualdl: bool, start: int, last: int) -> None:
-        self.speaks = speaks
-        self.start, self.last = start, last
+    def __init__(self, output: Path, writes: bool, visualdl: bool, start: int, max_steps: int) -> None:
+        """Open the log; `start` is the step of the checkpoint that training continues from, or 0."""
+        self.writes = writes
+        self.start, self.max_steps = start, max_steps
         self.began = time.monotonic()
         self.evaluated: set[int] = set()
-        if not speaks:
+        if not writes:
             return
         kept = [record for record in read_log(output) if record["step"] <= start and start > 0]
         self.evaluated = {record["step"] for record in kept if record["kind"] == "eval"}
@@ -60,13 +63,13 @@ class RunLog:
             self._writer = LogWriter(logdir=str(output / "visualdl"), display_name=output.name)
 
     def say(self, text: str) -> None:
-        """A line for the console."""
-        if self.speaks:
+        """Print a line on the console."""
+        if self.writes:
             print(text, flush=True)
 
     def record(self, kind: str, step: int, values: dict[str, float]) -> None:
-        """Write one record, and show it."""
-        if not self.speaks:
+        """Write one record, and print it."""
+        if not self.writes:
             return
         self._file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
         self._file.flush()
@@ -75,16 +78,16 @@ class RunLog:
                 self._writer.add_scalar(f"{kind}/{name}", value, step)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         left = f"  left {self._time_left(step)}" if kind == "train" else ""
-        self.say(f"{kind:<5} step {step:>{len(str(self.last))}}/{self.last}  {shown}{left}")
+        self.say(f"{kind:<5} step {step:>{len(str(self.max_steps))}}/{self.max_steps}  {shown}{left}")
 
     def _time_left(self, step: int) -> str:
-        seconds = (time.monotonic() - self.began) / max(1, step - self.start) * (self.last - step)
+        seconds = (time.monotonic() - self.began) / max(1, step - self.start) * (self.max_steps - step)
         minutes, seconds = divmod(round(seconds), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
     def close(self) -> None:
-        """Finish the files."""
-        if self.speaks:
+        """Close the files."""
+        if self.writes:
             self._file.close()
             if self._writer:
                 self._writer.close()

@@ -1,4 +1,4 @@
-"""Reading and writing the variables of a static program by name."""
+"""Read and write the variables of a static program by name."""
 
 from __future__ import annotations
 
@@ -8,28 +8,31 @@ import paddle
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
-# What AdamW keeps for a parameter, under the parameter's name and these endings.
+# The variables that AdamW keeps for a parameter: the parameter's name followed by each of these endings.
 ACCUMULATORS = ("_moment1_0", "_moment2_0", "_beta1_pow_acc_0", "_beta2_pow_acc_0")
 
 
 def accumulator_names(parameters: list[str]) -> list[str]:
-    """Names of the optimizer's variables for the given parameters."""
+    """Return the names of the optimizer's variables for the given parameters."""
     return [name + ending for name in parameters for ending in ACCUMULATORS]
 
 
 def get_arrays(names: list[str]) -> Arrays:
-    """Copies of variables of the global scope."""
+    """Return copies of variables of the global scope."""
     scope = paddle.static.global_scope()
     return {name: np.array(scope.find_var(name).get_tensor()) for name in names}
 
 
 def set_arrays(arrays: Arrays, names: list[str], source: str, place: paddle.base.core.Place) -> None:
-    """Set variables of the global scope; raises InputError if one is missing or of another shape."""
+    """Set variables of the global scope.
+
+    Raises InputError, which names `source`, if an array is missing or has another shape.
+    """
     scope = paddle.static.global_scope()
     for name in names:
         tensor = scope.find_var(name).get_tensor()
         if name not in arrays:
-            raise InputError(f"{source}: no parameter {name} in it")
+            raise InputError(f"{source}: parameter {name} is missing")
         if list(arrays[name].shape) != list(tensor.shape()):
             raise InputError(f"{source}: {name} has shape {list(arrays[name].shape)}, not {list(tensor.shape())}")
         tensor.set(arrays[name], place)

@@ -86,17 +86,18 @@ def gigaflops(name: str, rung: str, out_emb_size: int) -> float:
 
 def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
     """Wall and CPU seconds of each step after the first."""
-    from ernie_gram.distributed import collectives as distributed
+    from ernie_gram.distributed.world import start_world
     from ernie_gram.model.config import ModelConfig
-    from ernie_gram.pretraining.config import DataConfig, OptimizerConfig, PretrainConfig
-    from ernie_gram.pretraining.network import Sizes
-    from ernie_gram.training.program import build_training
+    from ernie_gram.pretraining.config import DataConfig, PretrainConfig
+    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.training.config import OptimizerConfig
     from tests.support.objectives import OBJECTIVES
+    from tests.support.static_programs import training_program
 
     layers, hidden, heads, batch, length, ngrams, steps = MODELS[name]
     import paddle
 
-    world = distributed.start("cpu")
+    world = start_world("cpu")
     model = ModelConfig(
         hidden_size=hidden,
         num_hidden_layers=layers,
@@ -111,7 +112,7 @@ def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
         objective=OBJECTIVES[rung],
         optimizer=OptimizerConfig(),
     )
-    program = build_training(config, Sizes(TOKENS, ngrams))
+    program = training_program(config, VocabularySizes(TOKENS, ngrams))
     executor = paddle.static.Executor(world.place)
     executor.run(program.startup)
     feed = random_batch(batch, length, TOKENS + ngrams, rung)

@@ -21,13 +21,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def measure(way: str, rows: int, classes: int, size: int, runs: int = 3) -> dict[str, float]:
     """Seconds of the median run, and the peak of memory beyond the inputs, in GB."""
-    from ernie_gram.distributed import collectives as distributed
+    from ernie_gram.distributed.world import start_world
     from ernie_gram.model.layers import add_bias
-    from ernie_gram.pretraining.chunked_softmax import Scores, chunks_for, cross_entropy
+    from ernie_gram.pretraining.chunked_softmax import LazyLogits, chunks_for, cross_entropy
 
     import paddle  # isort: skip
 
-    place = distributed.start("cpu").place
+    place = start_world("cpu").place
     main, startup = paddle.static.Program(), paddle.static.Program()
     random = np.random.default_rng(0)
     with paddle.static.program_guard(main, startup):
@@ -44,7 +44,7 @@ def measure(way: str, rows: int, classes: int, size: int, runs: int = 3) -> dict
             total = paddle.nn.functional.cross_entropy(logits, labels, reduction="sum")
         else:
             chunks = 1 if way == "ours, one chunk" else chunks_for(rows, classes)
-            found = cross_entropy(Scores(x, table, bias), labels, chunks, True, sample=way == "ours, sampling")
+            found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, True, sample=way == "ours, sampling")
             total = found.total if found.sampled is None else found.total + 0 * found.sampled.sum().astype("float32")
         gradients = paddle.static.gradients([total], [x, table, bias])
         fetches = [total, *(gradient.flatten()[:1] for gradient in gradients)]

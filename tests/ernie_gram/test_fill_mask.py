@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ernie_gram.fill import main
+from ernie_gram.fill_mask import main
 from reader.errors import one_line_errors
 from tests.support.commands import python
 from tests.support.objectives import as_options
@@ -105,20 +105,20 @@ SAME_AS_EVALUATION = """
 import sys, numpy as np, paddle
 from pathlib import Path
 from ernie_gram.run import checkpoint
-from ernie_gram.distributed import collectives as distributed
-from ernie_gram.fill import Filler, checkpoint_in
-from ernie_gram.pretraining.network import Sizes
+from ernie_gram.distributed.world import start_world
+from ernie_gram.fill_mask import MaskFiller, checkpoint_in
+from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.training.variables import set_arrays
-from ernie_gram.training.program import build_evaluation
+from ernie_gram.pretraining.programs import build_evaluation
 from reader.corpus.memmap import Corpus
 from reader.batches.feeder import Feeder, Masking
-world = distributed.start("cpu")
+world = start_world("cpu")
 path, corpus = checkpoint_in(Path(sys.argv[1])), Corpus(Path(sys.argv[2]))
-filler = Filler(path, world, draws=1)
+filler = MaskFiller(path, world, draws=1)
 explicit = filler.config.objective.is_explicit
 batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
 found = filler.probabilities(batch)
-evaluation = build_evaluation(filler.config, Sizes(corpus.info.num_tokens, corpus.info.num_ngrams))
+evaluation = build_evaluation(filler.config, VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams), 1)
 executor = paddle.static.Executor(world.place)
 executor.run(evaluation.startup)
 set_arrays(checkpoint.load_model(path), evaluation.parameters, str(path), world.place)

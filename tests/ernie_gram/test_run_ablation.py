@@ -16,7 +16,7 @@ import pytest
 from ernie_gram.pretraining import ablation_plan
 from ernie_gram.pretraining.ablation_plan import CONFIGS, RUNGS, plan
 from ernie_gram.run.run_log import read_log
-from ernie_gram.run_ablation import finish, markdown, rows_of
+from ernie_gram.run_ablation import finish, markdown, table_rows
 from reader.errors import InputError
 from reader.system.resumable_folder import lock_folder
 from tests.support.commands import ROOT, build, python
@@ -169,7 +169,7 @@ def test_a_rung_that_fails_is_named(built: Path, tmp_path: Path) -> None:
         finish(job, 2)
     with pytest.raises(InputError, match="unknown key"):
         plan(output, ["full"], [1], None, ["--nonsense=3"])
-    assert rows_of([]) == []
+    assert table_rows([]) == []
 
 
 def test_stopped_it_stops_what_it_started(built: Path, tmp_path: Path) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.ablation_plan import CONFIGS, RUNGS
+from ernie_gram.pretraining.config import PretrainConfig
 
-OBJECTIVES = {rung: load_config(["--config", str(CONFIGS / f"{rung}.yaml")], "", "", {})[0].objective for rung in RUNGS}
+OBJECTIVES = {
+    rung: load_config(PretrainConfig, ["--config", str(CONFIGS / f"{rung}.yaml")], "", "", {})[0].objective
+    for rung in RUNGS
+}
 
 
 def as_options(rung: str) -> list[str]:

@@ -1,15 +1,22 @@
-"""Running pieces of the model as static programs in the tests' own process."""
+"""Run parts of the model as static programs in the tests' own process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ernie_gram.distributed import collectives as distributed  # before paddle: it sets the thread count
+from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
 
 import paddle  # isort: skip
+
+if TYPE_CHECKING:
+    from ernie_gram.pretraining.config import PretrainConfig
+    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.training.program import Program
 
 Arrays = dict[str, np.ndarray]
 
@@ -17,7 +24,7 @@ Arrays = dict[str, np.ndarray]
 @contextmanager
 def fresh_scope() -> Iterator[paddle.static.Executor]:
     """An executor over a scope of its own: no parameter of another test is in it."""
-    place = distributed.start("cpu").place
+    place = start_world("cpu").place
     with paddle.static.scope_guard(paddle.static.Scope()):
         yield paddle.static.Executor(place)
 
@@ -47,3 +54,14 @@ def run(
             tensor.set(value, executor.place)
             parameters[parameter.name] = value
         return executor.run(main, feed=feeds, fetch_list=fetches), parameters
+
+
+def training_program(config: PretrainConfig, sizes: VocabularySizes) -> Program:
+    """Build the program that the trainer runs, for one process on the CPU."""
+    from ernie_gram.pretraining.job import PretrainNetwork
+    from ernie_gram.training.optimization import learning_rate
+    from ernie_gram.training.program import build_training
+
+    rate = partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps)
+    world = World(0, 1, paddle.CPUPlace())
+    return build_training(PretrainNetwork(config, sizes, 1), config.optimizer, rate, world)

@@ -17,7 +17,7 @@ from tests.support.commands import ROOT, python
 
 
 def load(*arguments: str) -> PretrainConfig:
-    return load_config(list(arguments), "test", "", {})[0]
+    return load_config(PretrainConfig, list(arguments), "test", "", {})[0]
 
 
 def write(path: Path, text: str) -> str:
@@ -110,7 +110,7 @@ def test_help_and_print_config_name_every_key() -> None:
     for flag in ("--help", "--print_config"):
         done = python("-m", "ernie_gram.pretrain", flag)
         assert done.returncode == 0, done.stderr
-        for key in all_keys():
+        for key in all_keys(PretrainConfig):
             assert (f"--{key} " if flag == "--help" else key.rpartition(".")[2]) in done.stdout
     assert "decoupled decay of the matrices" in done.stdout
 

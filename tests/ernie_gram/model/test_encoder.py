@@ -103,13 +103,13 @@ def test_dropout_is_on_in_training_only() -> None:
 def test_start_values_are_cut_off_at_two_standard_deviations() -> None:
     import paddle
 
-    from ernie_gram.model.layers import Table
+    from ernie_gram.model.layers import Embedding
     from tests.support.static_programs import fresh_scope
 
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            Table("t", 300, 300, 0.02)
+            Embedding("t", 300, 300, 0.02)
         executor.run(startup)
         values = np.array(paddle.static.global_scope().find_var("t").get_tensor())
     assert 0.039 < np.abs(values).max() <= 0.04 + 1e-7

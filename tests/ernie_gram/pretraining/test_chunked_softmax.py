@@ -14,7 +14,7 @@ import paddle  # isort: skip
 
 def compute(feeds: Arrays, chunks: int, sample: bool = False, seeds: tuple[int, ...] = (1,)) -> list[list[np.ndarray]]:
     """Total, row losses, best classes, gradients of x, T and b (of half the total), samples; for every seed."""
-    from ernie_gram.pretraining.chunked_softmax import Scores, cross_entropy
+    from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
 
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
@@ -27,7 +27,7 @@ def compute(feeds: Arrays, chunks: int, sample: bool = False, seeds: tuple[int, 
             )
             for value in (x, table, bias):
                 value.stop_gradient = False
-            found = cross_entropy(Scores(x, table, bias), labels, chunks, train=True, sample=sample)
+            found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, train=True, sample=sample)
             gradients = paddle.static.gradients([found.total * 0.5], [x, table, bias])
             fetches = [found.total, found.row_loss, found.row_best, *gradients]
             if found.sampled is not None:
@@ -99,7 +99,7 @@ def test_chunks_make_no_difference() -> None:
 
 def test_sums_are_single_precision_under_bfloat16() -> None:
     """A class that is right 2000 times: in bfloat16 the sum would stick at 256."""
-    from ernie_gram.pretraining.chunked_softmax import Scores, cross_entropy
+    from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
 
     rows, classes = 2000, 16
     feeds = example(rows, 8, classes, spread=0.1)
@@ -113,7 +113,7 @@ def test_sums_are_single_precision_under_bfloat16() -> None:
             for value in (x, table, bias):
                 value.stop_gradient = False
             with paddle.amp.auto_cast(dtype="bfloat16"):
-                found = cross_entropy(Scores(x, table, bias), labels, 4, train=True, dtype=paddle.bfloat16)
+                found = cross_entropy(LazyLogits(x, table, bias), labels, 4, train=True, dtype=paddle.bfloat16)
             gradients = paddle.static.gradients([found.total], [table, bias])
         table_gradient, bias_gradient = executor.run(main, feed=feeds, fetch_list=gradients)
     x64, table64 = feeds["x"].astype(np.float64), feeds["table"].astype(np.float64)

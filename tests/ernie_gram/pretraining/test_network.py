@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
-from ernie_gram.model.config import GeneratorConfig, ModelConfig
-from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig, TrainerConfig
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.pretraining.config import GeneratorConfig, ObjectiveConfig, PretrainConfig
+from ernie_gram.training.config import TrainerConfig
 
 H, A, E, O, TOKENS, NGRAMS, LENGTH = 8, 2, 6, 4, 30, 12, 16
 MODEL = ModelConfig(
@@ -115,9 +116,9 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_golden_names_and_shapes(case: str) -> None:
-    from ernie_gram.pretraining.network import Sizes
-    from ernie_gram.training.program import build_evaluation, build_training
-    from tests.support.static_programs import fresh_scope
+    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.programs import build_evaluation
+    from tests.support.static_programs import fresh_scope, training_program
 
     change, objective, generator, expected = CASES[case]
     config = PretrainConfig(
@@ -128,8 +129,8 @@ def test_golden_names_and_shapes(case: str) -> None:
         trainer=TrainerConfig(),
     )
     with fresh_scope():
-        for build in (build_training, build_evaluation):
-            program = build(config, Sizes(TOKENS, NGRAMS))
+        sizes = VocabularySizes(TOKENS, NGRAMS)
+        for program in (training_program(config, sizes), build_evaluation(config, sizes, 1)):
             found = {p.name: list(p.shape) for p in program.main.global_block().all_parameters() if p.name in expected}
             assert found == expected
             assert program.parameters == sorted(expected)

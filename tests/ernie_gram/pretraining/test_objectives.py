@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.model.config import GeneratorConfig, ModelConfig
-from ernie_gram.pretraining.config import DataConfig, OptimizerConfig, PretrainConfig
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, PretrainConfig
+from ernie_gram.training.config import OptimizerConfig
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
 from reader.corpus.memmap import Corpus
@@ -74,16 +75,16 @@ def forward(
     config: PretrainConfig, batch: Batch, seed: int = 1
 ) -> tuple[dict[str, float], np.ndarray | None, Arrays, Arrays]:
     """Every term's mean, the samples, the parameters, and the gradient of the objective by parameter."""
-    from ernie_gram.pretraining.network import PretrainModel, Sizes
-    from ernie_gram.pretraining.objectives import encode, softmax_of, terms_of
+    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+    from ernie_gram.pretraining.objectives import encode, softmax_options, terms_of
 
     names: list[str] = []
     trained: list[str] = []
 
     def build(feeds: dict) -> list:
-        model = PretrainModel(config, Sizes(TOKENS, NGRAMS))
+        model = PretrainModel(config, VocabularySizes(TOKENS, NGRAMS))
         model.train()
-        softmax = softmax_of(config, True, 1)
+        softmax = softmax_options(config, True, 1)
         encoded = encode(model, feeds, softmax)
         terms = terms_of(config.objective)
         means = []
@@ -164,12 +165,12 @@ def test_gradients_are_the_slopes_of_the_equations(rung: str) -> None:
 
 def encoder_outputs(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     """Context rows [B, L, H] and query rows [B, K, H] of a batch, always by the same parameters."""
-    from ernie_gram.model.encoder import Encoder, Queries
+    from ernie_gram.model.encoder import Encoder, QueryRows
 
     def build(feeds: dict) -> list:
-        encoder = Encoder(MODEL, TOKENS, queries=True)
+        encoder = Encoder(MODEL, TOKENS, with_queries=True)
         encoder.eval()
-        queries = Queries(feeds["query_ranks"], feeds["query_slots"]) if "query_ranks" in feeds else None
+        queries = QueryRows(feeds["query_ranks"], feeds["query_slots"]) if "query_ranks" in feeds else None
         return [value for value in encoder(feeds["input_ids"], feeds["lengths"], queries=queries) if value is not None]
 
     used = {
@@ -225,8 +226,8 @@ def test_how_long_a_masked_ngram_was_cannot_be_seen(corpus: Corpus) -> None:
 def test_a_sample_that_is_the_original_is_not_a_replacement() -> None:
     """With every sample right, RTD's loss is that of a sequence in which nothing was replaced."""
     from ernie_gram.pretraining.chunked_softmax import CrossEntropy
-    from ernie_gram.pretraining.network import PretrainModel, Sizes
-    from ernie_gram.pretraining.objectives import Encoded, detection
+    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+    from ernie_gram.pretraining.objectives import Encoded, rtd_loss
 
     batch = random_batch("enrm")
     hidden = np.random.default_rng(4).standard_normal((60, 24)).astype("float32")
@@ -234,9 +235,9 @@ def test_a_sample_that_is_the_original_is_not_a_replacement() -> None:
 
     def loss(sampled: np.ndarray) -> tuple[float, Arrays]:
         def build(feeds: dict) -> list:
-            model = PretrainModel(config_of("enrm"), Sizes(TOKENS, NGRAMS))
+            model = PretrainModel(config_of("enrm"), VocabularySizes(TOKENS, NGRAMS))
             generated = CrossEntropy(*[feeds["sampled"]] * 4)
-            found = detection(model, Encoded(feeds["hidden"], None, generated), feeds, None)  # type: ignore[arg-type]
+            found = rtd_loss(model, Encoded(feeds["hidden"], None, generated), feeds, None)  # type: ignore[arg-type]
             return [found.total, found.count]
 
         (total, count), p = run(build, {**batch, "hidden": hidden, "sampled": sampled})
@@ -254,14 +255,16 @@ def test_a_sample_that_is_the_original_is_not_a_replacement() -> None:
 
 
 def samples_of(config: PretrainConfig, batch: Batch, seeds: list[int]) -> list[np.ndarray]:
-    from ernie_gram.pretraining.network import PretrainModel, Sizes
-    from ernie_gram.pretraining.objectives import encode, softmax_of
+    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+    from ernie_gram.pretraining.objectives import encode, softmax_options
 
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
             feeds = {name: paddle.static.data(name, [None] * v.ndim, str(v.dtype)) for name, v in batch.items()}
-            encoded = encode(PretrainModel(config, Sizes(TOKENS, NGRAMS)), feeds, softmax_of(config, False, 1))
+            encoded = encode(
+                PretrainModel(config, VocabularySizes(TOKENS, NGRAMS)), feeds, softmax_options(config, False, 1)
+            )
         paddle.seed(1)
         executor.run(startup)
         assert encoded.generated is not None
@@ -309,8 +312,8 @@ def test_samples_differ_between_ranks_and_steps(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("rung", [*RUNGS, "full"])
 def test_one_batch_is_learned_by_heart(corpus: Corpus, rung: str) -> None:
     """Every term goes to nearly nothing on eight real sequences: all are wired to what they are to predict."""
-    from ernie_gram.pretraining.network import Sizes
-    from ernie_gram.training.program import build_training
+    from ernie_gram.pretraining.network import VocabularySizes
+    from tests.support.static_programs import training_program
 
     model = dataclasses.replace(
         MODEL,
@@ -325,7 +328,7 @@ def test_one_batch_is_learned_by_heart(corpus: Corpus, rung: str) -> None:
     feeder = Feeder(corpus, 32, Masking(objective.is_explicit, 0.15, 1, objective.has_queries))
     batch = feeder.batch(np.arange(0, 80, 10), np.zeros(8, np.int64))
     with fresh_scope() as executor:
-        program = build_training(config, Sizes(corpus.info.num_tokens, corpus.info.num_ngrams))
+        program = training_program(config, VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams))
         paddle.seed(1)
         executor.run(program.startup)
         assert program.schedule is not None

@@ -67,7 +67,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_last_whole_one_offered(
 
 BREAK_AT_STEP_7 = """
 import numpy as np
-from ernie_gram.distributed import collectives as distributed
+from ernie_gram.distributed.world import start_world
 from ernie_gram.training import program
 from ernie_gram.pretrain import main
 from reader.errors import one_line_errors

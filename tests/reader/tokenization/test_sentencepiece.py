@@ -240,7 +240,7 @@ def test_training_and_filling_in(built: Path, pieces: Path, tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert (run / "spm.model").read_bytes() == (pieces / "spm.model").read_bytes()
     done = python(
-        "-m", "ernie_gram.fill", "--model", str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。"
+        "-m", "ernie_gram.fill_mask", "--model", str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。"
     )
     assert done.returncode == 0, done.stderr
     corpus = Corpus(pieces / "corpus")
@@ -251,7 +251,7 @@ def test_training_and_filling_in(built: Path, pieces: Path, tmp_path: Path) -> N
     other = trained(**OURS)
     (run / "spm.model").write_bytes(other)
     (run / "vocab.txt").unlink()
-    done = python("-m", "ernie_gram.fill", "--model", str(run), "[MASK]")
+    done = python("-m", "ernie_gram.fill_mask", "--model", str(run), "[MASK]")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("spm.model: not the vocabulary the model was trained with")
     (run / "spm.model").unlink()

@@ -1,0 +1,92 @@
+"""The processes of a job, and the device of this one.
+
+`paddle.distributed.launch` starts several processes ("ranks"), each of which computes its share of every batch; without
+it the world has one process. No other file reads the launcher's environment or chooses a device. Import this file
+before Paddle: Paddle reads the number of threads when it is loaded. Paddle itself is imported only by `start_world`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import paddle
+
+WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
+RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
+_PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
+# Paddle's default is one thread. The processes of this machine share its cores.
+os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // _PROCESSES_ON_THIS_MACHINE)))
+# Hide the start-up messages of Paddle's C++ code; errors are still shown.
+os.environ.setdefault("GLOG_minloglevel", "2")
+warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
+
+
+@dataclass(frozen=True)
+class World:
+    """This process in its job.
+
+    Attributes:
+        rank: number of this process, 0..size - 1.
+        size: number of processes.
+        place: the device on which this process computes.
+    """
+
+    rank: int
+    size: int
+    place: paddle.base.core.Place
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is rank 0, which writes the log and the checkpoints."""
+        return self.rank == 0
+
+
+def start_world(device: str) -> World:
+    """Choose the device ("auto", "cpu" or "gpu"), connect to the other processes, and switch to static graphs.
+
+    Raises ValueError for "gpu" if Paddle finds none.
+    """
+    import paddle
+
+    has_gpu = paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() > 0
+    if device == "gpu" and not has_gpu:
+        raise ValueError("trainer.device: gpu asked for, but this Paddle has none; use cpu or auto")
+    use_gpu = has_gpu and device != "cpu"
+    paddle.set_device("gpu" if use_gpu else "cpu")
+    # Run operations one by one, in the order of the program. Otherwise operations that draw random numbers would run
+    # in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory
+    # would be computed at the same time. (FLAGS_new_executor_serial_run is not enough: it uses a single thread, but
+    # visits the operations breadth first.)
+    paddle.set_flags({"FLAGS_enable_pir_in_executor_trace_run": True})
+    if not use_gpu:
+        _flush_denormals()
+    if WORLD_SIZE > 1:
+        from paddle.distributed import fleet
+
+        if not use_gpu:
+            os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
+        # fleet has to be initialised before static mode is switched on.
+        fleet.init(is_collective=True, log_level="WARNING")
+    paddle.enable_static()
+    place = paddle.CUDAPlace(paddle.device.cuda.current_device_id()) if use_gpu else paddle.CPUPlace()
+    return World(RANK, WORLD_SIZE, place)
+
+
+def _flush_denormals() -> None:
+    """Make this thread, and all threads that it starts later, treat denormal floats as 0, as a GPU does. x86 only.
+
+    Gradients of padding are around 1e-38, and a matrix product with denormal operands is ten times slower.
+    """
+    if platform.machine() != "x86_64" or platform.system() != "Linux":
+        return
+    libm = ctypes.CDLL("libm.so.6")
+    environment = (ctypes.c_uint32 * 8)()  # fenv_t; its last word is the MXCSR register
+    libm.fegetenv(environment)
+    environment[7] |= 0x8040  # flush-to-zero for results, denormals-are-zero for operands
+    libm.fesetenv(environment)

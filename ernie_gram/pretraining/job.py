@@ -1,0 +1,114 @@
+"""Pre-training as a job of the training loop: its network, its batches, its evaluation and its start values."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import asdict
+from functools import partial
+
+import numpy as np
+import paddle
+
+from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.world import World
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.evaluation import log_frequencies, metrics, unit_sums
+from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+from ernie_gram.pretraining.objectives import encode, fields_of, softmax_options, terms_of
+from ernie_gram.pretraining.prepare import Run
+from ernie_gram.pretraining.programs import build_evaluation
+from ernie_gram.run.checkpoint import Arrays
+from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
+from ernie_gram.training.optimization import learning_rate
+from ernie_gram.training.program import Program
+from reader.batches.feeder import Feeder
+from reader.batches.fields import Batch, Field
+from reader.corpus.memmap import Corpus
+
+# Output biases of the heads that predict units, and of the head that predicts single tokens (see network.py).
+UNIT_BIASES = ("mask_lm_out_fc.b_0", "generator_mask_lm_out_fc.b_0")
+TOKEN_BIASES = ("fine_lm_out_fc.b_0",)
+
+
+def pretraining_job(run: Run, world: World) -> Job:
+    """Return the job of a checked run."""
+    config, corpus = run.config, run.train.corpus
+    sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
+
+    def batches(consumed: int, world: World) -> Generator[Batch, None, None]:
+        size, workers = config.data.batch_size, config.trainer.workers
+        return run.train.training_batches(consumed, size, world.rank, world.size, workers)
+
+    start_values: tuple[StartValues, ...] = ()
+    if config.objective.output_bias == "frequency":
+        explicit = config.objective.is_explicit
+        start_values = (StartValues("corpus", partial(output_biases, corpus, explicit)),)
+    return Job(
+        folder=run.output,
+        seed=config.seed,
+        identity=run.identity,
+        config=asdict(config),
+        network=PretrainNetwork(config, sizes, world.size),
+        batch_size=config.data.batch_size,
+        batches=batches,
+        evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
+        start_values=start_values,
+        learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
+        optimizer=config.optimizer,
+        trainer=config.trainer,
+        resume_from=run.resume_from,
+    )
+
+
+class PretrainNetwork:
+    """The model and the terms of its objective (see training.job.Network)."""
+
+    def __init__(self, config: PretrainConfig, sizes: VocabularySizes, world_size: int) -> None:
+        self.config, self.sizes = config, sizes
+        self._terms = terms_of(config.objective)
+        self._softmax = softmax_options(config, True, world_size)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return fields_of(self._terms)
+
+    def losses(self, feeds: Feeds) -> list[LossTerm]:
+        model = PretrainModel(self.config, self.sizes)
+        model.train()
+        encoded = encode(model, feeds, self._softmax)
+        losses = [term.loss(model, encoded, feeds, self._softmax) for term in self._terms]
+        return [
+            LossTerm(term.name, term.weight, loss.total, loss.count)
+            for term, loss in zip(self._terms, losses, strict=True)
+        ]
+
+
+class HeldOutEvaluator:
+    """Perplexity and accuracy on a held-out corpus (see evaluation.metrics)."""
+
+    def __init__(self, config: PretrainConfig, sizes: VocabularySizes, held_out: Feeder, corpus: Corpus) -> None:
+        """`corpus` is the training corpus: its unit frequencies are the baseline."""
+        self._config, self._sizes = config, sizes
+        self._held_out, self._corpus = held_out, corpus
+        self._program: Program | None = None
+
+    def __call__(self, executor: paddle.static.Executor, world: World) -> dict[str, float]:
+        program = self._program = self._program or build_evaluation(self._config, self._sizes, world.size)
+        same_units = self._corpus.info.lexicon == self._held_out.corpus.info.lexicon
+        rows = max(1, self._config.data.batch_size // world.size)
+        batches = self._held_out.held_out_batches(rows, world.rank, world.size, self._config.trainer.eval_sequences)
+        sums = unit_sums(
+            lambda batch: program.run(executor, batch),
+            batches,
+            log_frequencies(self._corpus.unit_counts) if same_units else None,
+            self._corpus.info.num_tokens,
+        )
+        return metrics(sum_vector(executor, sums, world))
+
+
+def output_biases(corpus: Corpus, explicit: bool) -> Arrays:
+    """Return output biases by name: the log frequency of every class in the training corpus."""
+    tokens = log_frequencies(corpus.token_counts).astype(np.float32)
+    units = log_frequencies(corpus.unit_counts).astype(np.float32)
+    biases = dict.fromkeys(TOKEN_BIASES, tokens)
+    return biases | dict.fromkeys(UNIT_BIASES, units if explicit else tokens)

@@ -1,0 +1,85 @@
+"""The folder of a run: who may write to it, which run it belongs to, and from which checkpoint training continues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, Any
+
+from ernie_gram.config.checks import require
+from ernie_gram.run import checkpoint
+from reader.errors import InputError
+from reader.system.resumable_folder import lock_folder
+
+Identity = dict[str, Any]
+
+CONFIG = "config.yaml"
+
+
+def lock_output(output: Path) -> IO[str]:
+    """Lock a run's folder for this process until the returned file is closed.
+
+    Raises InputError if another process holds the lock: two runs in one folder would remove each other's checkpoints.
+    """
+    lock = lock_folder(output)
+    if lock is None:
+        raise InputError(f"paths.output: {output} is in use by another process that trains")
+    return lock
+
+
+def resume_checkpoint(output: Path, resume: str, identity: Identity) -> Path | None:
+    """Return the verified checkpoint from which training continues, or None if it starts from step 0.
+
+    Args:
+        output: the run's folder.
+        resume: "auto", "never" or the path of a checkpoint, see TrainerConfig.
+        identity: all that can change the result of this run.
+
+    Raises InputError if the checkpoint is damaged, or if the folder holds checkpoints of a run with another identity.
+    """
+    require(not output.exists() or output.is_dir(), "paths.output", f"{output} is a file")
+    chosen = _chosen_checkpoint(output, resume)
+    for path in (chosen, checkpoint.newest_valid(output)):
+        if path:
+            _check_identity(path, identity)
+    return chosen
+
+
+def identity_differences(checkpoint_identity: Identity, run_identity: Identity) -> list[str]:
+    """Return one line for each entry that differs between a checkpoint's identity and this run's."""
+    keys = sorted(checkpoint_identity.keys() | run_identity.keys())
+    pairs = ((key, checkpoint_identity.get(key), run_identity.get(key)) for key in keys)
+    return [f"{key}: {there} in the checkpoint, {here} in this run" for key, there, here in pairs if there != here]
+
+
+def _check_identity(path: Path, identity: Identity) -> None:
+    differences = identity_differences(checkpoint.load_state(path).identity, identity)
+    if differences:
+        raise InputError(
+            f"{path}: belongs to another run ({'; '.join(differences)}); choose another paths.output, or restore these "
+            "settings"
+        )
+
+
+def _chosen_checkpoint(output: Path, resume: str) -> Path | None:
+    found = checkpoint.checkpoints(output)
+    if resume == "never":
+        if found:
+            raise InputError(
+                f"trainer.resume: never, but {output} contains {found[-1].name}; choose another paths.output"
+            )
+        return None
+    if resume != "auto":
+        found = [Path(resume)]
+    if not found:
+        return None
+    try:
+        checkpoint.verify(found[-1])
+    except InputError as error:
+        valid = checkpoint.newest_valid(found[-1].parent)
+        advice = (
+            f"the newest valid one is {valid}: continue from it with --trainer.resume {valid}"
+            if valid
+            else "there is no other valid checkpoint: choose another paths.output to start from step 0"
+        )
+        raise InputError(f"{error}; {advice}") from error
+    return found[-1]

@@ -1,0 +1,108 @@
+"""The training loop with a job that is not pre-training: train, evaluate, save, resume, take start values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import read_log
+from reader.errors import InputError
+from tests.support.static_programs import fresh_scope
+
+BODY, HEAD = ["body_fc.b_0", "body_fc.w_0"], ["head_fc.b_0", "head_fc.w_0"]
+
+
+@pytest.fixture
+def train(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Train the toy job in a folder; returns what the console shows."""
+
+    def call(folder: Path, **options: object) -> str:
+        from ernie_gram.distributed.world import start_world
+        from ernie_gram.training.trainer import Trainer
+        from tests.support.toy_classifier import toy_job
+
+        folder.mkdir(exist_ok=True)
+        with fresh_scope():
+            Trainer(toy_job(folder, **options), start_world("cpu")).train()  # type: ignore[arg-type]
+        return capsys.readouterr().out
+
+    return call
+
+
+def records(folder: Path) -> list[dict[str, object]]:
+    return [{key: value for key, value in record.items() if "per_second" not in key} for record in read_log(folder)]
+
+
+def test_the_toy_job_learns_evaluates_and_saves(train: Callable[..., str], tmp_path: Path) -> None:
+    train(tmp_path)
+    accuracies = [record["accuracy"] for record in read_log(tmp_path) if record["kind"] == "eval"]
+    assert len(accuracies) == 3
+    assert accuracies[-1] > 0.85 > 0.7 > accuracies[0]  # 65 % of the points lie outside the circle
+    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_40", "step_80", "step_120"]
+    assert sorted(checkpoint.load_model(tmp_path / "step_120")) == BODY + HEAD
+
+
+def test_a_resumed_toy_job_repeats_the_undisturbed_one(train: Callable[..., str], tmp_path: Path) -> None:
+    for name, stops in (("whole", [120]), ("parts", [40, 80, 120])):
+        for steps in stops:
+            train(tmp_path / name, steps=steps)
+    whole, parts = (checkpoint.load_model(tmp_path / name / "step_120") for name in ("whole", "parts"))
+    assert all(np.array_equal(whole[name], parts[name]) for name in whole)
+    training = [[r for r in records(tmp_path / name) if r["kind"] == "train"] for name in ("whole", "parts")]
+    assert training[0] == training[1]
+
+
+def test_start_values_may_lack_the_head(train: Callable[..., str], tmp_path: Path) -> None:
+    """The console names the parameters that are drawn and those that are not used."""
+    train(tmp_path / "first")
+    given = checkpoint.load_model(tmp_path / "first" / "step_120")
+    partial = {name: given[name] for name in BODY} | {"other_fc.w_0": np.ones((2, 2), np.float32)}
+    state = checkpoint.load_state(tmp_path / "first" / "step_120")
+    source = checkpoint.save(tmp_path / "partial", dataclasses.replace(state, step=1), partial, {}, keep=1)
+    console = train(tmp_path / "second", start=source, steps=1, save_every=1)
+    assert f"start values: 2 of 4 parameters from {source}" in console
+    assert f"not in {source}, drawn: head_fc.b_0, head_fc.w_0" in console
+    assert f"in {source}, not used: other_fc.w_0" in console
+    # One step of at most the learning rate from the given values, and the head as it is drawn without a source.
+    train(tmp_path / "drawn", steps=1, save_every=1)
+    moved, drawn = (checkpoint.load_model(tmp_path / name / "step_1") for name in ("second", "drawn"))
+    for name in BODY:
+        assert np.abs(moved[name] - given[name]).max() < 0.0201 < np.abs(drawn[name] - given[name]).max()
+    for name in HEAD:
+        assert np.abs(moved[name] - drawn[name]).max() <= 2 * 0.0201  # two first steps of 0.1 / 5 each
+
+
+def test_start_values_of_another_shape_are_refused(train: Callable[..., str], tmp_path: Path) -> None:
+    state = checkpoint.State(1, 1, 0.1, {}, {})
+    source = checkpoint.save(tmp_path / "other", state, {"body_fc.w_0": np.ones((3, 16), np.float32)}, {}, keep=1)
+    with pytest.raises(InputError, match=r"step_1: body_fc.w_0 has shape \[3, 16\], not \[2, 16\]"):
+        train(tmp_path / "run", start=source)
+
+
+def test_damaged_start_values_are_refused(train: Callable[..., str], tmp_path: Path) -> None:
+    source = checkpoint.save(tmp_path / "other", checkpoint.State(1, 1, 0.1, {}, {}), {}, {}, keep=1)
+    (source / "model.safetensors").write_bytes(b"")
+    with pytest.raises(InputError, match=r"model.safetensors: truncated or altered"):
+        train(tmp_path / "run", start=source)
+
+
+def test_rates_are_scaled_by_parameter(train: Callable[..., str], tmp_path: Path) -> None:
+    """The first update of Adam moves every number by the learning rate, so the factors show directly."""
+    factors = {"body_fc.w_0": 0.0, "body_fc.b_0": 0.25, "head_fc.w_0": 1.0, "head_fc.b_0": 2.0}
+    train(tmp_path, rate_scale=factors, steps=1, save_every=1)
+    moments = checkpoint.load_optimizer(tmp_path / "step_1")
+    values = checkpoint.load_model(tmp_path / "step_1")
+    for name in ("body_fc.b_0", "head_fc.b_0"):  # biases start from 0
+        gradient = moments[f"{name}_moment1_0"] / 0.1
+        moved = 0.1 / 5 * factors[name] * np.abs(gradient) / (np.abs(gradient) + 1e-6)
+        np.testing.assert_allclose(np.abs(values[name]), moved, rtol=1e-3, atol=1e-7)
+    unmoved = tmp_path / "unmoved"
+    train(unmoved, rate_scale=dict.fromkeys(factors, 0.0), steps=1, save_every=1)
+    other = checkpoint.load_model(unmoved / "step_1")
+    assert np.array_equal(other["body_fc.w_0"], values["body_fc.w_0"])
+    assert not np.array_equal(other["head_fc.w_0"], values["head_fc.w_0"])

@@ -1,0 +1,100 @@
+"""A second job for the training loop, as unlike pre-training as can be: a classifier of points in the plane."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from pathlib import Path
+
+from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
+
+import numpy as np  # isort: skip
+import paddle  # isort: skip
+from paddle.nn import functional as F  # isort: skip
+
+from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.model.layers import Linear
+from ernie_gram.run.run_folder import resume_checkpoint
+from ernie_gram.training.config import OptimizerConfig, TrainerConfig
+from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
+from ernie_gram.training.optimization import learning_rate
+from ernie_gram.training.program import open_program
+from reader.batches.fields import Batch, Field
+
+POINTS = Field("points", "B2", "float32", "coordinates")
+CLASSES = Field("classes", "B", "int64", "0 inside the unit circle, 1 outside")
+SETTINGS = OptimizerConfig(learning_rate=0.1, warmup_steps=5, weight_decay=0.0)
+BATCH_SIZE = 32
+
+
+def logits_of(points: paddle.Tensor) -> paddle.Tensor:
+    """Build the network: a body of one hidden layer, and a head."""
+    hidden = F.tanh(Linear("body_fc", 2, 16, 0.5)(points))
+    return Linear("head_fc", 16, 2, 0.5)(hidden)
+
+
+class ToyNetwork:
+    """Cross entropy of two classes."""
+
+    fields = (POINTS, CLASSES)
+
+    def losses(self, feeds: Feeds) -> list[LossTerm]:
+        losses = F.cross_entropy(logits_of(feeds["points"]), feeds["classes"], reduction="none")
+        return [LossTerm("class", 1.0, losses.sum(), paddle.shape(losses)[0].astype("float32"))]
+
+
+def samples(first: int, last: int) -> Batch:
+    """Samples first..last - 1 of an endless sequence; each depends on its number alone."""
+    points = np.array([np.random.default_rng(i).uniform(-1.5, 1.5, 2) for i in range(first, last)], np.float32)
+    return {"points": points, "classes": (np.hypot(*points.T) > 1).astype(np.int64)}
+
+
+def batches(consumed: int, world: World) -> Generator[Batch, None, None]:
+    """Endless batches; this job has one process."""
+    assert world.size == 1
+    while True:
+        yield samples(consumed, consumed + BATCH_SIZE)
+        consumed += BATCH_SIZE
+
+
+class ToyEvaluator:
+    """Accuracy on samples that training does not reach."""
+
+    def __init__(self) -> None:
+        with open_program([POINTS]) as opened:
+            self._program = opened.finish({"best": logits_of(opened.feeds["points"]).argmax(-1)})
+        self._held_out = samples(1_000_000, 1_000_400)
+
+    def __call__(self, executor: paddle.static.Executor, world: World) -> dict[str, float]:
+        right = self._program.run(executor, self._held_out)["best"] == self._held_out["classes"]
+        found, count = sum_vector(executor, np.array([right.sum(), len(right)], np.float64), world)
+        return {"accuracy": float(found / count)}
+
+
+def toy_job(
+    folder: Path,
+    start: Path | None = None,
+    rate_scale: dict[str, float] | None = None,
+    steps: int = 120,
+    save_every: int = 40,
+) -> Job:
+    """Return the job; `start` is a checkpoint to take start values from."""
+    identity = {"toy": str(start)}
+    return Job(
+        folder=folder,
+        seed=3,
+        identity=identity,
+        config={},
+        network=ToyNetwork(),
+        batch_size=BATCH_SIZE,
+        batches=batches,
+        evaluators=(ToyEvaluator(),),
+        start_values=(StartValues.of_checkpoint(start),) if start else (),
+        learning_rate=partial(learning_rate, settings=SETTINGS, decay_steps=120),
+        rate_scale=rate_scale and rate_scale.__getitem__,
+        optimizer=SETTINGS,
+        trainer=TrainerConfig(
+            max_steps=steps, log_every=10, eval_every=60, save_every=save_every, keep_checkpoints=9, visualdl=False
+        ),
+        resume_from=resume_checkpoint(folder, "auto", identity),
+    )
