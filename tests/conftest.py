@@ -1,21 +1,45 @@
-"""What the tests share: small real text (the pydoc topics every Python has) and all that is built from it."""
+"""Fixtures that many tests share: a small real text (the pydoc topics of Python), and everything built from it."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Callable
 from pathlib import Path
 from pydoc_data.topics import topics
+
+# Several test processes share the cores (pytest-xdist). Set before Paddle is imported, which reads it.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 
 from reader.corpus.memmap import Corpus
 from tests.support.commands import build
-from tests.support.runs import pretrain
+from tests.support.runs import FINISHED, pretrain
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that `make` has filled, once for all test processes: the first one makes it, the others wait."""
+    base = factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, finished = base / name, base / f"{name}.finished"
+    with (base / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not finished.exists():
+            folder.mkdir()
+            make(folder)
+            finished.touch()
+    return folder
 
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with train.txt, held_out.txt, vocab.txt, lexicon.tsv, corpus/ and held_out/."""
-    folder = tmp_path_factory.mktemp("built")
+    """A folder with train.txt, held_out.txt, vocab.txt, lexicon.tsv, corpus/ and held_out/. Read only."""
+    return made_once(tmp_path_factory, "built", build_all)
+
+
+def build_all(folder: Path) -> None:
     names = sorted(topics)
     for name, chosen in (("train", names[::8] + names[1::8]), ("held_out", names[2::40])):
         text = "\n\n".join(topics[topic] for topic in chosen)
@@ -26,7 +50,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, corpus in (("train", "corpus"), ("held_out", "held_out")):
         text = str(folder / f"{name}.txt")
         build("corpus", "--input", text, "--vocab", vocab, "--lexicon", lexicon, "--output", str(folder / corpus))
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -36,8 +59,10 @@ def corpus(built: Path) -> Corpus:
 
 @pytest.fixture(scope="session")
 def finished(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The output of an undisturbed run of 24 steps, with dropout."""
-    output = tmp_path_factory.mktemp("finished") / "run"
-    done = pretrain(built, output, "--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12")
-    assert done.returncode == 0, done.stderr
-    return output
+    """The folder of an uninterrupted run of 24 steps, with dropout. Tests must not change it."""
+
+    def make(folder: Path) -> None:
+        done = pretrain(built, folder / "run", *FINISHED)
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "finished", make) / "run"

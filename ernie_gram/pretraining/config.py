@@ -151,7 +151,7 @@ class PretrainConfig:
     """A pre-training run.
 
     Attributes:
-        seed: of the drawn parameters, the masks, the order of sequences, dropout and sampling.
+        seed: random seed for drawn parameters, masks, the order of sequences, dropout and sampling.
         model: the encoder and its heads.
         data: sequences and batches.
         objective: what is masked and predicted.

@@ -9,13 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from ernie_gram.fill_mask import main
+from ernie_gram.run import checkpoint
+from reader.batches.feeder import Feeder, Masking
+from reader.corpus.memmap import Corpus
 from reader.errors import one_line_errors
 from tests.support.commands import python
 from tests.support.objectives import as_options
-from tests.support.runs import TINY
+from tests.support.runs import TINY, pretrain_with
 from tests.support.static_programs import fresh_scope
 
 
@@ -23,7 +27,7 @@ from tests.support.static_programs import fresh_scope
 def trained(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("fill") / request.param
     paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.output={output}"]
-    done = python("-m", "ernie_gram.pretrain", *TINY, *paths, "--trainer.max_steps=30", *as_options(request.param))
+    done = pretrain_with(*TINY, *paths, "--trainer.max_steps=30", *as_options(request.param))
     assert done.returncode == 0, done.stderr
     return output
 
@@ -101,43 +105,38 @@ def test_a_text_for_people(trained: Path, fill: Callable[..., Filled]) -> None:
         assert all(" " in unit for unit in shown)
 
 
-SAME_AS_EVALUATION = """
-import sys, numpy as np, paddle
-from pathlib import Path
-from ernie_gram.run import checkpoint
-from ernie_gram.distributed.world import start_world
-from ernie_gram.fill_mask import MaskFiller, checkpoint_in
-from ernie_gram.pretraining.network import VocabularySizes
-from ernie_gram.training.variables import set_arrays
-from ernie_gram.pretraining.programs import build_evaluation
-from reader.corpus.memmap import Corpus
-from reader.batches.feeder import Feeder, Masking
-world = start_world("cpu")
-path, corpus = checkpoint_in(Path(sys.argv[1])), Corpus(Path(sys.argv[2]))
-filler = MaskFiller(path, world, draws=1)
-explicit = filler.config.objective.is_explicit
-batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
-found = filler.probabilities(batch)
-evaluation = build_evaluation(filler.config, VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams), 1)
-executor = paddle.static.Executor(world.place)
-executor.run(evaluation.startup)
-set_arrays(checkpoint.load_model(path), evaluation.parameters, str(path), world.place)
-paddle.seed(0)  # the filler's first draw
-expected = evaluation.run(executor, batch)
-labels = batch["coarse_labels" if explicit else "token_labels"]
-np.testing.assert_allclose(-np.log(found[np.arange(len(labels)), labels]), expected["row_loss"], atol=1e-4)
-assert found.argmax(1).tolist() == expected["row_best"].tolist()
-best = filler.best(found[0], 3)
-assert best[0].unit == filler.units.text(int(expected["row_best"][0])) and len(best) == 3
-length = batch["lengths"][0]
-masks = (batch["slots"] < batch["input_ids"].shape[1]).sum()
-assert filler.text(batch["input_ids"][0, :length]).count("[MASK ") == masks > 0
-"""
-
-
 def test_probabilities_are_those_of_the_evaluation(trained: Path, built: Path) -> None:
-    done = python("-c", SAME_AS_EVALUATION, str(trained), str(built / "held_out"))
-    assert done.returncode == 0, done.stderr
+    import paddle
+
+    from ernie_gram.distributed.world import start_world
+    from ernie_gram.fill_mask import MaskFiller, checkpoint_in
+    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.programs import build_evaluation
+    from ernie_gram.training.variables import set_arrays
+
+    path, corpus = checkpoint_in(trained), Corpus(built / "held_out")
+    with fresh_scope():
+        world = start_world("cpu")
+        filler = MaskFiller(path, world, draws=1)
+        explicit = filler.config.objective.is_explicit
+        batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
+        found = filler.probabilities(batch)
+        sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
+        evaluation = build_evaluation(filler.config, sizes, 1)
+        executor = paddle.static.Executor(world.place)
+        executor.run(evaluation.startup)
+        set_arrays(checkpoint.load_model(path), evaluation.parameters, str(path), world.place)
+        paddle.seed(0)  # that of the first draw
+        expected = evaluation.run(executor, batch)
+    labels = batch["coarse_labels" if explicit else "token_labels"]
+    np.testing.assert_allclose(-np.log(found[np.arange(len(labels)), labels]), expected["row_loss"], atol=1e-4)
+    assert found.argmax(1).tolist() == expected["row_best"].tolist()
+    best = filler.best(found[0], 3)
+    assert best[0].unit == filler.units.text(int(expected["row_best"][0]))
+    assert len(best) == 3
+    length = batch["lengths"][0]
+    masks = (batch["slots"] < batch["input_ids"].shape[1]).sum()
+    assert filler.text(batch["input_ids"][0, :length]).count("[MASK ") == masks > 0
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)
@@ -146,7 +145,7 @@ def test_bad_input_is_one_line(trained: Path, tmp_path: Path, fill: Callable[...
     long = " ".join(["word"] * 40) + " [MASK]"
     for arguments, stdin, message in (
         (["--model", str(tmp_path / "nowhere"), "[MASK]"], b"", "nowhere: no such folder"),
-        (["--model", str(tmp_path), "[MASK]"], b"", "neither a checkpoint nor a run"),
+        (["--model", str(tmp_path), "[MASK]"], b"", "not a checkpoint, and not a run's folder"),
         (["--model", run, "no mask"], b"", "text 1: no [MASK] in it"),
         (["--model", run, "--top", "0", "[MASK]"], b"", "--top: must be at least 1"),
         (["--model", run], b"a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
@@ -164,3 +163,12 @@ def test_bad_input_is_one_line(trained: Path, tmp_path: Path, fill: Callable[...
     (tmp_path / "run/vocab.txt").write_text((trained / "vocab.txt").read_text() + "more\n")
     done = fill("--model", str(tmp_path / "run"), "[MASK]")
     assert "vocab.txt: not the vocabulary the model was trained with" in done.error
+
+
+@pytest.mark.parametrize("trained", ["explicit"], indirect=True)
+def test_the_former_command_still_works(trained: Path) -> None:
+    done = python("-m", "ernie_gram.fill", "--model", str(trained), "no mask")
+    assert done.returncode == 2
+    note, error = done.stderr.splitlines()
+    assert note == "note: `python -m ernie_gram.fill` is now `python -m ernie_gram.fill_mask`"
+    assert error == "error: text 1: no [MASK] in it"

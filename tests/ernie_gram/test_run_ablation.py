@@ -16,10 +16,10 @@ import pytest
 from ernie_gram.pretraining import ablation_plan
 from ernie_gram.pretraining.ablation_plan import CONFIGS, RUNGS, plan
 from ernie_gram.run.run_log import read_log
-from ernie_gram.run_ablation import finish, markdown, table_rows
+from ernie_gram.run_ablation import finish, main, markdown, table_rows
 from reader.errors import InputError
 from reader.system.resumable_folder import lock_folder
-from tests.support.commands import ROOT, build, python
+from tests.support.commands import ROOT, build, call, python
 from tests.support.runs import TINY
 
 # Rungs bring their objectives.
@@ -95,14 +95,14 @@ def test_the_ladder_trains_resumes_and_reports(built: Path, tmp_path: Path) -> N
     trained = (output / "cnp_1" / "step_8" / "model.safetensors").stat().st_mtime_ns
     done = python(*command, *options, "--rungs", "token", "contiguous", "cnp")
     assert done.returncode == 0, done.stderr
-    assert "3 runs, 2 of them finished before" in done.stdout
+    assert "3 runs, 2 finished before" in done.stdout
     assert (output / "cnp_1" / "step_8" / "model.safetensors").stat().st_mtime_ns == trained
-    other = python(*command, *options, "--rungs", "cnp", "--trainer.eval_sequences=30")
+    other = call(main, *command[2:], *options, "--rungs", "cnp", "--trainer.eval_sequences=30")
     assert other.returncode == 2
     assert "was evaluated on other text" in other.stderr
     shutil.rmtree(held_out)
     shutil.copytree(built / "corpus", held_out)
-    other = python(*command, *options, "--rungs", "cnp")
+    other = call(main, *command[2:], *options, "--rungs", "cnp")
     assert other.returncode == 2
     assert "was evaluated on other text" in other.stderr
     with (output / "table.csv").open(newline="") as file:
@@ -138,7 +138,7 @@ def test_the_table_gives_the_mean_and_the_range_of_the_seeds() -> None:
 
 
 def test_mistakes_come_before_any_training(built: Path, tmp_path: Path) -> None:
-    command = ["-m", "ernie_gram.run_ablation", "--output", str(tmp_path / "ladder")]
+    command = ["--output", str(tmp_path / "ladder")]
     good = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
     for options, message in (
         (["--rungs", "fuller"], "invalid choice: 'fuller'"),
@@ -149,7 +149,7 @@ def test_mistakes_come_before_any_training(built: Path, tmp_path: Path) -> None:
         (["--rungs", "token", "--token_corpus", str(built / "corpus")], "corpus has n-grams; give one made without"),
         (["--rungs", "full", "--config", "conf/pretrain/demo.yaml"], "--config: not for the ablation"),
     ):
-        done = python(*command, *good, "--trainer.max_steps=8", *options)
+        done = call(main, *command, *good, "--trainer.max_steps=8", *options)
         assert done.returncode == 2
         assert message in done.stderr.splitlines()[-1]
         assert not (tmp_path / "ladder").exists()

@@ -1,22 +1,46 @@
-"""Commands of the project, run in processes of their own."""
+"""Run the project's commands: in this process, which is faster, or in a process of their own."""
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
 
+from reader.errors import one_line_errors
 from reader.text.text_files import TextDigest, TextFiles
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+class Done(NamedTuple):
+    """The result of a command."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def call(main: Callable[[], None], *arguments: str) -> Done:
+    """Run a command's `main` in this process, as `python -m` would."""
+    status, stdout, stderr = 0, io.StringIO(), io.StringIO()
+    with patch.object(sys, "argv", ["command", *arguments]), redirect_stdout(stdout), redirect_stderr(stderr):
+        try:
+            one_line_errors(main)
+        except SystemExit as exit_:
+            status = int(exit_.code or 0)
+    return Done(status, stdout.getvalue(), stderr.getvalue())
+
+
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python command in the checkout, its output captured."""
+    """Run a Python command from the root of the checkout, and capture its output."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -29,20 +53,22 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def digest_of(text: TextFiles) -> str:
-    """The digest of a text that has been read to its end."""
+    """Return the digest of a text that has been read to its end."""
     digest = TextDigest(text.paths, text.text_field)
     digest.add(text.paths, text.blocks)
     return digest.result()
 
 
 def build(*arguments: str) -> None:
-    """`python -m reader.build`, which must succeed."""
-    done = python("-m", "reader.build", *arguments)
+    """Run `python -m reader.build` in this process; it must succeed."""
+    from reader.build import main
+
+    done = call(main, *arguments)
     assert done.returncode == 0, done.stderr
 
 
 def kill_when(arguments: list[str], there: Callable[[], object]) -> None:
-    """Start a Python command, and kill it and its children as soon as something is there (or it has ended)."""
+    """Start a Python command, and kill it and its children as soon as `there()` is true."""
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=ROOT,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from ernie_gram.run.run_log import Record, read_log
-from tests.support.commands import python
+from tests.support.commands import Done, call
 from tests.support.objectives import as_options
 
 TINY = [
@@ -21,26 +20,44 @@ TINY = [
     "--optimizer.warmup_steps=2",
     "--trainer.log_every=1",
     "--trainer.visualdl=false",
-    # The quickest objective to build; tests that are about the others ask for them, see objectives.py.
+    # The objective whose program is built fastest; tests of the others ask for them, see objectives.py.
     *as_options("explicit"),
 ]
 
 NO_DROPOUT = ["--model.hidden_dropout_prob=0", "--model.attention_probs_dropout_prob=0"]
+# The options of the fixture `finished`, beside its folders.
+FINISHED = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12"]
 
 
 def options(built: Path, output: Path, *more: str) -> list[str]:
+    """Return the options of a tiny run on the corpora of the fixture `built`."""
     paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}", f"--paths.output={output}"]
     return [*TINY, *paths, *more]
 
 
-def pretrain(built: Path, output: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return python("-m", "ernie_gram.pretrain", *options(built, output, *more))
+def pretrain(built: Path, output: Path, *more: str) -> Done:
+    """Run `python -m ernie_gram.pretrain` in this process: a new process would load Paddle for seconds.
+
+    Tests of kills, signals and several processes start real processes instead.
+    """
+    return pretrain_with(*options(built, output, *more))
+
+
+def pretrain_with(*arguments: str) -> Done:
+    """Run `python -m ernie_gram.pretrain` in this process with the given arguments alone."""
+    from ernie_gram.pretrain import main
+    from tests.support.static_programs import fresh_scope
+
+    with fresh_scope():
+        return call(main, *arguments)
 
 
 def train_losses(output: Path) -> list[tuple[int, float, float]]:
+    """Return (step, loss, gradient norm) of every logged step."""
     records = [record for record in read_log(output) if record["kind"] == "train"]
     return [(record["step"], record["loss"], record["grad_norm"]) for record in records]
 
 
 def evaluations(output: Path) -> list[Record]:
+    """Return the logged evaluations."""
     return [record for record in read_log(output) if record["kind"] == "eval"]

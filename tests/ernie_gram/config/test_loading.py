@@ -112,7 +112,7 @@ def test_help_and_print_config_name_every_key() -> None:
         assert done.returncode == 0, done.stderr
         for key in all_keys(PretrainConfig):
             assert (f"--{key} " if flag == "--help" else key.rpartition(".")[2]) in done.stdout
-    assert "decoupled decay of the matrices" in done.stdout
+    assert "decoupled weight decay of matrices" in done.stdout
 
 
 def test_the_identity_is_all_that_can_change_a_result(corpus: Corpus) -> None:

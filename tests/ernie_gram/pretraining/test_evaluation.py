@@ -63,22 +63,22 @@ def test_sums_of_parts_are_sums_of_all_and_no_ngram_is_no_perplexity() -> None:
 
 
 def test_the_log_keeps_what_is_before_the_checkpoint_and_plots(tmp_path: Path) -> None:
-    log = RunLog(tmp_path, True, visualdl=True, start=0, last=20)
+    log = RunLog(tmp_path, True, visualdl=True, start=0, max_steps=20)
     for step in (0, 10, 20):
         log.record("eval", step, {"perplexity": 100.0 - step, "frequency_perplexity": 50.0})
         log.record("train", step, {"loss": 5.0 - step / 10})
     log.close()
     assert list((tmp_path / "visualdl").glob("vdlrecords*"))
-    RunLog(tmp_path, True, visualdl=False, start=10, last=20).close()
+    RunLog(tmp_path, True, visualdl=False, start=10, max_steps=20).close()
     assert [record["step"] for record in read_log(tmp_path)] == [0, 0, 10, 10]
     plot_runs([tmp_path], tmp_path / "curve.png")
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(InputError, match="not the output folder of a run"):
+    with pytest.raises(InputError, match="not the folder of a run"):
         plot_runs([tmp_path / "nowhere"], tmp_path / "other.png")
 
 
 def test_a_silent_rank_writes_nothing(tmp_path: Path) -> None:
-    log = RunLog(tmp_path, False, visualdl=True, start=0, last=20)
+    log = RunLog(tmp_path, False, visualdl=True, start=0, max_steps=20)
     log.record("train", 1, {"loss": 1.0})
     log.close()
     assert list(tmp_path.iterdir()) == []

@@ -290,12 +290,15 @@ def test_samples_differ_between_ranks_and_steps(monkeypatch: pytest.MonkeyPatch)
     seeds: list[int] = []
 
     def update(seed: int, step: int, rank: int) -> None:
-        config = dataclasses.replace(config_of("enrm"), seed=seed)
         program = SimpleNamespace(
             schedule=SimpleNamespace(step=lambda step: None), run=lambda *_: {"loss": 1.0, "grad_norm": 1.0}
         )
         trainer = SimpleNamespace(
-            config=config, step=step, world=SimpleNamespace(rank=rank), program=program, executor=None
+            job=SimpleNamespace(seed=seed, learning_rate=lambda step: 0.1),
+            step=step,
+            world=SimpleNamespace(rank=rank),
+            program=program,
+            executor=None,
         )
         Trainer._update(trainer, {})  # type: ignore[arg-type]
 

@@ -14,15 +14,15 @@ import pytest
 from ernie_gram import demo
 from reader.errors import InputError
 from tests.support.commands import ROOT, python
-from tests.support.runs import options, pretrain
+from tests.support.runs import FINISHED, options, pretrain
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--data.max_seq_len=30"], "data.max_seq_len: 32 there, 30 here"),
-        (["--seed=2"], "seed: 1 there, 2 here"),
-        (["--trainer.max_steps=30"], "optimizer.decay_steps: 24 there, 30 here"),
+        (["--data.max_seq_len=30"], "data.max_seq_len: 32 in the checkpoint, 30 in this run"),
+        (["--seed=2"], "seed: 1 in the checkpoint, 2 in this run"),
+        (["--trainer.max_steps=30"], "optimizer.decay_steps: 24 in the checkpoint, 30 in this run"),
         (["--trainer.resume=never"], "trainer.resume: never, but"),
         (["--trainer.resume=nowhere"], "nowhere: no such checkpoint"),
         (["--data.batch_size=0"], "data.batch_size: must be positive"),
@@ -36,7 +36,7 @@ from tests.support.runs import options, pretrain
             "objective.coarse_weight: must be 0 under contiguous masking",
         ),
         (["--objective.fine_weight=-1"], "objective.fine_weight: must not be negative"),
-        (["--generator.num_attention_heads=2"], "generator.num_attention_heads: None there, 2 here"),
+        (["--generator.num_attention_heads=2"], "generator.num_attention_heads: None in the checkpoint, 2 in this run"),
         (["--model.vocab_size=10"], "model.vocab_size: 10 is less than the 1000 tokens"),
         (["--paths.corpus=nowhere"], "nowhere: no corpus there"),
         (["--paths.corpus="], "paths.corpus: must be given"),
@@ -47,7 +47,7 @@ from tests.support.runs import options, pretrain
 )
 def test_bad_settings_are_one_line(built: Path, finished: Path, change: list[str], message: str) -> None:
     before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
-    base = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12"]
+    base = FINISHED
     done = pretrain(built, finished, *base, *change)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: ")
@@ -126,7 +126,7 @@ def test_processes_are_as_many_as_visible_gpus(
 def test_a_folder_in_use_is_refused(built: Path, finished: Path) -> None:
     with (finished / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = pretrain(built, finished, "--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12")
+        done = pretrain(built, finished, *FINISHED)
     assert done.returncode == 2
     assert "is in use by another process" in done.stderr
 

@@ -15,7 +15,7 @@ from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
 from tests.support.commands import python
 from tests.support.objectives import as_options
-from tests.support.runs import options, pretrain, train_losses
+from tests.support.runs import FINISHED, options, pretrain, train_losses
 
 
 def test_checkpoints_rotate_and_hold_what_they_say(finished: Path) -> None:
@@ -31,7 +31,7 @@ def test_checkpoints_rotate_and_hold_what_they_say(finished: Path) -> None:
 def test_a_finished_run_has_nothing_to_do(built: Path, finished: Path, tmp_path: Path) -> None:
     output = Path(shutil.copytree(finished, tmp_path / "run"))
     before = train_losses(output)
-    done = pretrain(built, output, "--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12")
+    done = pretrain(built, output, *FINISHED)
     assert done.returncode == 0
     assert "already at step 24" in done.stdout
     assert train_losses(output) == before
@@ -51,7 +51,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_last_whole_one_offered(
 ) -> None:
     output = Path(shutil.copytree(finished, tmp_path / "run"))
     DAMAGES[damage](output / "step_24")
-    more = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12"]
+    more = FINISHED
     done = pretrain(built, output, *more)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
@@ -65,33 +65,25 @@ def test_a_damaged_checkpoint_is_refused_and_the_last_whole_one_offered(
         checkpoint.verify(output / "step_24")
 
 
-BREAK_AT_STEP_7 = """
-import numpy as np
-from ernie_gram.distributed.world import start_world
-from ernie_gram.training import program
-from ernie_gram.pretrain import main
-from reader.errors import one_line_errors
-
-plain_run, calls = program.Program.run, []
-
-def run(self, executor, batch):
-    fetched = plain_run(self, executor, batch)
-    if "loss" in fetched:
-        calls.append(1)
-        if len(calls) == 7:
-            fetched["WHICH"] = np.float32("nan")
-    return fetched
-
-program.Program.run = run
-one_line_errors(main)
-"""
-
-
 @pytest.mark.parametrize("which", ["loss", "grad_norm"])
-def test_a_loss_that_is_no_number_stops_the_run(built: Path, tmp_path: Path, which: str) -> None:
+def test_a_loss_that_is_no_number_stops_the_run(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, which: str
+) -> None:
+    from ernie_gram.training.program import Program
+
+    plain_run, updates = Program.run, []
+
+    def run(self: Program, *arguments: object) -> dict[str, np.ndarray]:
+        fetched = plain_run(self, *arguments)  # type: ignore[arg-type]
+        if "loss" in fetched:
+            updates.append(1)
+            if len(updates) == 7:
+                fetched[which] = np.float32("nan")
+        return fetched
+
+    monkeypatch.setattr(Program, "run", run)
     output = tmp_path / "run"
-    more = ["--trainer.max_steps=20", "--trainer.save_every=2", "--trainer.eval_every=1000"]
-    done = python("-c", BREAK_AT_STEP_7.replace("WHICH", which), *options(built, output, *more))
+    done = pretrain(built, output, "--trainer.max_steps=20", "--trainer.save_every=2", "--trainer.eval_every=1000")
     assert done.returncode == 2
     line = done.stderr.splitlines()[-1]
     assert line.startswith("error: step 7: ")
@@ -136,7 +128,7 @@ def test_an_evaluation_lost_to_a_kill_is_made_up_for(built: Path, finished: Path
     lines = (output / "log.jsonl").read_text().splitlines(keepends=True)
     assert '"eval"' in lines[-1]
     (output / "log.jsonl").write_text("".join(lines[:-1]))
-    done = pretrain(built, output, "--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12")
+    done = pretrain(built, output, *FINISHED)
     assert done.returncode == 0
     assert read_log(output) == read_log(finished)
 
