@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from reader.build_options import parse_orders, parse_positive, parse_shard, shared_options
+from reader.build_options import (
+    check_output,
+    open_text,
+    parse_orders,
+    parse_positive,
+    parse_shard,
+    resources_from,
+    shared_options,
+)
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
@@ -25,8 +33,8 @@ from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.system.atomic_files import atomic_file
 from reader.system.resumable_folder import work_folder
-from reader.text.input_files import CORPUS_INFO, find_files, shard_of
-from reader.text.map_segments import Resources, most_workers
+from reader.text.input_files import find_files, shard_of
+from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
@@ -193,32 +201,6 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
         print(line)
 
 
-def resources_from(args: argparse.Namespace) -> Resources:
-    """Return the resources that --memory and --workers allow."""
-    return Resources(args.memory, min(args.workers, most_workers(args.memory)))
-
-
-def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
-    """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
-    check_output(args, folder)
-    not_text = [args.output, *([args.vocab] if "vocab" in args else [])]
-    return TextFiles(find_files(args.input, not_text), args.text_field)
-
-
-def check_output(args: argparse.Namespace, folder: bool) -> None:
-    """Raise InputError if --output must not be overwritten, or is a file where a folder is needed, or vice versa."""
-    output: Path = args.output
-    if not output.name:
-        raise InputError(f"--output: {output} has no file name; give the path of the result")
-    if output.exists() and not args.overwrite:
-        raise InputError(f"{output}: already exists; choose another --output or pass --overwrite")
-    if output.exists() and output.is_dir() != folder:
-        is_now, wanted = ("a folder", "a file") if output.is_dir() else ("a file", "a folder")
-        raise InputError(f"{output}: is {is_now}, but the result is {wanted}; choose another --output")
-    if output.is_dir() and not (output / CORPUS_INFO).is_file():
-        raise InputError(f"{output}: is a folder without a corpus; it is not overwritten")
-
-
 def lines_with_progress(text: TextFiles, what: str) -> Iterator[str]:
     """Yield the lines of a text, and show a progress bar over its bytes on disk."""
     with tqdm(total=text.size, unit="B", unit_scale=True, desc=what, mininterval=0.5) as bar:
@@ -272,7 +254,7 @@ def build_parser() -> OneLineParser:
         default={},
         metavar="ORDER:COUNT,...",
         help="initial minimum counts of n-grams (default: estimated from a sample). They only affect speed: a value "
-        "that is found to exclude one of the best n-grams is lowered, and the counting is repeated",
+        "that may exclude one of the best n-grams is lowered, and the counting is repeated",
     )
     command.add_argument(
         "--max_ngram_tokens",
@@ -284,7 +266,7 @@ def build_parser() -> OneLineParser:
         "--engine",
         choices=("local", "spark"),
         default="local",
-        help="what counts: processes on this machine, or Spark, which has its own settings for memory and cores "
+        help="counting engine: processes on this machine, or Spark, which has its own settings for memory and cores "
         "(%(default)s)",
     )
     command.add_argument(
@@ -333,7 +315,7 @@ def build_parser() -> OneLineParser:
     command.add_argument("--input", nargs="+", metavar="PATH", help="a text to cut: files, folders or globs")
     command.add_argument("--vocab", type=Path, metavar="FILE", help="the vocabulary of the lexicon, for --input")
     command.add_argument(
-        "--sample", type=parse_positive, default=5, help="number of lines of the text to show, cut (%(default)s)"
+        "--sample", type=parse_positive, default=5, help="number of lines to show, cut into units (%(default)s)"
     )
     command.set_defaults(run=inspect_lexicon)
     return main

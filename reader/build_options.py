@@ -1,4 +1,4 @@
-"""Parsers for option values, and groups of options that several commands of the reader share."""
+"""Options that several commands of the reader share: parsers for values, groups of options, and their checks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from reader.errors import OneLineParser
+from reader.errors import InputError, OneLineParser
 from reader.lexicon.counting_stages import MAX_ORDER
-from reader.text.map_segments import BASE_BYTES
+from reader.text.input_files import CORPUS_INFO, find_files
+from reader.text.map_segments import BASE_BYTES, Resources, most_workers
+from reader.text.text_files import TextFiles
 from reader.tokenization.chinese_segmentation import SEGMENTERS
 
 
@@ -127,3 +129,29 @@ def shared_options() -> SharedOptions:
         "characters in any case (%(default)s)",
     )
     return SharedOptions(text_format, output, input_output, resources, vocab, segmenter)
+
+
+def resources_from(args: argparse.Namespace) -> Resources:
+    """Return the resources that --memory and --workers allow."""
+    return Resources(args.memory, min(args.workers, most_workers(args.memory)))
+
+
+def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
+    """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
+    check_output(args, folder)
+    not_text = [args.output, *([args.vocab] if "vocab" in args else [])]
+    return TextFiles(find_files(args.input, not_text), args.text_field)
+
+
+def check_output(args: argparse.Namespace, folder: bool) -> None:
+    """Raise InputError if --output must not be overwritten, or is a file where a folder is needed, or vice versa."""
+    output: Path = args.output
+    if not output.name:
+        raise InputError(f"--output: {output} has no file name; give the path of the result")
+    if output.exists() and not args.overwrite:
+        raise InputError(f"{output}: already exists; choose another --output or pass --overwrite")
+    if output.exists() and output.is_dir() != folder:
+        is_now, wanted = ("a folder", "a file") if output.is_dir() else ("a file", "a folder")
+        raise InputError(f"{output}: is {is_now}, but the result is {wanted}; choose another --output")
+    if output.is_dir() and not (output / CORPUS_INFO).is_file():
+        raise InputError(f"{output}: is a folder without a corpus; it is not overwritten")

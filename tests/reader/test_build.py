@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reader.build import build_parser, resources_from
+from reader.build import build_parser
+from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
