@@ -106,9 +106,8 @@ def test_joined_shards_equal_the_corpus_of_all_files(built: Path, tmp_path: Path
     joined, whole = Corpus(tmp_path / "joined"), Corpus(tmp_path / "whole")
     for name in ("units", "documents", "unit_counts", "ngram_tokens", "ngram_offsets"):
         assert np.array_equal(getattr(joined, name), getattr(whole, name)), name
-    assert (
-        joined.info.fingerprint != whole.info.fingerprint
-    )  # the digests of the shards do not give the digest of the whole text
+    # The digest of the whole text cannot be computed from the digests of the shards.
+    assert joined.info.fingerprint != whole.info.fingerprint
     done = python("-m", "reader.build", *command, str(tmp_path / "none"), "--shard", "1/6")
     assert done.stderr.splitlines()[-1].startswith("error: --shard: 5 files cannot be dealt to 6 shards")
     build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", str(tmp_path / "other"))
@@ -117,7 +116,7 @@ def test_joined_shards_equal_the_corpus_of_all_files(built: Path, tmp_path: Path
     assert "made with another lexicon than" in done.stderr
 
 
-def test_more_segments_than_the_limit_of_open_files(built: Path, tmp_path: Path) -> None:
+def test_segments_may_outnumber_the_limit_of_open_files(built: Path, tmp_path: Path) -> None:
     content = (built / "train.txt").read_bytes()
     (tmp_path / "text.txt").write_bytes(content * (30_000_000 // len(content)))
     limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))"
@@ -130,7 +129,7 @@ def test_more_segments_than_the_limit_of_open_files(built: Path, tmp_path: Path)
     assert Corpus(tmp_path / "corpus").info.units > 1_000_000
 
 
-def test_more_shards_than_the_limit_of_open_files(built: Path, tmp_path: Path) -> None:
+def test_shards_may_outnumber_the_limit_of_open_files(built: Path, tmp_path: Path) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30)); from reader import build"
     shards = [str(built / "corpus")] * 20
     done = python("-c", f"{limit}; build.main()", "join", "--input", *shards, "--output", str(tmp_path / "joined"))
