@@ -23,8 +23,8 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.run import checkpoint
 from reader.batches import fields
 from reader.batches.fields import Batch
-from reader.corpus.builder import UnitCutter
-from reader.corpus.memmap import LEXICON, UnitNames
+from reader.corpus.memmap import LEXICON
+from reader.corpus.units import UnitCutter, UnitNames
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.tokenization.vocabulary_file import kept_vocabulary

@@ -13,11 +13,19 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from reader.build_options import by_order, positive, shard, shared_options
+from reader.build_options import (
+    check_output,
+    open_text,
+    parse_orders,
+    parse_positive,
+    parse_shard,
+    resources_from,
+    shared_options,
+)
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.lexicon.extraction import Counted, CountingJob, Engine, Settings
+from reader.lexicon.extraction import CountingJob, CountingResult, Engine, Settings
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
@@ -25,28 +33,28 @@ from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.system.atomic_files import atomic_file
 from reader.system.resumable_folder import work_folder
-from reader.text.input_files import CORPUS_INFO, find_files, shard_of
-from reader.text.map_segments import Resources, most_workers
+from reader.text.input_files import find_files, shard_of
+from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.tokenization.wordpiece import train_wordpiece
 
-# Of what lies in work folders; raised when it changes, so that nothing of another layout is taken up.
+# Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
 WORK_LAYOUT = 2
 
 
 def build_vocab(args: argparse.Namespace) -> None:
-    """Train a vocabulary and write it: WordPiece's is a vocab.txt, sentencepiece's a .model."""
-    found = kind_of(args.output).kind
-    if found != args.tokenizer:
+    """Train a vocabulary and write it: a vocab.txt for WordPiece, a .model file for sentencepiece."""
+    kind = kind_of(args.output).kind
+    if kind != args.tokenizer:
         raise InputError(
-            f"--output: {args.output} would be read as {found}, --tokenizer is {args.tokenizer}; a name that ends in "
-            ".model is sentencepiece's"
+            f"--output: {args.output} would be read as {kind}, but --tokenizer is {args.tokenizer}; a sentencepiece "
+            "vocabulary must have a name that ends in .model, and no other vocabulary may have one"
         )
     text = open_text(args, folder=False)
-    lines = [line for line in with_progress(text, "reading") if line]
+    lines = [line for line in lines_with_progress(text, "reading") if line]
     vocabulary: Vocabulary
     if args.tokenizer == SentencePieceVocabulary.kind:
         vocabulary = train_sentencepiece(lines, args.size, args.lowercase, args.segmenter)
@@ -58,33 +66,33 @@ def build_vocab(args: argparse.Namespace) -> None:
 
 
 def build_lexicon(args: argparse.Namespace) -> None:
-    """Count n-grams, score them by the t-test, and write the best."""
+    """Count n-grams, score them with the t-test, and write the best ones."""
     if args.master and args.engine != "spark":
-        raise InputError("--master: is for --engine spark")
+        raise InputError("--master: only valid with --engine spark")
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     if unknown := args.threshold.keys() - args.top.keys():
-        raise InputError(f"--threshold: order {min(unknown)} is not among those of --top")
+        raise InputError(f"--threshold: order {min(unknown)} is not in --top")
     text = open_text(args, folder=False)
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
-    plan = plan_of(args, text, resources_of(args), segmenter=args.segmenter, engine=args.engine)
-    with work_folder(args.output, plan) as folder:
+    conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
+    with work_folder(args.output, conditions) as folder:
         with counting_engine(args, text, folder) as engine:
-            counted = CountingJob(engine, settings, tqdm.write).run()
-        lexicon = lexicon_of(counted, vocabulary, settings, args.max_ngram_tokens)
+            result = CountingJob(engine, settings, tqdm.write).run()
+        lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
-            raise InputError(f"{', '.join(args.input)}: {no_ngrams(lexicon.info, min(args.top))}")
+            raise InputError(f"{', '.join(args.input)}: {explain_empty_lexicon(lexicon.info, min(args.top))}")
         lexicon.save(args.output)
     info = lexicon.info
     sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {order} words" for order in args.top)
     print(f"{args.output}: {len(lexicon):,} n-grams ({sizes}); {info.totals['1']:,} words counted")
-    print(f"left out for having more than {args.max_ngram_tokens} sub-word tokens, or one: {info.left_out:,}")
+    print(f"left out with more than {args.max_ngram_tokens} sub-word tokens, or with a single one: {info.left_out:,}")
 
 
-def no_ngrams(info: LexiconInfo, order: int) -> str:
-    """Why there are none, of this order and above."""
+def explain_empty_lexicon(info: LexiconInfo, order: int) -> str:
+    """Return why the lexicon is empty; `order` is the lowest order of --top."""
     if info.left_out:
         return (
-            f"all {info.left_out:,} n-grams have one sub-word token, or more than {info.max_ngram_tokens} "
+            f"all {info.left_out:,} n-grams have a single sub-word token, or more than {info.max_ngram_tokens} "
             "(--max_ngram_tokens)"
         )
     return "no words of several Han characters" if order == 1 else f"too little text for an n-gram of {order} words"
@@ -92,30 +100,31 @@ def no_ngrams(info: LexiconInfo, order: int) -> str:
 
 @contextmanager
 def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path) -> Iterator[Engine]:
-    """What goes through the text; `folder` is for what the local engine has finished."""
+    """Yield the engine of --engine; `folder` is the work folder of the local engine."""
     if args.engine == "local":
-        yield LocalEngine(text, resources_of(args), folder)
+        yield LocalEngine(text, resources_from(args), folder)
         return
     with spark_context(args.master) as context:
         yield SparkEngine(context, text)
 
 
-def lexicon_of(counted: Counted, vocabulary: Vocabulary, settings: Settings, max_ngram_tokens: int) -> Lexicon:
-    """The lexicon of what was counted, without n-grams of more than `max_ngram_tokens` sub-word tokens.
+def make_lexicon(result: CountingResult, vocabulary: Vocabulary, settings: Settings, max_ngram_tokens: int) -> Lexicon:
+    """Return the lexicon of the counted n-grams, without those of more than `max_ngram_tokens` sub-word tokens.
 
-    Nor with those of one: a word of Han characters may be a token of sentencepiece, and needs no second identity.
+    N-grams of a single sub-word token are also left out: a word of Han characters may be a token of sentencepiece, and
+    such a word needs no second identity.
     """
-    best = counted.best
+    best = result.best
     table = PieceTable(vocabulary)
     table.extend(best.words)
-    ends = np.concatenate([[0], np.cumsum(np.diff(table.offsets)[best.numbers])])
+    ends = np.concatenate([[0], np.cumsum(np.diff(table.offsets)[best.word_ids])])
     tokens = np.diff(ends[best.offsets])
-    kept = best.chosen((tokens > 1) & (tokens <= max_ngram_tokens))
+    kept = best.select((tokens > 1) & (tokens <= max_ngram_tokens))
     info = LexiconInfo(
         vocabulary=vocabulary.fingerprint,
-        han=settings.han,
-        text=counted.text,
-        totals={str(order): total for order, total in counted.totals.items()},
+        han=settings.segmenter,
+        text=result.text,
+        totals={str(order): total for order, total in result.totals.items()},
         top={str(order): k for order, k in settings.top.items()},
         max_ngram_tokens=max_ngram_tokens,
         left_out=len(best.counts) - len(kept.counts),
@@ -123,44 +132,44 @@ def lexicon_of(counted: Counted, vocabulary: Vocabulary, settings: Settings, max
     return Lexicon(kept, info)
 
 
-def build_corpus_folder(args: argparse.Namespace) -> None:
+def build_corpus_command(args: argparse.Namespace) -> None:
     """Cut text into units and store them as a corpus."""
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
     text = open_text(args, folder=True)
     if args.shard:
         text = TextFiles(shard_of(text.paths, *args.shard), args.text_field)
-    resources = resources_of(args)
+    resources = resources_from(args)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
-    with work_folder(args.output, plan_of(args, text, resources, **made_with)) as folder:
+    with work_folder(args.output, resume_conditions(args, text, resources, **made_with)) as folder:
         build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
-    tell_corpus(args.output)
+    print_corpus_summary(args.output)
 
 
-def join(args: argparse.Namespace) -> None:
-    """Join corpora that were built as shards, in the order given."""
+def join_command(args: argparse.Namespace) -> None:
+    """Join corpora that were built as shards, in the given order."""
     check_output(args, folder=True)
     join_corpora(args.input, args.output)
-    tell_corpus(args.output)
+    print_corpus_summary(args.output)
 
 
-def tell_corpus(path: Path) -> None:
-    """Print what a corpus holds."""
+def print_corpus_summary(path: Path) -> None:
+    """Print the size of a corpus and its most frequent n-grams."""
     corpus = Corpus(path)
     info = corpus.info
     print(
         f"{path}: {info.documents:,} documents, {info.tokens:,} tokens, {info.units:,} units; "
-        f"{info.ngram_units:,} n-grams, {1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens"
+        f"{info.ngram_units:,} n-grams with {1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens"
     )
     if info.ngram_units:
         frequent = np.argsort(-corpus.unit_counts[info.num_tokens :], kind="stable")[:10] + info.num_tokens
         frequent = frequent[corpus.unit_counts[frequent] > 0]
         shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
-        print(f"most frequent: {', '.join(shown)}")
+        print(f"most frequent n-grams: {', '.join(shown)}")
 
 
-def plan_of(args: argparse.Namespace, text: TextFiles, resources: Resources, **more: str) -> dict[str, Any]:
-    """What must be the same for a stopped job to go on."""
+def resume_conditions(args: argparse.Namespace, text: TextFiles, resources: Resources, **other: str) -> dict[str, Any]:
+    """Return the values that must be unchanged for a stopped job to be resumed."""
     files = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in text.paths]
     return {
         "layout": WORK_LAYOUT,
@@ -168,17 +177,17 @@ def plan_of(args: argparse.Namespace, text: TextFiles, resources: Resources, **m
         "text_field": args.text_field,
         "lowercase": args.lowercase,
         "segment_bytes": resources.segment_bytes(text),
-        **more,
+        **other,
     }
 
 
 def inspect_lexicon(args: argparse.Namespace) -> None:
-    """Show a lexicon: sizes, quantiles, entries; with a text, how much of it lies in n-grams, and a sample, cut."""
+    """Show the sizes, quantiles and example entries of a lexicon; with --input, also its coverage of a text."""
     lexicon = Lexicon.load(args.lexicon)
     if args.input and not args.vocab:
-        raise InputError("--vocab: must be given with --input, to cut the text with")
+        raise InputError("--vocab: must be given with --input; it is needed to cut the text")
     if args.vocab and not args.input:
-        raise InputError("--vocab: is for cutting a text; give one by --input")
+        raise InputError("--vocab: only valid with --input")
     vocabulary = load_vocabulary(args.vocab, args.lowercase) if args.input else None
     files = find_files(args.input, [args.vocab]) if args.input else []
     for line in describe(lexicon, args.entries):
@@ -192,34 +201,8 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
         print(line)
 
 
-def resources_of(args: argparse.Namespace) -> Resources:
-    """What --memory and --workers allow."""
-    return Resources(args.memory, min(args.workers, most_workers(args.memory)))
-
-
-def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
-    """The input files; raises InputError if --output cannot become what is to be made, a file or a `folder`."""
-    check_output(args, folder)
-    other = [args.output, *([args.vocab] if "vocab" in args else [])]
-    return TextFiles(find_files(args.input, other), args.text_field)
-
-
-def check_output(args: argparse.Namespace, folder: bool) -> None:
-    """Raise InputError if something is at --output that should stay, or is no folder if one is to be made."""
-    output: Path = args.output
-    if not output.name:
-        raise InputError(f"--output: {output} has no name; give the path of what is to be made")
-    if output.exists() and not args.overwrite:
-        raise InputError(f"{output}: exists already; choose another --output or pass --overwrite")
-    if output.exists() and output.is_dir() != folder:
-        is_now, wanted = ("a folder", "a file") if output.is_dir() else ("a file", "a folder")
-        raise InputError(f"{output}: is {is_now}, and {wanted} is to be made; choose another --output")
-    if output.is_dir() and not (output / CORPUS_INFO).is_file():
-        raise InputError(f"{output}: is a folder that holds no corpus; it will not be overwritten")
-
-
-def with_progress(text: TextFiles, what: str) -> Iterator[str]:
-    """The lines of a text, with a progress bar over its bytes on disk."""
+def lines_with_progress(text: TextFiles, what: str) -> Iterator[str]:
+    """Yield the lines of a text, and show a progress bar over its bytes on disk."""
     with tqdm(total=text.size, unit="B", unit_scale=True, desc=what, mininterval=0.5) as bar:
         for number, line in enumerate(text.lines()):
             if number % 4096 == 0:
@@ -228,99 +211,118 @@ def with_progress(text: TextFiles, what: str) -> Iterator[str]:
         bar.update(text.position - bar.n)
 
 
-def parser() -> OneLineParser:
-    """The command line."""
-    reading, output, common, large, vocab, han = shared_options()
+def build_parser() -> OneLineParser:
+    """Return the parser of the command line."""
+    text_format, output, input_output, resources, vocab, segmenter = shared_options()
     main = OneLineParser(prog="python -m reader.build", description=__doc__)
     commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | inspect")
 
     command = commands.add_parser(
-        "vocab", parents=[common, han], help=build_vocab.__doc__, description=build_vocab.__doc__
+        "vocab", parents=[input_output, segmenter], help=build_vocab.__doc__, description=build_vocab.__doc__
     )
     command.add_argument(
         "--tokenizer",
         choices=[kind.kind for kind in KINDS],
         default=KINDS[0].kind,
-        help="how words are cut into tokens (%(default)s)",
+        help="how words are split into tokens (%(default)s)",
     )
     command.add_argument(
-        "--size", type=positive, default=30000, help="most tokens, special ones included (%(default)s)"
+        "--size",
+        type=parse_positive,
+        default=30000,
+        help="maximum number of tokens, including special tokens (%(default)s)",
     )
     command.set_defaults(run=build_vocab)
 
     command = commands.add_parser(
-        "lexicon", parents=[common, vocab, han, large], help=build_lexicon.__doc__, description=build_lexicon.__doc__
+        "lexicon",
+        parents=[input_output, vocab, segmenter, resources],
+        help=build_lexicon.__doc__,
+        description=build_lexicon.__doc__,
     )
     command.add_argument(
         "--top",
-        type=by_order,
+        type=parse_orders,
         default="2:200000,3:100000",
         metavar="ORDER:K,...",
-        help="how many n-grams of each order to keep (%(default)s, as in the paper); order 1, which the paper has not, "
-        "takes whole words of several Han characters, by their counts",
+        help="number of n-grams to keep for each order (%(default)s, as in the paper); order 1, which the paper does "
+        "not use, keeps words of several Han characters, ranked by count",
     )
     command.add_argument(
         "--threshold",
-        type=by_order,
+        type=parse_orders,
         default={},
         metavar="ORDER:COUNT,...",
-        help="leave out n-grams that occur less often, instead of guessing from when on they cannot be among the best; "
-        "a number found too high in the end is lowered, and the counting repeated",
+        help="initial minimum counts of n-grams (default: estimated from a sample). They only affect speed: a value "
+        "that may exclude one of the best n-grams is lowered, and the counting is repeated",
     )
     command.add_argument(
-        "--max_ngram_tokens", type=positive, default=8, help="leave out n-grams of more sub-word tokens (%(default)s)"
+        "--max_ngram_tokens",
+        type=parse_positive,
+        default=8,
+        help="leave out n-grams of more sub-word tokens (%(default)s)",
     )
     command.add_argument(
         "--engine",
         choices=("local", "spark"),
         default="local",
-        help="what counts: this machine's processes, or Spark, which has its own say on memory and cores (%(default)s)",
+        help="counting engine: processes on this machine, or Spark, which has its own settings for memory and cores "
+        "(%(default)s)",
     )
     command.add_argument(
         "--master",
         metavar="URL",
-        help="Spark's, such as local[8], yarn or spark://HOST:7077 (local[*])",
+        help="master URL of Spark, such as local[8], yarn or spark://HOST:7077 (local[*])",
     )
     command.set_defaults(run=build_lexicon)
 
     command = commands.add_parser(
         "corpus",
-        parents=[common, vocab, large],
-        help=build_corpus_folder.__doc__,
-        description=build_corpus_folder.__doc__,
+        parents=[input_output, vocab, resources],
+        help=build_corpus_command.__doc__,
+        description=build_corpus_command.__doc__,
     )
     command.add_argument(
         "--lexicon",
         type=Path,
         metavar="FILE",
-        help="lexicon.tsv, whose segmenter is used; without it every unit is a token, every Han character a word",
+        help="a lexicon.tsv; its segmenter is used. Without a lexicon every unit is a token, and every Han character "
+        "a word",
     )
     command.add_argument(
         "--shard",
-        type=shard,
+        type=parse_shard,
         metavar="I/N",
-        help="build the I-th of N shards, of whole files, on a machine of its own; `join` puts them together",
+        help="build only shard I of N, so that N machines can build one corpus; a shard consists of whole files, and "
+        "`join` concatenates the shards",
     )
-    command.set_defaults(run=build_corpus_folder)
+    command.set_defaults(run=build_corpus_command)
 
-    command = commands.add_parser("join", parents=[output], help=join.__doc__, description=join.__doc__)
-    command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in their order")
-    command.set_defaults(run=join)
+    command = commands.add_parser("join", parents=[output], help=join_command.__doc__, description=join_command.__doc__)
+    command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
+    command.set_defaults(run=join_command)
 
     command = commands.add_parser(
-        "inspect", parents=[reading], help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__
+        "inspect", parents=[text_format], help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__
     )
     command.add_argument("lexicon", type=Path, metavar="LEXICON", help="a lexicon.tsv")
-    command.add_argument("--entries", type=positive, default=10, help="how many of top, middle and end (%(default)s)")
-    command.add_argument("--input", nargs="+", metavar="PATH", help="a text to cut with it; files, folders or globs")
-    command.add_argument("--vocab", type=Path, metavar="FILE", help="the vocabulary it was made with, for --input")
-    command.add_argument("--sample", type=positive, default=5, help="lines of the text to show, cut (%(default)s)")
+    command.add_argument(
+        "--entries",
+        type=parse_positive,
+        default=10,
+        help="number of entries to show from each of the top, the middle and the end (%(default)s)",
+    )
+    command.add_argument("--input", nargs="+", metavar="PATH", help="a text to cut: files, folders or globs")
+    command.add_argument("--vocab", type=Path, metavar="FILE", help="the vocabulary of the lexicon, for --input")
+    command.add_argument(
+        "--sample", type=parse_positive, default=5, help="number of lines to show, cut into units (%(default)s)"
+    )
     command.set_defaults(run=inspect_lexicon)
     return main
 
 
 def main() -> None:
-    args = parser().parse_args()
+    args = build_parser().parse_args()
     args.run(args)
 
 

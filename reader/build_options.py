@@ -1,4 +1,4 @@
-"""Options that several of the reader's commands share, and what may stand behind an option."""
+"""Options that several commands of the reader share: parsers for values, groups of options, and their checks."""
 
 from __future__ import annotations
 
@@ -8,91 +8,108 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from reader.errors import OneLineParser
+from reader.errors import InputError, OneLineParser
 from reader.lexicon.counting_stages import MAX_ORDER
-from reader.text.map_segments import BASE_BYTES
+from reader.text.input_files import CORPUS_INFO, find_files
+from reader.text.map_segments import BASE_BYTES, Resources, most_workers
+from reader.text.text_files import TextFiles
 from reader.tokenization.chinese_segmentation import SEGMENTERS
 
 
-def by_order(text: str) -> dict[int, int]:
-    """Parse "2:200000,3:100000"."""
+def parse_orders(text: str) -> dict[int, int]:
+    """Parse "2:200000,3:100000" as {2: 200000, 3: 100000}."""
     try:
         pairs = [(int(order), int(number)) for order, number in (part.split(":") for part in text.split(","))]
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r}: expected ORDER:NUMBER,... such as 2:200000,3:100000") from error
     if any(not 1 <= order <= MAX_ORDER or number < 1 for order, number in pairs):
-        raise argparse.ArgumentTypeError(f"{text!r}: orders go from 1 to {MAX_ORDER}, numbers start at 1")
+        raise argparse.ArgumentTypeError(f"{text!r}: orders must be 1 to {MAX_ORDER}, and numbers at least 1")
     if len(dict(pairs)) < len(pairs):
         raise argparse.ArgumentTypeError(f"{text!r}: an order is given twice")
     return dict(sorted(pairs))
 
 
-def memory(text: str) -> int:
-    """Parse "2GB" or "500MB"."""
+def parse_memory(text: str) -> int:
+    """Parse "2GB" or "500MB" as a number of bytes (units are powers of 1000)."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MG])B?", text.strip().upper())
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a size such as 500MB or 2GB")
     size = int(float(found[1]) * {"M": 10**6, "G": 10**9}[found[2]])
     if size < 2 * BASE_BYTES:
-        raise argparse.ArgumentTypeError(f"{text!r}: too little; at least {2 * BASE_BYTES / 1e6:.0f}MB are needed")
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: too little memory; at least {2 * BASE_BYTES / 1e6:.0f}MB are needed"
+        )
     return size
 
 
-def shard(text: str) -> tuple[int, int]:
-    """Parse "2/8", the second of eight, as (1, 8)."""
+def parse_shard(text: str) -> tuple[int, int]:
+    """Parse "2/8", the second of eight shards, as (1, 8)."""
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
         raise argparse.ArgumentTypeError(f"{text!r}: expected I/N with I from 1 to N, such as 2/8")
     return int(found[1]) - 1, int(found[2])
 
 
-def positive(text: str) -> int:
-    """Parse a whole number from 1 on."""
+def parse_positive(text: str) -> int:
+    """Parse an integer that is at least 1."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected an integer of at least 1")
     return int(text)
 
 
 class SharedOptions(NamedTuple):
-    """Groups of options, each to be the parent of a command's parser.
+    """Groups of options; each is a parent parser for the parsers of commands.
 
-    reading: how text is read; output: where the result goes; common: the two, and the text itself; large: memory and
-    processes; vocab: the vocabulary; han: how Han characters are cut into words.
+    Attributes:
+        text_format: how text is read.
+        output: where the result is written.
+        input_output: `text_format`, `output`, and the input files.
+        resources: memory and processes.
+        vocab: the vocabulary.
+        segmenter: how Han characters are split into words.
     """
 
-    reading: OneLineParser
+    text_format: OneLineParser
     output: OneLineParser
-    common: OneLineParser
-    large: OneLineParser
+    input_output: OneLineParser
+    resources: OneLineParser
     vocab: OneLineParser
-    han: OneLineParser
+    segmenter: OneLineParser
 
 
 def shared_options() -> SharedOptions:
-    """The groups, made anew."""
-    reading = OneLineParser(add_help=False)
-    reading.add_argument(
-        "--text_field", default="text", help="field of a .jsonl record that holds its text (%(default)s)"
+    """Return new parsers for the groups."""
+    text_format = OneLineParser(add_help=False)
+    text_format.add_argument(
+        "--text_field", default="text", help="field of a .jsonl record that contains its text (%(default)s)"
     )
-    reading.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
+    text_format.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
     output = OneLineParser(add_help=False)
-    output.add_argument("--output", type=Path, required=True, metavar="PATH", help="where the result goes")
-    output.add_argument("--overwrite", action="store_true", help="replace what is at --output")
-    common = OneLineParser(add_help=False, parents=[reading, output])
-    common.add_argument(
+    output.add_argument("--output", type=Path, required=True, metavar="PATH", help="path of the result")
+    output.add_argument("--overwrite", action="store_true", help="replace an existing --output")
+    input_output = OneLineParser(add_help=False, parents=[text_format, output])
+    input_output.add_argument(
         "--input",
         nargs="+",
         required=True,
         metavar="PATH",
-        help="files, folders (without what is hidden, and corpora) or quoted globs; .txt (a blank line between "
-        "documents) or .jsonl, either also .gz",
+        help="files, folders or quoted globs (hidden files and corpora in folders are skipped); .txt (a blank line "
+        "between documents) or .jsonl (one document per line), optionally compressed as .gz",
     )
-    large = OneLineParser(add_help=False)
-    large.add_argument(
-        "--memory", type=memory, default="2GB", metavar="SIZE", help="most memory of all processes (%(default)s)"
+    resources = OneLineParser(add_help=False)
+    resources.add_argument(
+        "--memory",
+        type=parse_memory,
+        default="2GB",
+        metavar="SIZE",
+        help="maximum memory of all processes together (%(default)s)",
     )
-    large.add_argument(
-        "--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="processes (all cores: %(default)s)"
+    resources.add_argument(
+        "--workers",
+        type=parse_positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="number of processes (default: all cores, here %(default)s)",
     )
     vocab = OneLineParser(add_help=False)
     vocab.add_argument(
@@ -100,15 +117,41 @@ def shared_options() -> SharedOptions:
         type=Path,
         required=True,
         metavar="FILE",
-        help="vocab.txt in BERT's format, or a .model of sentencepiece",
+        help="vocab.txt in BERT's format, or a .model file of sentencepiece",
     )
-    han = OneLineParser(add_help=False)
-    han.add_argument(
+    segmenter = OneLineParser(add_help=False)
+    segmenter.add_argument(
         "--segmenter",
         choices=SEGMENTERS,
         default=SEGMENTERS[0],
-        help="how words of Han characters are found: jieba, rjieba (much the same, slower), char: each character "
-        "is a word, space: they are parted by spaces already; WordPiece takes each character apart nonetheless "
-        "(%(default)s)",
+        help="how Han characters are split into words: jieba; rjieba (almost the same words, slower); char (each "
+        "character is a word); space (words are already separated by spaces). WordPiece splits such words into single "
+        "characters in any case (%(default)s)",
     )
-    return SharedOptions(reading, output, common, large, vocab, han)
+    return SharedOptions(text_format, output, input_output, resources, vocab, segmenter)
+
+
+def resources_from(args: argparse.Namespace) -> Resources:
+    """Return the resources that --memory and --workers allow."""
+    return Resources(args.memory, min(args.workers, most_workers(args.memory)))
+
+
+def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
+    """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
+    check_output(args, folder)
+    not_text = [args.output, *([args.vocab] if "vocab" in args else [])]
+    return TextFiles(find_files(args.input, not_text), args.text_field)
+
+
+def check_output(args: argparse.Namespace, folder: bool) -> None:
+    """Raise InputError if --output must not be overwritten, or is a file where a folder is needed, or vice versa."""
+    output: Path = args.output
+    if not output.name:
+        raise InputError(f"--output: {output} has no file name; give the path of the result")
+    if output.exists() and not args.overwrite:
+        raise InputError(f"{output}: already exists; choose another --output or pass --overwrite")
+    if output.exists() and output.is_dir() != folder:
+        is_now, wanted = ("a folder", "a file") if output.is_dir() else ("a file", "a folder")
+        raise InputError(f"{output}: is {is_now}, but the result is {wanted}; choose another --output")
+    if output.is_dir() and not (output / CORPUS_INFO).is_file():
+        raise InputError(f"{output}: is a folder without a corpus; it is not overwritten")

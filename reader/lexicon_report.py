@@ -1,4 +1,4 @@
-"""A look at a lexicon: how large it is, how its scores lie, who is in it, and what it does to a text."""
+"""A report on a lexicon: its size, quantiles of counts and scores, example entries, and its coverage of a text."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from reader.corpus.builder import UnitCutter
-from reader.corpus.memmap import UnitNames
+from reader.corpus.units import UnitCutter, UnitNames
 from reader.lexicon.lexicon_file import Lexicon
 from reader.text.text_files import TextFiles, attributed
 from reader.tokenization.vocabulary import Vocabulary
@@ -18,61 +17,64 @@ UNDERLINED, PLAIN = "\033[4;36m", "\033[0m"
 
 
 def describe(lexicon: Lexicon, entries: int) -> Iterator[str]:
-    """Lines: for every order l its size, the quantiles of counts and scores, and its top, middle and last entries."""
+    """Yield the lines of a report: for every order l its size, quantiles of counts and scores, and example entries.
+
+    `entries` is the number of examples from each of the top, the middle and the end of the list.
+    """
     ngrams = lexicon.ngrams
-    yield f"{len(lexicon):,} n-grams; {lexicon.info.left_out:,} left out for their number of tokens"
+    yield f"{len(lexicon):,} n-grams; {lexicon.info.left_out:,} left out because of their number of tokens"
     for order in dict.fromkeys(ngrams.orders.tolist()):
-        numbers = np.flatnonzero(ngrams.orders == order)
-        asked, total = lexicon.info.top.get(str(order), 0), lexicon.info.totals[str(order)]
+        indices = np.flatnonzero(ngrams.orders == order)
+        requested, total = lexicon.info.top.get(str(order), 0), lexicon.info.totals[str(order)]
         yield ""
-        yield f"{order} words: {len(numbers):,} of {asked:,} asked for, out of {total:,} in the text"
+        yield f"{order} words: {len(indices):,} of {requested:,} requested; the text has {total:,} occurrences"
         yield "  quantile " + "".join(f"{quantile:>12.0%}" for quantile in QUANTILES)
         for what, values in (("count", ngrams.counts), ("t", ngrams.t)):
-            quantiles = np.quantile(values[numbers], QUANTILES, method="nearest")
+            quantiles = np.quantile(values[indices], QUANTILES, method="nearest")
             yield f"  {what:<9}" + "".join(f"{value:>12,.1f}" for value in quantiles)
-        middle = max(0, len(numbers) // 2 - entries // 2)
-        for name, chosen in (
-            ("top", numbers[:entries]),
-            ("middle", numbers[middle : middle + entries]),
-            ("last", numbers[-entries:]),
+        middle = max(0, len(indices) // 2 - entries // 2)
+        for name, shown in (
+            ("top", indices[:entries]),
+            ("middle", indices[middle : middle + entries]),
+            ("last", indices[-entries:]),
         ):
-            shown = (f"{ngrams.text(i)} ({ngrams.counts[i]:,})" for i in chosen)
-            yield f"  {name + ':':<9}{', '.join(shown)}"
+            texts = (f"{ngrams.text(i)} ({ngrams.counts[i]:,})" for i in shown)
+            yield f"  {name + ':':<9}{', '.join(texts)}"
 
 
 def coverage(lexicon: Lexicon, vocabulary: Vocabulary, text: TextFiles) -> str:
-    """How much of a text lies in n-grams, and how much shorter it gets, in a line.
+    """Return one line: the numbers of tokens and units of a text, and the share of its tokens inside n-grams.
 
-    Raises InputError if the lexicon was made for another vocabulary.
+    Raises InputError for invalid text, and if the lexicon was made with another vocabulary.
     """
     cutter = UnitCutter(vocabulary, lexicon)
     sizes = np.diff(cutter.ngram_offsets)
-    units = tokens = ngrams = inside = 0
+    units = tokens = ngrams = tokens_in_ngrams = 0
     seen = np.zeros(len(lexicon), bool)
     for segment in text.segments(SEGMENT_BYTES):
-        found = attributed(lambda segment: cutter.cut(segment.text()), segment).units
-        matched = found[found >= len(vocabulary)] - len(vocabulary)
+        cut = attributed(lambda segment: cutter.cut(segment.text()), segment).units
+        matched = cut[cut >= len(vocabulary)] - len(vocabulary)
         seen[matched] = True
-        units, ngrams = units + len(found), ngrams + len(matched)
-        inside += int(sizes[matched].sum())
-        tokens += len(found) - len(matched) + int(sizes[matched].sum())
-    share = inside / tokens if tokens else 0.0
+        units, ngrams = units + len(cut), ngrams + len(matched)
+        tokens_in_ngrams += int(sizes[matched].sum())
+        tokens += len(cut) - len(matched) + int(sizes[matched].sum())
+    share = tokens_in_ngrams / tokens if tokens else 0.0
     return (
-        f"{tokens:,} tokens in {units:,} units: {share:.1%} of the tokens lie in n-grams ({ngrams:,} of them, "
-        f"{seen.sum():,} different: {seen.sum() / max(1, len(seen)):.1%} of the lexicon)"
+        f"{tokens:,} tokens in {units:,} units: {share:.1%} of the tokens are in n-grams ({ngrams:,} n-grams, "
+        f"{seen.sum():,} distinct: {seen.sum() / max(1, len(seen)):.1%} of the lexicon)"
     )
 
 
 def cut_text(lexicon: Lexicon, vocabulary: Vocabulary, lines: list[str], coloured: bool) -> Iterator[str]:
-    """Lines cut into their units: n-grams underlined, or in brackets where there are no colours.
+    """Yield lines of text, cut into units, with n-grams underlined if `coloured`, else in brackets.
 
-    Raises InputError if the lexicon was made for another vocabulary.
+    Raises InputError if the lexicon was made with another vocabulary.
     """
     names = UnitNames(vocabulary, lexicon)
     units, starts, _ = UnitCutter(vocabulary, lexicon).cut("".join(f"{line}\n" for line in lines).encode())
     before, after = (UNDERLINED, PLAIN) if coloured else ("[", "]")
     for line in range(len(lines)):
-        found = units[starts[line] : starts[line + 1]].tolist()
+        line_units = units[starts[line] : starts[line + 1]].tolist()
         yield vocabulary.text(
-            f"{before}{names.text(unit)}{after}" if unit >= len(vocabulary) else unit for unit in found
+            f"{before}{names.text(unit)}{after}" if unit >= len(vocabulary) else unit for unit in line_units
         )

@@ -1,1 +1,1 @@
-"""From a corpus to masked batches: the batch fields, masking, sampling order, prefetching."""
+"""From a corpus to masked batches: the batch fields, masking, the sampling order, and prefetching."""

@@ -1,4 +1,4 @@
-"""Cutting a line of words into units: lexicon n-grams and single words, in as few segments as possible."""
+"""Cutting lines of words into lexicon n-grams and single words, with the fewest segments (paper, section 3.5)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Int64s = npt.NDArray[np.int64]
 
 
 class Units(NamedTuple):
-    """What lines of words were cut into.
+    """The units of some lines of words.
 
-    units: int32 [n], identities; starts: int64 [lines + 1], where each line's begin; documents: int64, where in
-    `units` a document ends.
+    units: int32 [n], identities.
+    starts: int64 [lines + 1], index of the first unit of each line, then n.
+    documents: int64, index in `units` at which each document ends.
     """
 
     units: Int32s
@@ -29,32 +30,35 @@ class Units(NamedTuple):
 
 @numba.njit(cache=True, nogil=True)
 def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s, num_tokens: int) -> Units:
-    """Cut lines of words into units: a matched n-gram is one unit, a single word one unit per piece.
+    """Cut lines of words into units: a matched n-gram is one unit, a single word is one unit per sub-word token.
 
-    Of all ways to cut a line into n-grams and single words it is one with the fewest segments; of several such, the
-    one whose first segment is longest, then its second, and so on (paper, section 3.2 "N-gram boundary extraction").
+    Among all segmentations of a line into n-grams and single words, the result has the fewest segments. Ties are
+    broken by the longest first segment, then the longest second segment, and so on (paper, section 3.5, n-gram
+    boundaries). The algorithm is dynamic programming from the end of the line to its start.
 
     Args:
-        stream: int32, word ids, and where a line ends LINE_END or DOCUMENT_END (see splitting.py).
-        piece_offsets, pieces: the token ids of word w are pieces[piece_offsets[w]:piece_offsets[w + 1]].
+        stream: int32, word IDs, and LINE_END or DOCUMENT_END at the end of a line (see word_kernel.py).
+        trie: the lexicon's n-grams as sequences of word IDs.
+        piece_offsets, pieces: the token IDs of word w are pieces[piece_offsets[w]:piece_offsets[w + 1]].
         num_tokens: F; n-gram i has identity F + i.
     """
-    keys, children, ngram_of, goes_on, num_words = trie
-    most = lines = documents = longest = start = 0
+    keys, children, ngram_of, has_children, num_words = trie
+    max_units = lines = documents = longest = start = 0
     for i in range(len(stream)):
         word = stream[i]
         if word >= 0:
-            most += piece_offsets[word + 1] - piece_offsets[word]
+            max_units += piece_offsets[word + 1] - piece_offsets[word]
         else:
             lines += 1
             documents += word == DOCUMENT_END
             longest = max(longest, i - start)
             start = i + 1
-    units = np.empty(most, np.int32)
+    units = np.empty(max_units, np.int32)
     starts = np.zeros(lines + 1, np.int64)
     document_ends = np.empty(documents, np.int64)
-    # From each word of a line on: the fewest segments, the words of the first of them, and its n-gram or NOTHING.
-    best = np.empty(longest + 1, np.int32)
+    # For the rest of a line from each word on: the smallest number of segments, and the length in words and the n-gram
+    # (or NOTHING) of the first segment.
+    fewest = np.empty(longest + 1, np.int32)
     length = np.empty(longest, np.int32)
     ngram = np.empty(longest, np.int32)
     filled = line = documents = start = 0
@@ -62,28 +66,28 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
         if stream[end] >= 0:
             continue
         n = end - start
-        best[n] = 0
+        fewest[n] = 0
         for i in range(n - 1, -1, -1):
             node = np.int64(stream[start + i])
-            best[i] = best[i + 1] + 1
+            fewest[i] = fewest[i + 1] + 1
             length[i] = 1
             ngram[i] = ngram_of[node] if node < num_words else NOTHING
-            last = i + 1
-            while node < num_words or last > i + 1:
-                if not goes_on[node] or last == n:
+            stop = i + 1
+            while node < num_words or stop > i + 1:
+                if not has_children[node] or stop == n:
                     break
-                word = np.int64(stream[start + last])
+                word = np.int64(stream[start + stop])
                 if word >= num_words:
                     break
-                at = slot_of(keys, edge_key(node, word))
-                if keys[at] == 0:
+                slot = slot_of(keys, edge_key(node, word))
+                if keys[slot] == 0:
                     break
-                node = np.int64(children[at])
-                last += 1
-                # "<=": an equally short cut with a longer first segment wins.
-                if ngram_of[node] != NOTHING and best[last] + 1 <= best[i]:
-                    best[i] = best[last] + 1
-                    length[i] = last - i
+                node = np.int64(children[slot])
+                stop += 1
+                # "<=": among segmentations with equally few segments, the one with the longest first segment wins.
+                if ngram_of[node] != NOTHING and fewest[stop] + 1 <= fewest[i]:
+                    fewest[i] = fewest[stop] + 1
+                    length[i] = stop - i
                     ngram[i] = ngram_of[node]
         i = 0
         while i < n:

@@ -1,4 +1,4 @@
-"""Building a corpus: text -> units, segment by segment on all cores; stopped, it can go on."""
+"""Building a corpus from text, segment by segment on all cores; joining corpora. A stopped build can be resumed."""
 
 from __future__ import annotations
 
@@ -12,70 +12,26 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.corpus.boundaries import Units, cut_lines
 from reader.corpus.memmap import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
+from reader.corpus.units import UnitCutter
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import Lexicon, segmenter_of
-from reader.lexicon.ngrams import NO_NGRAMS
+from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_folder, load_array, mapped_array, save_arrays
-from reader.tables.string_table import Strings, chosen
-from reader.tables.trie import build_trie
 from reader.text.input_files import CORPUS_INFO
 from reader.text.map_segments import Resources, over_segments
 from reader.text.text_files import Segment, TextFiles
-from reader.tokenization.vocabulary import PieceTable, Vocabulary
-from reader.tokenization.word_index import WordIndex
+from reader.tokenization.vocabulary import Vocabulary
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
-# A process forgets the words it has met when they are more than this: text repeats itself, but memory is bounded.
-MAX_WORDS_KNOWN = 1 << 20
-
-
-class UnitCutter:
-    """Text -> unit identities, for one vocabulary and one lexicon."""
-
-    def __init__(self, vocabulary: Vocabulary, lexicon: Lexicon | None, segmenter: str = "") -> None:
-        """Raises InputError if the lexicon was made for another vocabulary.
-
-        Args:
-            lexicon: whose n-grams become units; None: every unit is a token.
-            segmenter: how words of Han characters are found (see segmenters.py); "": as `segmenter_of` has it.
-        """
-        if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
-            raise InputError(
-                "--lexicon: it was made with another vocabulary (or another --lowercase) than --vocab; build it again"
-            )
-        self.num_tokens = len(vocabulary)
-        self._lowercase, self._han = vocabulary.lowercase, segmenter or segmenter_of(lexicon)
-        ngrams = lexicon.ngrams if lexicon else NO_NGRAMS
-        self._lexicon_words = ngrams.words
-        self._pieces = PieceTable(vocabulary)
-        self._forget()
-        self._trie = build_trie(ngrams.numbers, ngrams.offsets, len(ngrams.words))
-        self._pieces.extend(self._lexicon_words)
-        word_ends, self.ngram_tokens = chosen(Strings(self._pieces.offsets, self._pieces.pieces), ngrams.numbers)
-        self.ngram_offsets = word_ends[ngrams.offsets]
-
-    def cut(self, text: bytes) -> Units:
-        """The units of a text in UTF-8; raises UnicodeDecodeError if it is none."""
-        if len(self._words) > MAX_WORDS_KNOWN + len(self._lexicon_words):
-            self._forget()
-        stream = self._words.encode(text)
-        self._pieces.extend(self._words.words(len(self._pieces)))
-        return cut_lines(stream, self._trie, self._pieces.offsets, self._pieces.pieces, self.num_tokens)
-
-    def _forget(self) -> None:
-        """Know the words of the lexicon only. They come first, so that a later one is in no n-gram."""
-        self._words = WordIndex(self._lowercase, self._han)
-        self._words.add(self._lexicon_words)
-        self._pieces.keep(min(len(self._pieces), len(self._lexicon_words)))
-
 
 @dataclass(frozen=True)
 class CutSegment:
-    """A segment of text -> its folder: `units`, identities, and `documents`, int64, where in them one ends."""
+    """Callable that cuts a segment of text into units and saves two arrays in a folder.
+
+    `units`: identities, [n]; `documents`: int64, the index in `units` at which each document ends.
+    """
 
     cutter: UnitCutter
     dtype: type[np.uint16] | type[np.uint32]
@@ -93,27 +49,28 @@ def build_corpus(
     folder: Path,
     resources: Resources,
 ) -> None:
-    """Cut text into units and store them; the folder `output` appears when all is done.
+    """Cut text into units and store them in the folder `output`, which appears only when it is complete.
 
-    `folder` is for the segments that are finished (see work_folder.py). Raises InputError for bad text.
+    Finished segments are stored in the work folder `folder` (see resumable_folder.py). Raises InputError for invalid
+    text, and for text without words.
     """
     cutter = UnitCutter(vocabulary, lexicon)
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
-    dtype = unit_dtype(num_units)
-    to_folder = CutSegment(cutter, dtype)
-    segments, digest = over_segments(to_folder, text, folder / "cut", resources, "building", cutter.cut)
-    made_with = MadeWith(vocabulary, lexicon, digest)
+    cut_segment = CutSegment(cutter, unit_dtype(num_units))
+    segments, digest = over_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
+    sources = CorpusSources(vocabulary, lexicon, digest)
     if not any(len(mapped_array(segment, "units")) for segment in segments):
         raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
-    # One after the other: what is mapped keeps a file open.
+    # Map one segment at a time, because every mapped array keeps a file open.
     parts = ((mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments)
-    _write(output, made_with, Spelling(cutter.ngram_offsets, cutter.ngram_tokens), parts)
+    _write_corpus(output, sources, NgramTokens(cutter.ngram_offsets, cutter.ngram_tokens), parts)
 
 
 def join_corpora(paths: list[Path], output: Path) -> None:
-    """Put corpora that were made with the same vocabulary and lexicon, as shards are, one after the other.
+    """Concatenate corpora that were made with the same vocabulary and lexicon, such as shards.
 
-    The units are those of a corpus made of all their texts at once. Raises InputError if they do not go together.
+    The units are the same as those of one corpus built from all the texts. Raises InputError if a corpus was made with
+    another vocabulary or lexicon than the first one.
     """
     first = Corpus(paths[0])
     infos = [Corpus(path).info for path in paths]
@@ -122,31 +79,33 @@ def join_corpora(paths: list[Path], output: Path) -> None:
             if getattr(info, what) != getattr(first.info, what):
                 raise InputError(f"{path}: made with another {what} than {first.path}")
     text = hashlib.sha256("\n".join(info.text for info in infos).encode()).hexdigest()
-    made_with = MadeWith(first.vocabulary, first.lexicon, text)
-    # One after the other: what is mapped keeps files open.
+    sources = CorpusSources(first.vocabulary, first.lexicon, text)
+    # Map one corpus at a time, because every mapped array keeps a file open.
     parts = ((np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in map(Corpus, paths))
-    _write(output, made_with, Spelling(first.ngram_offsets, first.ngram_tokens), parts)
+    _write_corpus(output, sources, NgramTokens(first.ngram_offsets, first.ngram_tokens), parts)
 
 
-class MadeWith(NamedTuple):
-    """What a corpus is made of: a vocabulary, a lexicon if any, and a text, by its fingerprint."""
+class CorpusSources(NamedTuple):
+    """What a corpus is made from: a vocabulary, an optional lexicon, and the digest of a text."""
 
     vocabulary: Vocabulary
     lexicon: Lexicon | None
     text: str
 
 
-class Spelling(NamedTuple):
-    """The tokens of all n-grams: those of n-gram i are tokens[offsets[i]:offsets[i + 1]]."""
+class NgramTokens(NamedTuple):
+    """Token IDs of all n-grams, int32: those of n-gram i are tokens[offsets[i]:offsets[i + 1]]; int64 [N + 1]."""
 
     offsets: Int64s
     tokens: Int32s
 
 
-def _write(output: Path, made_with: MadeWith, spelling: Spelling, parts: Iterable[tuple[np.ndarray, Int64s]]) -> None:
-    """Write a corpus of several parts: the units of each, and where in them documents end."""
-    vocabulary, lexicon, text = made_with
-    num_tokens, num_ngrams = len(vocabulary), len(spelling.offsets) - 1
+def _write_corpus(
+    output: Path, sources: CorpusSources, ngrams: NgramTokens, parts: Iterable[tuple[np.ndarray, Int64s]]
+) -> None:
+    """Write a corpus of several parts. A part holds units, and the indices in these units at which documents end."""
+    vocabulary, lexicon, text = sources
+    num_tokens, num_ngrams = len(vocabulary), len(ngrams.offsets) - 1
     unit_counts = np.zeros(num_tokens + num_ngrams, np.int64)
     documents = [np.zeros(1, np.int64)]
     written = 0
@@ -157,9 +116,9 @@ def _write(output: Path, made_with: MadeWith, spelling: Spelling, parts: Iterabl
                 unit_counts += np.bincount(units, minlength=len(unit_counts))
                 documents.append(written + ends)
                 written += len(units)
-        # Two blank lines in a row end one document, not two.
+        # Consecutive blank lines end a single document: `unique` drops the empty documents between them.
         ends = np.unique(np.concatenate(documents))
-        unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(spelling.offsets)])
+        unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(ngrams.offsets)])
         info = CorpusInfo(
             format=FORMAT,
             vocabulary=vocabulary.fingerprint,
@@ -174,8 +133,8 @@ def _write(output: Path, made_with: MadeWith, spelling: Spelling, parts: Iterabl
             ngram_units=int(unit_counts[num_tokens:].sum()),
         )
         (partial / "documents.bin").write_bytes(ends.tobytes())
-        np.save(partial / "ngram_tokens.npy", spelling.tokens)
-        np.save(partial / "ngram_offsets.npy", spelling.offsets)
+        np.save(partial / "ngram_tokens.npy", ngrams.tokens)
+        np.save(partial / "ngram_offsets.npy", ngrams.offsets)
         np.save(partial / "unit_counts.npy", unit_counts)
         (partial / vocabulary.file_name).write_bytes(vocabulary.content)
         if lexicon:

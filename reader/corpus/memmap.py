@@ -1,16 +1,16 @@
-"""The corpus that training reads: a memory-mapped stream of unit identities.
+"""The corpus that training reads: a memory-mapped stream of unit identities (paper, section 4.1: text corpora).
 
-A folder, complete or absent:
+A corpus is a folder that is either complete or absent:
     corpus.json        counts, sizes, fingerprints
     units.bin          identity of every unit, document after document (uint16 where C <= 65536, else uint32)
-    documents.bin      int64 [documents + 1], where each document's units start
-    ngram_tokens.npy   int32, token ids of all n-grams, one after the other
-    ngram_offsets.npy  int64 [N + 1], where each n-gram's tokens start
-    unit_counts.npy    int64 [C], how often each identity occurs
-    vocab.txt or spm.model, lexicon.tsv, lexicon.tsv.json    copies of what it was made with
+    documents.bin      int64 [documents + 1], index of the first unit of each document
+    ngram_tokens.npy   int32, token IDs of all n-grams, concatenated
+    ngram_offsets.npy  int64 [N + 1], index of the first token of each n-gram
+    unit_counts.npy    int64 [C], number of occurrences of each identity
+    vocab.txt or spm.model, lexicon.tsv, lexicon.tsv.json    copies of the files it was made with
 
-Identities 0..F-1 are tokens, F..F+N-1 n-grams. The tokens of a unit follow from its identity, so the stream is
-all there is to store, and one corpus serves every sequence length and every kind of masking.
+Identities 0..F-1 are tokens, F..F+N-1 n-grams. The tokens of a unit follow from its identity, so only the stream of
+identities is stored, and one corpus serves every sequence length and every kind of masking.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from reader.corpus.units import UnitNames
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.text.input_files import CORPUS_INFO
@@ -40,19 +41,20 @@ Int64s = npt.NDArray[np.int64]
 
 
 def unit_dtype(num_units: int) -> type[np.uint16] | type[np.uint32]:
-    """What identities 0..num_units - 1 are stored as."""
+    """Return the dtype in which identities 0..num_units - 1 are stored."""
     return np.uint16 if num_units <= 1 << 16 else np.uint32
 
 
 @dataclass(frozen=True)
 class CorpusInfo:
-    """What a corpus holds and what made it.
+    """The size of a corpus, and the fingerprints of what it was made from.
 
     Attributes:
-        vocabulary, lexicon, text: fingerprints; lexicon is "" for a corpus without n-grams.
-        lowercase: the vocabulary's.
+        format: version of the file format.
+        vocabulary, lexicon, text: fingerprints; `lexicon` is "" for a corpus without n-grams.
+        lowercase: as in the vocabulary.
         num_tokens: F; num_ngrams: N.
-        documents, units, tokens, ngram_units: how many of each the stream holds.
+        documents, units, tokens, ngram_units: numbers of each in the stream; `ngram_units` are units that are n-grams.
     """
 
     format: int
@@ -73,45 +75,25 @@ class CorpusInfo:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of everything that made the corpus."""
-        made_of = [self.format, self.vocabulary, self.lexicon, self.text]
-        return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class UnitNames:
-    """What identities stand for: tokens 0..F-1 of a vocabulary, then the n-grams of a lexicon."""
-
-    vocabulary: Vocabulary
-    lexicon: Lexicon | None
-
-    @property
-    def num_ngrams(self) -> int:
-        """N."""
-        return len(self.lexicon) if self.lexicon else 0
-
-    def text(self, identity: int) -> str:
-        """A unit as a person would write it."""
-        if identity < len(self.vocabulary):
-            # Of a token that only says that a word begins, nothing is left in a text.
-            return self.vocabulary.text([identity]) or self.vocabulary.tokens[identity]
-        assert self.lexicon is not None
-        return self.lexicon.ngrams.text(identity - len(self.vocabulary))
+        """SHA-256 of the format and of the fingerprints of vocabulary, lexicon and text."""
+        content = [self.format, self.vocabulary, self.lexicon, self.text]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 class Corpus:
-    """A finished corpus, memory-mapped.
+    """A complete corpus, memory-mapped.
 
     Attributes:
-        info: CorpusInfo.
+        info: size and fingerprints.
         units: uint16 or uint32 [units], identities.
-        documents: int64 [documents + 1].
-        ngram_tokens: int32; ngram_offsets: int64 [N + 1].
-        unit_counts: int64 [C].
+        documents: int64 [documents + 1], index of the first unit of each document, then the number of units.
+        ngram_tokens: int32; ngram_offsets: int64 [N + 1]. The tokens of n-gram i are
+            ngram_tokens[ngram_offsets[i]:ngram_offsets[i + 1]].
+        unit_counts: int64 [C], number of occurrences of each identity.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the corpus in folder `path`; raises InputError if it is absent or damaged."""
+        """Open the corpus in folder `path`. Raises InputError if it is missing or damaged."""
         self.path = path
         try:
             self.info = CorpusInfo(**json.loads((path / CORPUS_INFO).read_text()))
@@ -134,9 +116,10 @@ class Corpus:
             and self.documents[-1] == self.info.units
         )
         if not fits:
-            raise InputError(f"{path}: its files do not belong together; build it again")
+            raise InputError(f"{path}: its files do not match each other; build it again")
 
     def _map(self, name: str, dtype: np.dtype, count: int) -> np.ndarray:
+        """Memory-map a file of `count` numbers. Raises InputError if it is missing or has another size."""
         file = self.path / name
         size = file.stat().st_size if file.is_file() else -1
         if size != count * dtype.itemsize:
@@ -144,6 +127,7 @@ class Corpus:
         return np.memmap(file, dtype, "r", shape=(count,))
 
     def _load(self, name: str) -> np.ndarray:
+        """Load a .npy file. Raises InputError if it is missing or damaged."""
         try:
             return np.asarray(np.load(self.path / name, allow_pickle=False))
         except (OSError, ValueError, EOFError) as error:
@@ -151,18 +135,18 @@ class Corpus:
 
     @property
     def num_units(self) -> int:
-        """C = F + N, how many identities there are."""
+        """C = F + N, the number of identities."""
         return self.info.num_tokens + self.info.num_ngrams
 
     @cached_property
     def unit_tokens(self) -> Int32s:
-        """How many tokens each identity stands for, int32 [C]."""
+        """The number of tokens of each identity, int32 [C]."""
         ones = np.ones(self.info.num_tokens, np.int32)
         return np.concatenate([ones, np.diff(self.ngram_offsets).astype(np.int32)])
 
     @cached_property
     def token_counts(self) -> Int64s:
-        """How often each token occurs, those inside n-grams included; int64 [F]."""
+        """The number of occurrences of each token, including those inside n-grams; int64 [F]."""
         counts = self.unit_counts[: self.info.num_tokens].copy()
         repeats = np.repeat(self.unit_counts[self.info.num_tokens :], np.diff(self.ngram_offsets))
         np.add.at(counts, self.ngram_tokens, repeats)
@@ -170,10 +154,12 @@ class Corpus:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
+        """The vocabulary of the corpus. Raises InputError if its file is missing or is another vocabulary."""
         return kept_vocabulary(self.path, self.info.vocabulary, "the corpus was made with; build it again")
 
     @cached_property
     def lexicon(self) -> Lexicon | None:
+        """The lexicon of the corpus, None without n-grams. Raises InputError if its file is another lexicon."""
         if not self.info.lexicon:
             return None
         lexicon = Lexicon.load(self.path / LEXICON)
@@ -183,15 +169,19 @@ class Corpus:
 
     @property
     def names(self) -> UnitNames:
-        """What its identities stand for."""
+        """The text of every identity."""
         return UnitNames(self.vocabulary, self.lexicon)
 
-    def sequences(self, max_seq_len: int, packed: bool = False) -> Int64s:
-        """Cut the stream into sequences of at most `max_seq_len` tokens, [CLS] and [SEP] included.
+    def sequences(self, max_seq_len: int, pack_documents: bool = False) -> Int64s:
+        """Cut the stream into sequences of at most `max_seq_len` tokens, including [CLS] and [SEP].
 
-        Each document is cut from its start, every sequence taking as many whole units as fit; none spans two
-        documents, unless `packed`: then a sequence goes on into the next ones until it is full.
-        Returns int64 [sequences + 1], where each sequence's units start.
+        Each sequence takes as many whole units as fit. A document begins a new sequence, unless `pack_documents`: then
+        a sequence continues with the next documents until it is full.
+
+        Returns:
+            int64 [sequences + 1], index of the first unit of each sequence, then the number of units.
+
+        Raises InputError if `max_seq_len` is too short for the longest unit, or if a unit is unknown.
         """
         longest = int(self.unit_tokens.max())
         if max_seq_len - SPECIALS_PER_SEQUENCE < longest:
@@ -199,26 +189,26 @@ class Corpus:
                 f"data.max_seq_len: {max_seq_len} is too short: a unit of {self.path} has {longest} tokens, "
                 f"and [CLS] and [SEP] take {SPECIALS_PER_SEQUENCE}"
             )
-        room = max_seq_len - SPECIALS_PER_SEQUENCE
-        documents = self.documents[[0, -1]] if packed else self.documents
-        starts = _cut_sequences(self.units, documents, self.unit_tokens, room)
+        max_tokens = max_seq_len - SPECIALS_PER_SEQUENCE
+        documents = self.documents[[0, -1]] if pack_documents else self.documents
+        starts = _cut_sequences(self.units, documents, self.unit_tokens, max_tokens)
         if len(starts) == 0:
-            raise InputError(f"{self.path / 'units.bin'}: damaged: it holds an unknown unit; build the corpus again")
+            raise InputError(f"{self.path / 'units.bin'}: damaged: it contains an unknown unit; build the corpus again")
         return starts
 
 
 @numba.njit(cache=True, nogil=True)
-def _cut_sequences(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, room: int) -> Int64s:
-    """See Corpus.sequences; empty if a unit is out of range."""
+def _cut_sequences(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, max_tokens: int) -> Int64s:
+    """Return the result of Corpus.sequences, or an empty array if a unit is out of range."""
     starts = [np.int64(0)]
     for document in range(len(documents) - 1):
         used = 0
-        for at in range(documents[document], documents[document + 1]):
-            if units[at] >= len(unit_tokens):
+        for i in range(documents[document], documents[document + 1]):
+            if units[i] >= len(unit_tokens):
                 return np.empty(0, np.int64)
-            tokens = unit_tokens[units[at]]
-            if used + tokens > room:
-                starts.append(np.int64(at))
+            tokens = unit_tokens[units[i]]
+            if used + tokens > max_tokens:
+                starts.append(np.int64(i))
                 used = 0
             used += tokens
         starts.append(documents[document + 1])

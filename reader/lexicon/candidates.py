@@ -1,4 +1,4 @@
-"""What was kept of a text's words and n-grams, order after order, and the scores of the newest (Algorithm 1)."""
+"""The words and l-grams kept so far, order by order, and the scores of the newest order (Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.errors import InputError
-from reader.lexicon.counting import KeyTable, Packing, key_table, packing, t_statistic
-from reader.lexicon.counting_stages import CountOrder, Grams, Words
+from reader.lexicon.counting_stages import CountNgrams, NgramCounts, WordCounts
+from reader.lexicon.ngram_keys import KeyLayout, KeyTable, build_key_table, key_layout
 from reader.lexicon.ngrams import NGrams
+from reader.lexicon.t_test import t_statistic
 from reader.tables.string_table import Strings, chosen, empty_table, number, unpacked
 from reader.tokenization.basic_tokenizer import is_han
 
@@ -19,105 +20,111 @@ Float64s = npt.NDArray[np.float64]
 
 
 class Scores(NamedTuple):
-    """L-grams with their scores: words, int64 [n, l]; counts, int64 [n]; t, float64 [n]."""
+    """L-grams with their scores: words, word IDs, int64 [n, l]; counts, int64 [n]; t, float64 [n]."""
 
     words: Int64s
     counts: Int64s
     t: Float64s
 
 
-class Kept:
-    """The words that were kept, and of the orders 2 to l the l-grams; it begins with l = 1.
+class Candidates:
+    """The kept words, and the kept l-grams of orders 2 to the newest order; initially only words (order 1).
 
     Attributes:
-        vocabulary: the words; n-grams know them by their places.
+        vocabulary: the words; a word ID is an index into it.
     """
 
-    def __init__(self, vocabulary: Words) -> None:
+    def __init__(self, vocabulary: WordCounts) -> None:
         self.vocabulary = vocabulary
-        self._table = number(empty_table(), vocabulary.strings)[0]
-        self._grams: list[Grams] = []
-        self._packings: list[Packing] = []
+        self._word_table = number(empty_table(), vocabulary.strings)[0]
+        self._ngrams: list[NgramCounts] = []
+        self._layouts: list[KeyLayout] = []
         self._tables: list[KeyTable] = []
 
-    def next_stage(self) -> CountOrder:
-        """What counts the l-grams of the next order; raises InputError if so many cannot be numbered."""
-        words = len(self.vocabulary.counts)
-        heads = len(self._grams[-1].keys) if self._grams else words
+    def next_stage(self) -> CountNgrams:
+        """Return the stage that counts the l-grams of the next order.
+
+        Raises InputError if there are too many words and l-grams for 64-bit keys.
+        """
+        num_words = len(self.vocabulary.counts)
+        num_prefixes = len(self._ngrams[-1].keys) if self._ngrams else num_words
         try:
-            packings = [*self._packings, packing(heads, words)]
+            layouts = [*self._layouts, key_layout(num_prefixes, num_words)]
         except ValueError as error:
             raise InputError(f"--top: {error}; ask for fewer n-grams") from error
-        self._tables += [key_table(grams.keys) for grams in self._grams[len(self._tables) :]]
-        return CountOrder(len(packings) + 1, self._table, list(self._tables), packings)
+        self._tables += [build_key_table(ngrams.keys) for ngrams in self._ngrams[len(self._tables) :]]
+        return CountNgrams(len(layouts) + 1, self._word_table, list(self._tables), layouts)
 
-    def add(self, stage: CountOrder, grams: Grams) -> None:
-        """Go on to the order of a stage, with what it counted."""
-        self._packings = stage.packings
-        self._grams.append(grams)
+    def add(self, stage: CountNgrams, ngrams: NgramCounts) -> None:
+        """Add the l-grams that a stage counted; its order becomes the newest."""
+        self._layouts = stage.layouts
+        self._ngrams.append(ngrams)
 
-    def scores(self, at_least: int, totals: Int64s) -> Scores:
-        """The l-grams of the newest order that occur so often; `totals`: N_l, int64 [MAX_ORDER].
+    def scores(self, min_count: int, totals: Int64s) -> Scores:
+        """Score the l-grams of the newest order that occur at least `min_count` times.
 
-        Of order 1, words of several Han characters; with p' = 0 their t is in the order of their counts.
-        """
-        total, unigram_total = int(totals[len(self._grams)]), int(totals[0])
-        unigrams = self.vocabulary.counts
-        if not self._grams:
-            rows = np.flatnonzero(_is_han_word(self.vocabulary.strings) & (unigrams >= at_least))
-            none = np.zeros((len(rows), 1), np.int64)
-            return Scores(rows[:, None], unigrams[rows], t_statistic(unigrams[rows], total, none, 1))
-        rows = np.flatnonzero(self._grams[-1].counts >= at_least)
-        words, counts = self._words_of(rows), self._grams[-1].counts[rows]
-        return Scores(words, counts, t_statistic(counts, total, unigrams[words], unigram_total))
-
-    def best(self, scores: Scores, k: int, last: float | None) -> Scores:
-        """The k l-grams of the largest t, best first; equal scores are ordered by their words.
+        For order 1, these are the words of several Han characters; with p' = 0, ranking by t is ranking by count.
 
         Args:
-            last: the k-th largest t, or None if there are fewer (see counting.kth_largest).
+            totals: int64 [MAX_ORDER], N_l.
         """
-        places = np.flatnonzero(scores.t >= (-np.inf if last is None else last))
-        words, counts, t = scores.words[places], scores.counts[places], scores.t[places]
-        used, places = np.unique(words, return_inverse=True)
-        texts = np.array(unpacked(chosen(self.vocabulary.strings, used)), np.object_)
-        ranks = np.argsort(np.argsort(texts))[np.reshape(places, words.shape)]
+        total, unigram_total = int(totals[len(self._ngrams)]), int(totals[0])
+        unigrams = self.vocabulary.counts
+        if not self._ngrams:
+            rows = np.flatnonzero(_is_han_word(self.vocabulary.strings) & (unigrams >= min_count))
+            zeros = np.zeros((len(rows), 1), np.int64)
+            return Scores(rows[:, None], unigrams[rows], t_statistic(unigrams[rows], total, zeros, 1))
+        rows = np.flatnonzero(self._ngrams[-1].counts >= min_count)
+        words, counts = self._word_ids(rows), self._ngrams[-1].counts[rows]
+        return Scores(words, counts, t_statistic(counts, total, unigrams[words], unigram_total))
+
+    def best(self, scores: Scores, k: int, kth_score: float | None) -> Scores:
+        """Return the k l-grams with the largest t, in descending order of t; ties are ordered by the words.
+
+        Args:
+            kth_score: the k-th largest t, or None if there are fewer than k (see t_test.kth_largest).
+        """
+        indices = np.flatnonzero(scores.t >= (-np.inf if kth_score is None else kth_score))
+        words, counts, t = scores.words[indices], scores.counts[indices], scores.t[indices]
+        distinct, inverse = np.unique(words, return_inverse=True)
+        texts = np.array(unpacked(chosen(self.vocabulary.strings, distinct)), np.object_)
+        ranks = np.argsort(np.argsort(texts))[np.reshape(inverse, words.shape)]
         order = np.lexsort((*ranks.T[::-1], -t))[:k]
         return Scores(words[order], counts[order], t[order])
 
-    def ngrams(self, parts: list[Scores]) -> NGrams:
-        """The l-grams of several orders, one after the other, with their words as text."""
-        used, numbers = np.unique(np.concatenate([part.words.ravel() for part in parts]), return_inverse=True)
+    def to_ngrams(self, parts: list[Scores]) -> NGrams:
+        """Concatenate scored l-grams of several orders, with their words as text."""
+        distinct, word_ids = np.unique(np.concatenate([part.words.ravel() for part in parts]), return_inverse=True)
         orders = np.repeat([part.words.shape[1] for part in parts], [len(part.t) for part in parts])
         return NGrams(
-            unpacked(chosen(self.vocabulary.strings, used)),
-            numbers.astype(np.int32),
+            unpacked(chosen(self.vocabulary.strings, distinct)),
+            word_ids.astype(np.int32),
             np.concatenate([[0], np.cumsum(orders)]),
             np.concatenate([part.counts for part in parts]),
             np.concatenate([part.t for part in parts]),
         )
 
-    def _words_of(self, rows: Int64s) -> Int64s:
-        """The words of some l-grams of the newest order, int64 [rows, l]."""
+    def _word_ids(self, rows: Int64s) -> Int64s:
+        """Return the word IDs of some l-grams of the newest order, int64 [rows, l]."""
         columns: list[Int64s] = []
-        heads = rows
-        for grams, bits in zip(reversed(self._grams), reversed(self._packings), strict=True):
-            keys = grams.keys[heads]
-            columns.append((keys & np.uint64((1 << bits.word_bits) - 1)).astype(np.int64))
-            heads = (keys >> np.uint64(bits.word_bits)).astype(np.int64)
-        return np.column_stack([heads, *reversed(columns)])
+        prefixes = rows
+        for ngrams, layout in zip(reversed(self._ngrams), reversed(self._layouts), strict=True):
+            keys = ngrams.keys[prefixes]
+            columns.append((keys & np.uint64((1 << layout.word_bits) - 1)).astype(np.int64))
+            prefixes = (keys >> np.uint64(layout.word_bits)).astype(np.int64)
+        return np.column_stack([prefixes, *reversed(columns)])
 
 
-def frequent_first(lists: list[Words]) -> Words:
-    """Several lists of words as one, by count downwards."""
-    counts = np.concatenate([each.counts for each in lists])
-    ends = np.cumsum([0, *(each.strings.offsets[-1] for each in lists)])
-    offsets = [each.strings.offsets[1:] + end for each, end in zip(lists, ends[:-1], strict=True)]
-    joined = Strings(np.concatenate([[0], *offsets]), np.concatenate([each.strings.arena for each in lists]))
+def concatenate_by_count(lists: list[WordCounts]) -> WordCounts:
+    """Concatenate lists of words, and sort the result by count in descending order (stable)."""
+    counts = np.concatenate([words.counts for words in lists])
+    ends = np.cumsum([0, *(words.strings.offsets[-1] for words in lists)])
+    offsets = [words.strings.offsets[1:] + end for words, end in zip(lists, ends[:-1], strict=True)]
+    joined = Strings(np.concatenate([[0], *offsets]), np.concatenate([words.strings.arena for words in lists]))
     order = np.argsort(-counts, kind="stable")
-    return Words(chosen(joined, order), counts[order])
+    return WordCounts(chosen(joined, order), counts[order])
 
 
 def _is_han_word(words: Strings) -> npt.NDArray[np.bool_]:
-    """Whether each word consists of several Han characters; bool [n]."""
+    """Return whether each word consists of several Han characters; bool [n]."""
     return np.fromiter((len(word) > 1 and is_han(word[0]) for word in unpacked(words)), bool, len(words.offsets) - 1)

@@ -1,11 +1,11 @@
-"""The stages of counting: what is done with one segment of text, or with one share of all segments' results.
+"""The stages of counting. Each processes one segment of text, or one part of the results of all segments.
 
-    Split            a segment of text -> its distinct words with their counts, and its words as numbers
-    merged_words     some of all segments' words -> those that occur often enough
-    CountOrder       a segment's words -> sorted (key, count) entries of its l-grams
-    merged_entries   some of all segments' entries -> their sums
+    SplitSegment        a segment of text -> its distinct words with counts, and its text as word IDs
+    merge_words         word counts of all segments -> the words that reach a minimum count
+    CountNgrams         the words of a segment -> sorted (key, count) entries of its l-grams
+    merge_entry_lists   entries of all segments -> the l-grams that reach a minimum count
 
-They know arrays only. What has them work through a whole text is an engine: counting_local.py, counting_spark.py.
+The stages see arrays only. An engine applies them to a whole text: see local_engine.py and spark_engine.py.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.lexicon.counting import (
+from reader.lexicon.ngram_keys import (
     NO_WORD,
+    KeyLayout,
     KeyTable,
-    Packing,
-    longer_heads,
+    count_runs,
+    extend_prefixes,
+    merge_entries,
     ngram_keys,
-    occurrences,
-    pack_sorted,
-    renumbered,
-    sum_sorted,
+    ngram_totals,
+    renumber,
 )
 from reader.system.atomic_files import mapped_array, save_arrays
 from reader.tables.string_table import ByteTable, Strings, chosen, empty_table, number
@@ -40,29 +40,30 @@ Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 
 MAX_ORDER = 5
-BUCKETS = 64  # that the words of a segment are sorted into, so that all segments' can be merged bucket by bucket
+NUM_BUCKETS = 64  # the words of each segment are grouped by bucket, so that segments can be merged bucket by bucket
 
 
-class Words(NamedTuple):
-    """Distinct words and how often each occurs, int64 [n]."""
+class WordCounts(NamedTuple):
+    """Distinct words and their counts, int64 [n]."""
 
     strings: Strings
     counts: Int64s
 
 
-class Grams(NamedTuple):
-    """L-grams: their keys, ascending, and counts, int64."""
+class NgramCounts(NamedTuple):
+    """Keys of distinct l-grams, uint64 [n] in ascending order, and their counts, int64 [n]."""
 
     keys: UInt64s
     counts: Int64s
 
 
-class SplitText(NamedTuple):
-    """A segment of text in words.
+class SegmentWords(NamedTuple):
+    """A segment of text, split into words.
 
-    stream: int32, its words as numbers, NO_WORD where an n-gram ends; totals: int64 [MAX_ORDER], N_l.
-    offsets, arena: the distinct words, packed (see byte_table.Strings), bucket by bucket; counts: int64, of each.
-    bounds: int64 [BUCKETS + 1], where each bucket's words begin.
+    stream: int32, the word IDs in text order; NO_WORD where no n-gram may continue.
+    offsets, arena: the distinct words (see string_table.Strings), grouped by bucket; counts: int64, count of each.
+    bounds: int64 [NUM_BUCKETS + 1], where the words of each bucket begin.
+    totals: int64 [MAX_ORDER], N_l of the segment.
     """
 
     stream: Int32s
@@ -73,113 +74,122 @@ class SplitText(NamedTuple):
     totals: Int64s
 
     def save(self, folder: Path) -> None:
-        """Write it as a folder, whole or not at all."""
+        """Write the arrays into a folder that appears complete or not at all."""
         save_arrays(folder, **self._asdict())
 
     @classmethod
-    def load(cls, folder: Path) -> SplitText:
-        """What was saved, memory-mapped."""
+    def load(cls, folder: Path) -> SegmentWords:
+        """Return what `save` wrote, memory-mapped."""
         return cls(*(mapped_array(folder, name) for name in cls._fields))
 
-    def words(self, first: int = 0, last: int = BUCKETS) -> Words:
-        """The words of buckets [first, last)."""
+    def words(self, first: int = 0, last: int = NUM_BUCKETS) -> WordCounts:
+        """Return the words of buckets `first` to `last` (exclusive)."""
         start, end = self.bounds[first], self.bounds[last]
         offsets = np.array(self.offsets[start : end + 1])
-        return Words(
+        return WordCounts(
             Strings(offsets - offsets[0], np.array(self.arena[offsets[0] : offsets[-1]])), self.counts[start:end]
         )
 
-    def beginning(self, most: int) -> SplitText:
-        """The same with the first `most` words of the stream alone."""
-        return self._replace(stream=np.array(self.stream[:most]))
+    def truncate(self, max_words: int) -> SegmentWords:
+        """Return a copy whose stream is cut to its first `max_words` positions; the distinct words stay complete."""
+        return self._replace(stream=np.array(self.stream[:max_words]))
 
 
 @dataclass(frozen=True)
-class Split:
-    """A segment of text -> its words. Raises InputError for a bad record, UnicodeDecodeError for what is not UTF-8.
+class SplitSegment:
+    """Callable that splits a segment of text into words.
+
+    Raises InputError for an invalid record, and UnicodeDecodeError for text that is not UTF-8.
 
     Attributes:
-        lowercase, han: how text is split, see splitting.py.
+        lowercase, segmenter: how text is split (see word_index.py and chinese_segmentation.py).
     """
 
     lowercase: bool
-    han: str
+    segmenter: str
 
-    def __call__(self, segment: Segment) -> SplitText:
-        index = WordIndex(self.lowercase, self.han)
+    def __call__(self, segment: Segment) -> SegmentWords:
+        index = WordIndex(self.lowercase, self.segmenter)
         stream = index.encode(segment.text())
         table = index.table
-        used = len(index)
-        is_text = np.fromiter(map(holds_text, index.words()), bool, used)
-        counts = np.bincount(stream[stream >= 0], minlength=used)
-        buckets = np.where(is_text & (counts > 0), buckets_of(Strings(table.offsets[: used + 1], table.arena)), BUCKETS)
+        num_words = len(index)
+        is_text = np.fromiter(map(holds_text, index.words()), bool, num_words)
+        counts = np.bincount(stream[stream >= 0], minlength=num_words)
+        all_buckets = assign_buckets(Strings(table.offsets[: num_words + 1], table.arena))
+        buckets = np.where(is_text & (counts > 0), all_buckets, NUM_BUCKETS)
         order = np.argsort(buckets, kind="stable")
-        order = order[: np.count_nonzero(buckets < BUCKETS)]
-        numbers = np.full(used, NO_WORD, np.int32)
-        numbers[order] = np.arange(len(order), dtype=np.int32)
-        stream = renumbered(stream, numbers)
+        order = order[: np.count_nonzero(buckets < NUM_BUCKETS)]
+        new_ids = np.full(num_words, NO_WORD, np.int32)
+        new_ids[order] = np.arange(len(order), dtype=np.int32)
+        stream = renumber(stream, new_ids)
         words = chosen(Strings(table.offsets, table.arena), order)
-        return SplitText(
+        return SegmentWords(
             stream=stream,
             offsets=words.offsets,
             arena=words.arena,
             counts=counts[order].astype(np.int64),
-            bounds=np.searchsorted(buckets[order], np.arange(BUCKETS + 1)),
-            totals=occurrences(stream, MAX_ORDER),
+            bounds=np.searchsorted(buckets[order], np.arange(NUM_BUCKETS + 1)),
+            totals=ngram_totals(stream, MAX_ORDER),
         )
 
 
-def buckets_of(strings: Strings) -> Int64s:
-    """A bucket for every string, by its first and last bytes and its length: alike in all segments."""
+def assign_buckets(strings: Strings) -> Int64s:
+    """Return the bucket of every string, int64 [n].
+
+    It depends on the string's first byte, last byte and length only, so a word has the same bucket in all segments.
+    """
     offsets, arena = strings
     sizes = np.diff(offsets)
     first, last = arena[offsets[:-1]].astype(np.int64), arena[offsets[1:] - 1].astype(np.int64)
-    return np.asarray((first * 31 + last * 7 + sizes) % BUCKETS, np.int64)
+    return np.asarray((first * 31 + last * 7 + sizes) % NUM_BUCKETS, np.int64)
 
 
-def merged_words(lists: Iterable[Words], at_least: int) -> Words:
-    """The words of several lists that occur so often in all of them together."""
+def merge_words(lists: Iterable[WordCounts], min_count: int) -> WordCounts:
+    """Return the words whose counts, summed over all lists, reach `min_count`."""
     table = empty_table()
     counts = np.zeros(0, np.int64)
-    for strings, found in lists:
-        table, numbers = number(table, strings)
+    for strings, list_counts in lists:
+        table, word_ids = number(table, strings)
         counts = np.concatenate([counts, np.zeros(int(table.used[0]) - len(counts), np.int64)])
-        counts[numbers] += found
-    kept = np.flatnonzero(counts >= at_least)
-    return Words(chosen(Strings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept])
+        counts[word_ids] += list_counts
+    kept = np.flatnonzero(counts >= min_count)
+    return WordCounts(chosen(Strings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept])
 
 
 @dataclass(frozen=True)
-class CountOrder:
-    """A segment's words -> the sorted, packed entries of its l-grams, uint64.
+class CountNgrams:
+    """Callable that returns the entries of a segment's l-grams, uint64, sorted.
 
     Attributes:
-        order: l; words: the words that were kept.
-        tables: of the keys of orders 2 to l - 1 that were kept; packings: of the keys of orders 2 to l.
+        order: l.
+        words: hash table of the kept words.
+        tables: hash tables of the keys of the kept l-grams, for orders 2 to l - 1.
+        layouts: key layouts of orders 2 to l.
     """
 
     order: int
     words: ByteTable
     tables: list[KeyTable]
-    packings: list[Packing]
+    layouts: list[KeyLayout]
 
-    def __call__(self, text: SplitText) -> UInt64s:
-        numbers = number(self.words, Strings(np.array(text.offsets), np.array(text.arena)), add=False)[1]
-        words = renumbered(np.array(text.stream), numbers)
-        heads = words
-        for order, (table, bits) in enumerate(zip(self.tables, self.packings, strict=False), start=2):
-            heads = longer_heads(heads, words, order, bits.word_bits, table)
-        keys = ngram_keys(heads, words, self.order, self.packings[-1].word_bits)
+    def __call__(self, segment: SegmentWords) -> UInt64s:
+        new_ids = number(self.words, Strings(np.array(segment.offsets), np.array(segment.arena)), add=False)[1]
+        words = renumber(np.array(segment.stream), new_ids)
+        prefixes = words
+        # There is one layout more than tables: the last one is for the l-grams to be counted.
+        for order, (table, layout) in enumerate(zip(self.tables, self.layouts, strict=False), start=2):
+            prefixes = extend_prefixes(prefixes, words, order, layout.word_bits, table)
+        keys = ngram_keys(prefixes, words, self.order, self.layouts[-1].word_bits)
         keys.sort()
-        return pack_sorted(keys, self.count_bits)
+        return count_runs(keys, self.count_bits)
 
     @property
     def count_bits(self) -> int:
-        return self.packings[-1].count_bits
+        return self.layouts[-1].count_bits
 
 
-def merged_entries(sorted_lists: list[UInt64s], count_bits: int, at_least: int) -> Grams:
-    """The l-grams of some lists of packed entries that occur so often in all of them together."""
+def merge_entry_lists(sorted_lists: list[UInt64s], count_bits: int, min_count: int) -> NgramCounts:
+    """Return the l-grams whose counts, summed over all lists of entries, reach `min_count`."""
     joined = np.concatenate([np.zeros(0, np.uint64), *sorted_lists])
     joined.sort()
-    return Grams(*sum_sorted(joined, count_bits, at_least))
+    return NgramCounts(*merge_entries(joined, count_bits, min_count))

@@ -1,10 +1,12 @@
-"""Counting the n-grams of a text of any size, exactly.
+"""Exact extraction of the best n-grams from a text of any size (paper, section 3.5, Algorithm 1).
 
-First all text is split into words, then its l-grams are counted, order by order, by an engine: by the processes of this
-machine (counting_local.py) or by Spark (counting_spark.py).
-Only those that occur T_l times or more are kept: a longer n-gram that is as frequent holds no rarer word or n-gram. T_l
-is guessed from a sample, and proved in the end: if an l-gram that is rarer could have had a place among the
-best, T_l is lowered and the counting repeated.
+An engine splits the text into words, and then counts l-grams order by order: the local engine with processes on this
+machine (local_engine.py), the Spark engine on a cluster (spark_engine.py).
+
+Only l-grams that occur at least T_l times are kept. This pruning keeps every longer n-gram that reaches the threshold,
+because none of its words and shorter n-grams is rarer than the n-gram itself. T_l is estimated from a sample, and
+verified after the run: if an l-gram with a count below T_l could be among the best, T_l is lowered and the counting
+repeated.
 """
 
 from __future__ import annotations
@@ -17,46 +19,47 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from reader.lexicon.candidates import Kept, Scores, frequent_first
-from reader.lexicon.counting import kth_largest, needed_count, occurrences
+from reader.lexicon.candidates import Candidates, Scores, concatenate_by_count
 from reader.lexicon.counting_stages import (
     MAX_ORDER,
-    CountOrder,
-    Grams,
-    Split,
-    SplitText,
-    Words,
-    merged_entries,
-    merged_words,
+    CountNgrams,
+    NgramCounts,
+    SegmentWords,
+    SplitSegment,
+    WordCounts,
+    merge_entry_lists,
+    merge_words,
 )
+from reader.lexicon.ngram_keys import ngram_totals
 from reader.lexicon.ngrams import NO_NGRAMS, NGrams
+from reader.lexicon.t_test import kth_largest, needed_count
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 
 SAMPLE_WORDS, SAMPLE_SEGMENTS = 1 << 21, 4
-SAMPLE_TRUSTED = 4  # the least square of a score in the sample that says something about the whole
+MIN_RELIABLE_SQUARE = 4  # smallest t^2 in a sample that allows an estimate for the whole text
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is to be counted.
+    """What to count.
 
     Attributes:
-        lowercase, han: how text is split into words, see splitting.py.
-        top: order l -> k_l, how many are to be kept; order 1 stands for words of several Han characters, by count.
-        thresholds: order l -> the T_l to begin with, in place of a guess.
+        lowercase, segmenter: how text is split into words (see word_index.py and chinese_segmentation.py).
+        top: order l -> k_l, the number of l-grams to keep; order 1 means words of several Han characters, by count.
+        thresholds: order l -> initial T_l, instead of an estimate.
     """
 
     lowercase: bool
-    han: str
+    segmenter: str
     top: dict[int, int]
     thresholds: dict[int, int]
 
 
 @dataclass(frozen=True)
-class Counted:
-    """The result: the best of each order, best first; N_l of every order; the digest of the text."""
+class CountingResult:
+    """The best l-grams of each order, in descending order of t; N_l of every order; the digest of the text."""
 
     best: NGrams
     totals: dict[int, int]
@@ -64,107 +67,122 @@ class Counted:
 
 
 class Engine(Protocol):
-    """What takes the stages of counting_stages.py through all segments of one text."""
+    """Applies the stages of counting_stages.py to all segments of one text."""
 
-    def split(self, work: Split) -> tuple[Int64s, str]:
-        """Split the text, and keep it so; returns N_l, int64 [MAX_ORDER], and the text's digest.
+    def split(self, split_segment: SplitSegment) -> tuple[Int64s, str]:
+        """Split the text and store the result; return N_l, int64 [MAX_ORDER], and the digest of the text.
 
-        Raises InputError for bad text.
+        Raises InputError for invalid text.
         """
 
-    def sample(self, segments: int, words: int) -> list[SplitText]:
-        """The beginnings of some segments from all over the text, of at most `words` words together."""
+    def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
+        """Return at most `num_segments` segments, evenly spaced over the text, truncated to `max_words` in total."""
 
-    def words(self, at_least: int) -> list[Words]:
-        """The words that occur at least so often, each in one of the lists."""
+    def words(self, min_count: int) -> list[WordCounts]:
+        """Return the words that occur at least `min_count` times in the text, each in exactly one of the lists."""
 
-    def count(self, stage: CountOrder, thresholds: dict[int, int]) -> Grams:
-        """The l-grams that occur at least thresholds[l] times; of shorter ones so many were asked for."""
+    def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
+        """Return the l-grams that occur at least thresholds[l] times, where l is the order of the stage.
+
+        `thresholds` also holds the thresholds of the shorter orders, by which `stage` was pruned.
+        """
 
 
 class CountingJob:
-    """The way from a text to its best n-grams."""
+    """Extracts the best n-grams of a text."""
 
-    def __init__(self, engine: Engine, settings: Settings, say: Callable[[str], Any]) -> None:
-        """`say` takes messages for the user."""
-        self.engine, self.settings, self.say = engine, settings, say
+    def __init__(self, engine: Engine, settings: Settings, report: Callable[[str], Any]) -> None:
+        """`report` is called with messages for the user."""
+        self.engine, self.settings, self.report = engine, settings, report
         self.totals = np.zeros(MAX_ORDER, np.int64)
 
-    def run(self) -> Counted:
-        """Count. Raises InputError for bad text, and where the disk or the system refuses."""
-        self.totals, digest = self.engine.split(Split(self.settings.lowercase, self.settings.han))
-        thresholds = self._guesses() | self.settings.thresholds
+    def run(self) -> CountingResult:
+        """Count, lower thresholds and repeat until the result is proven.
+
+        Raises InputError for invalid text, and SystemRefusedError if the disk or the system fails.
+        """
+        self.totals, digest = self.engine.split(SplitSegment(self.settings.lowercase, self.settings.segmenter))
+        thresholds = self._estimate_thresholds() | self.settings.thresholds
         while True:
             best, lowered = self._best(thresholds)
             if not lowered:
                 break
             for order, count in lowered.items():
-                self.say(
+                self.report(
                     f"order {order}: n-grams that occur fewer than {thresholds[order]:,} times may be among the best; "
-                    f"counting again, from {count:,} times on"
+                    f"counting again with a threshold of {count:,}"
                 )
             thresholds |= lowered
         orders = range(1, max(self.settings.top) + 1)
-        return Counted(best, {order: int(self.totals[order - 1]) for order in orders}, digest)
+        return CountingResult(best, {order: int(self.totals[order - 1]) for order in orders}, digest)
 
-    def _guesses(self) -> dict[int, int]:
-        """T_l for every order, by the beginnings of a few segments."""
+    def _estimate_thresholds(self) -> dict[int, int]:
+        """Estimate T_l for every requested order from the beginnings of a few segments."""
         samples = self.engine.sample(SAMPLE_SEGMENTS, SAMPLE_WORDS)
-        kept = Kept(merged_words((sample.words() for sample in samples), 1))
-        totals = np.sum([occurrences(sample.stream, MAX_ORDER) for sample in samples], axis=0)
-        # Words were counted in the whole of the segments.
-        totals[0] = kept.vocabulary.counts.sum()
-        found: dict[int, int] = {}
+        candidates = Candidates(merge_words((sample.words() for sample in samples), 1))
+        totals = np.sum([ngram_totals(sample.stream, MAX_ORDER) for sample in samples], axis=0)
+        # The word counts are those of the whole segments, not of the truncated streams.
+        totals[0] = candidates.vocabulary.counts.sum()
+        thresholds: dict[int, int] = {}
         for order in range(1, max(self.settings.top) + 1):
             if order > 1:
-                stage = kept.next_stage()
-                kept.add(stage, merged_entries([stage(sample) for sample in samples], stage.count_bits, 1))
+                stage = candidates.next_stage()
+                entries = [stage(sample) for sample in samples]
+                candidates.add(stage, merge_entry_lists(entries, stage.count_bits, 1))
             if order in self.settings.top:
-                share = totals[order - 1] / max(1, self.totals[order - 1])
-                found[order] = guess(kept.scores(1, totals).t, self.settings.top[order], share)
-        return found
+                sample_fraction = totals[order - 1] / max(1, self.totals[order - 1])
+                t = candidates.scores(1, totals).t
+                thresholds[order] = estimate_threshold(t, self.settings.top[order], sample_fraction)
+        return thresholds
 
     def _best(self, thresholds: dict[int, int]) -> tuple[NGrams, dict[int, int]]:
-        """The best n-grams under some thresholds, and those of the thresholds that must be lowered."""
+        """Return the best n-grams under the given thresholds, and lower values for the thresholds that were too high.
+
+        If a threshold was too high, the n-grams are NO_NGRAMS.
+        """
         top = self.settings.top
-        # Of order l and below, whatever may be part of a longer n-gram that counts.
-        least = {order: min(t for other, t in thresholds.items() if other >= order) for order in range(1, max(top) + 1)}
-        kept = Kept(frequent_first(self.engine.words(least[1])))
+        # An l-gram must be kept if it may be part of a longer n-gram that reaches its own threshold.
+        min_counts = {
+            order: min(t for other, t in thresholds.items() if other >= order) for order in range(1, max(top) + 1)
+        }
+        candidates = Candidates(concatenate_by_count(self.engine.words(min_counts[1])))
         best: list[Scores] = []
         lowered: dict[int, int] = {}
         for order in range(1, max(top) + 1):
             if order > 1:
-                stage = kept.next_stage()
-                kept.add(stage, self.engine.count(stage, least))
+                stage = candidates.next_stage()
+                candidates.add(stage, self.engine.count(stage, min_counts))
             if order not in top:
                 continue
-            scores = kept.scores(thresholds[order], self.totals)
-            last = kth_largest(scores.t, top[order])
-            # With too few of them nothing is proved, but that there are not enough that occur so often.
-            needed = thresholds[order] // 4 if last is None else needed_count(last, int(self.totals[order - 1]))
+            scores = candidates.scores(thresholds[order], self.totals)
+            kth_score = kth_largest(scores.t, top[order])
+            # With fewer than k l-grams there is no k-th score, and so no bound: only a lower threshold can give more.
+            needed = (
+                thresholds[order] // 4 if kth_score is None else needed_count(kth_score, int(self.totals[order - 1]))
+            )
             if max(1, needed) < thresholds[order]:
                 lowered[order] = max(1, needed)
             elif not lowered:
-                best.append(kept.best(scores, top[order], last))
-        return NO_NGRAMS if lowered else kept.ngrams(best), lowered
+                best.append(candidates.best(scores, top[order], kth_score))
+        return NO_NGRAMS if lowered else candidates.to_ngrams(best), lowered
 
 
-def guess(scores: Float64s, k: int, share: float) -> int:
-    """Half of the least count that the k-th best n-gram of the whole text may need (see counting.needed_count).
+def estimate_threshold(scores: Float64s, k: int, sample_fraction: float) -> int:
+    """Estimate the minimum count of the k-th best n-gram of the whole text (see t_test.needed_count), and halve it.
+
+    t grows with the square root of the text size. If the sample is too small to contain a reliable k-th score, the
+    squared scores are assumed to follow a power law, which nearly holds.
 
     Args:
-        scores: float64, t of the n-grams of a sample; share: the sample's share of the text.
-
-    t grows with the square root of the text. Where the sample is too small to tell, the squares are taken to follow
-    a power law, as they nearly do.
+        scores: float64, t of the n-grams of a sample; sample_fraction: size of the sample / size of the text.
     """
     ranked = np.sort(np.square(np.maximum(scores, 0)))[::-1]
     if np.isinf(ranked[:1]).any():
-        return 1  # one l-gram is all there is
-    if k <= len(ranked) and (share >= 1 or ranked[k - 1] >= SAMPLE_TRUSTED):
-        return max(1, int(ranked[k - 1] / share / 2))
-    many, few = (int((ranked >= square).sum()) for square in (SAMPLE_TRUSTED, 4 * SAMPLE_TRUSTED))
-    if share >= 1 or not 0 < few < many:
+        return 1  # the text consists of a single l-gram
+    if k <= len(ranked) and (sample_fraction >= 1 or ranked[k - 1] >= MIN_RELIABLE_SQUARE):
+        return max(1, int(ranked[k - 1] / sample_fraction / 2))
+    many, few = (int((ranked >= square).sum()) for square in (MIN_RELIABLE_SQUARE, 4 * MIN_RELIABLE_SQUARE))
+    if sample_fraction >= 1 or not 0 < few < many:
         return 1
     exponent = math.log(many / few) / math.log(4)
-    return max(1, int(SAMPLE_TRUSTED / share * (many / k) ** (1 / exponent) / 2))
+    return max(1, int(MIN_RELIABLE_SQUARE / sample_fraction * (many / k) ** (1 / exponent) / 2))

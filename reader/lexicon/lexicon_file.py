@@ -1,7 +1,8 @@
-"""The n-gram lexicon V_N: its file, and what a look-up needs of it.
+"""The n-gram lexicon V_N (paper, section 3.5) and its files.
 
-`lexicon.tsv` is for people: a header, then `ngram<TAB>count<TAB>t`, words joined by a space, sorted by length
-and then by t downwards. `lexicon.tsv.json` beside it holds what made it. N-gram i of the file has identity F + i.
+`lexicon.tsv` is readable by people: a header, then one line `ngram<TAB>count<TAB>t` per n-gram, its words joined by
+spaces. Lines are sorted by the number of words, then by t in descending order. `lexicon.tsv.json` in the same folder
+describes the vocabulary, text and settings that produced the lexicon. N-gram i of the file has identity F + i.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ HEADER = "ngram\tcount\tt"
 
 @dataclass(frozen=True)
 class LexiconInfo:
-    """What made a lexicon.
+    """The vocabulary, text and settings that produced a lexicon.
 
     Attributes:
-        vocabulary: fingerprint of the vocabulary whose rules split the words.
-        han: the segmenter that found words of Han characters (see segmenters.py).
-        text: the digest of the text counted (see text_digest.py).
+        vocabulary: fingerprint of the vocabulary whose rules split the text into words.
+        han: the segmenter for words of Han characters (see chinese_segmentation.py).
+        text: digest of the counted text (see digest.py).
         totals: order l -> N_l.
-        top: order l -> k_l asked for.
-        max_ngram_tokens: n-grams of more sub-word tokens were left out, and of one.
-        left_out: how many were, among the best k_l.
-        sha256: of the TSV.
+        top: order l -> k_l as requested.
+        max_ngram_tokens: n-grams of more sub-word tokens are left out; so are n-grams of a single token.
+        left_out: number of n-grams left out by this rule, among the best k_l.
+        sha256: SHA-256 of the TSV file.
     """
 
     vocabulary: str
@@ -47,7 +48,7 @@ class LexiconInfo:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """N-grams in file order, and where they come from."""
+    """N-grams in file order, and a description of how they were made."""
 
     ngrams: NGrams
     info: LexiconInfo
@@ -57,12 +58,12 @@ class Lexicon:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the n-grams, and of the vocabulary and the segmenter they were split by."""
-        made_of = f"{self.info.vocabulary}\n{self.info.han}\n{self.info.sha256}"
-        return hashlib.sha256(made_of.encode()).hexdigest()
+        """SHA-256 of the n-grams, and of the vocabulary and the segmenter that split the text."""
+        content = f"{self.info.vocabulary}\n{self.info.han}\n{self.info.sha256}"
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def save(self, path: Path) -> None:
-        """Write the TSV, then the JSON that vouches for it: without its JSON a TSV is not a lexicon."""
+        """Write the TSV, then the JSON with its SHA-256. A TSV without its JSON is incomplete and is not loaded."""
         with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
             file.write(HEADER + "\n")
             columns = self.ngrams.texts(), self.ngrams.counts.tolist(), self.ngrams.t.tolist()
@@ -73,7 +74,7 @@ class Lexicon:
 
     @classmethod
     def load(cls, path: Path) -> Lexicon:
-        """Read a lexicon; raises InputError if it is absent, damaged or edited."""
+        """Read a lexicon. Raises InputError if it is missing, damaged or edited."""
         if not path.is_file():
             raise InputError(f"{path}: no such lexicon; make one with `python -m reader.build lexicon`")
         try:
@@ -83,21 +84,21 @@ class Lexicon:
         except (ValueError, TypeError) as error:
             raise InputError(f"{info_path(path)}: not a lexicon's description: {error}") from error
         if sha256_of(path) != info.sha256:
-            raise InputError(f"{path}: differs from what {info_path(path).name} vouches for; build it again")
+            raise InputError(f"{path}: its SHA-256 differs from the one in {info_path(path).name}; build it again")
         header, _, rows = path.read_text(encoding="utf-8").partition("\n")
         if header != HEADER:
             raise InputError(f"{path}:1: expected the header {HEADER!r}")
         fields = rows.replace("\n", "\t").split("\t")[:-1]
         texts, counts, t = (fields[column::3] for column in range(3))
-        numbers = np.fromiter(map(int, counts), np.int64), np.fromiter(map(float, t), np.float64)
-        return cls(NGrams.of_texts(texts, *numbers), info)
+        arrays = np.fromiter(map(int, counts), np.int64), np.fromiter(map(float, t), np.float64)
+        return cls(NGrams.from_texts(texts, *arrays), info)
 
 
 def segmenter_of(lexicon: Lexicon | None) -> str:
-    """How words of Han characters are found (see segmenters.py): the lexicon's way, or one by one without it."""
+    """Return the lexicon's segmenter (see chinese_segmentation.py), or "char" (Han characters as words) for None."""
     return lexicon.info.han if lexicon else "char"
 
 
 def info_path(path: Path) -> Path:
-    """Where a lexicon's description lies."""
+    """Return the path of the JSON file that describes the lexicon at `path`."""
     return path.with_name(path.name + ".json")

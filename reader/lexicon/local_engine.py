@@ -1,6 +1,6 @@
-"""Counting by the processes of this machine, in bounded memory; stopped, it can go on.
+"""Counting with processes on this machine, in bounded memory. A stopped job can be resumed.
 
-What is finished of every segment lies as a folder of .npy files in a work folder (see work_folder.py).
+The finished result of every segment is a folder of .npy files in a work folder (see resumable_folder.py).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from reader.lexicon.counting_stages import (
-    BUCKETS,
-    CountOrder,
-    Grams,
-    Split,
-    SplitText,
-    Words,
-    buckets_of,
-    merged_entries,
-    merged_words,
+    NUM_BUCKETS,
+    CountNgrams,
+    NgramCounts,
+    SegmentWords,
+    SplitSegment,
+    WordCounts,
+    assign_buckets,
+    merge_entry_lists,
+    merge_words,
 )
 from reader.system.atomic_files import load_array, mapped_array, remove_folder, save_arrays
 from reader.system.process_pool import in_order
@@ -33,122 +33,127 @@ from reader.tokenization.word_index import WordIndex
 
 Int64s = npt.NDArray[np.int64]
 
+# Name of the array of entries in a work folder. A stopped job is resumed from such files, so the name must not change.
+ENTRIES = "packed"
+
 
 class LocalEngine:
-    """The stages over one text (see counting_job.Engine).
+    """Applies the counting stages to one text (see extraction.Engine).
 
     Attributes:
         segments: the folders of the segments, once the text is split.
     """
 
     def __init__(self, text: TextFiles, resources: Resources, folder: Path) -> None:
-        """`folder` is for what is finished."""
+        """`folder` is the work folder for finished results."""
         self._text, self._resources, self._folder = text, resources, folder
         self.segments: list[Path] = []
 
-    def split(self, work: Split) -> tuple[Int64s, str]:
-        """Every segment of the text -> its folder; returns N_l, int64 [MAX_ORDER], and the text's digest."""
-        folder, rehearse = self._folder / "split", WordIndex(work.lowercase, work.han).encode
-        to_folder = _ToFolder(work)
-        self.segments, digest = over_segments(to_folder, self._text, folder, self._resources, "splitting", rehearse)
+    def split(self, split_segment: SplitSegment) -> tuple[Int64s, str]:
+        """Split every segment of the text and save it; return N_l, int64 [MAX_ORDER], and the digest of the text."""
+        folder = self._folder / "split"
+        warm_up = WordIndex(split_segment.lowercase, split_segment.segmenter).encode
+        save_words = _SaveWords(split_segment)
+        self.segments, digest = over_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
         return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
 
-    def sample(self, segments: int, words: int) -> list[SplitText]:
-        chosen = self.segments[:: -(-len(self.segments) // segments)]
-        return [SplitText.load(segment).beginning(words // len(chosen)) for segment in chosen]
+    def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
+        sampled = self.segments[:: -(-len(self.segments) // num_segments)]
+        return [SegmentWords.load(segment).truncate(max_words // len(sampled)) for segment in sampled]
 
-    def words(self, at_least: int) -> list[Words]:
+    def words(self, min_count: int) -> list[WordCounts]:
         size = sum(len(mapped_array(each, "arena")) + 24 * len(mapped_array(each, "counts")) for each in self.segments)
-        shares = 1
-        while shares < BUCKETS and size > 4 * self._resources.entries * shares:
-            shares *= 2
-        step = BUCKETS // shares
-        ranges = [(start, start + step) for start in range(0, BUCKETS, step)]
-        merge = _MergeWords(self.segments, at_least)
-        return list(in_order(merge, ranges, min(self._resources.workers, shares)))
+        num_tasks = 1
+        while num_tasks < NUM_BUCKETS and size > 4 * self._resources.entries * num_tasks:
+            num_tasks *= 2
+        step = NUM_BUCKETS // num_tasks
+        bucket_ranges = [(start, start + step) for start in range(0, NUM_BUCKETS, step)]
+        merge = _MergeWords(self.segments, min_count)
+        return list(in_order(merge, bucket_ranges, min(self._resources.workers, num_tasks)))
 
-    def count(self, stage: CountOrder, thresholds: dict[int, int]) -> Grams:
-        # Keys depend on what was kept of shorter n-grams.
+    def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
+        # Keys contain IDs of kept shorter n-grams, so entries are valid only for these thresholds.
         kept = "_".join(str(thresholds[shorter]) for shorter in range(1, stage.order))
         folder = self._folder / f"order_{stage.order}_of_{kept}"
         for old in self._folder.glob(f"order_{stage.order}_of_*"):
             if old != folder:
                 remove_folder(old)
         folder.mkdir(exist_ok=True)
-        parts = [folder / f"{place}" for place in range(len(self.segments))]
+        parts = [folder / f"{index}" for index in range(len(self.segments))]
         tasks = list(zip(self.segments, parts, strict=True))
         with tqdm(total=len(tasks), unit=" segments", desc=f"{stage.order}-grams", mininterval=0.5) as bar:
-            for _ in in_order(_EntriesToFolder(stage), tasks, min(self._resources.workers, len(tasks))):
+            for _ in in_order(_SaveEntries(stage), tasks, min(self._resources.workers, len(tasks))):
                 bar.update()
-        bounds = self._ranges(parts, stage.count_bits)
+        ranges = self._entry_ranges(parts, stage.count_bits)
         merge = _MergeEntries(parts, stage.count_bits, thresholds[stage.order])
-        merged = in_order(merge, bounds, min(self._resources.workers, len(bounds)))
-        return Grams(*(np.concatenate(arrays) for arrays in zip(*merged, strict=True)))
+        merged = in_order(merge, ranges, min(self._resources.workers, len(ranges)))
+        return NgramCounts(*(np.concatenate(arrays) for arrays in zip(*merged, strict=True)))
 
-    def _ranges(self, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
-        """Ranges of packed entries, each of few enough to be merged at once."""
-        total = sum(len(mapped_array(part, "packed")) for part in parts)
-        wanted = max(self._resources.workers if total > 1 << 20 else 1, -(-total // self._resources.entries))
-        step = max(1, total // (256 * wanted))
-        sample = np.sort(np.concatenate([load_array(part, "packed")[::step] for part in parts]))
-        cuts = sample[[len(sample) * i // wanted for i in range(1, wanted)]] if len(sample) else sample
-        # A range begins with the first entry of a key, whatever its count.
+    def _entry_ranges(self, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
+        """Return ranges of entry values, [start, stop), each with few enough entries to be merged in memory."""
+        total = sum(len(mapped_array(part, ENTRIES)) for part in parts)
+        num_ranges = max(self._resources.workers if total > 1 << 20 else 1, -(-total // self._resources.entries))
+        step = max(1, total // (256 * num_ranges))
+        sample = np.sort(np.concatenate([load_array(part, ENTRIES)[::step] for part in parts]))
+        cuts = sample[[len(sample) * i // num_ranges for i in range(1, num_ranges)]] if len(sample) else sample
+        # A range begins with the smallest entry of a key, so that all entries of a key are in the same range.
         starts = sorted({0, *(int(cut) >> count_bits << count_bits for cut in cuts)})
         return list(zip(starts, [*starts[1:], (1 << 64) - 1], strict=True))
 
 
 @dataclass(frozen=True)
-class _ToFolder:
-    """A segment of text -> its folder, a `SplitText`."""
+class _SaveWords:
+    """Callable that splits a segment of text and saves the resulting `SegmentWords` as a folder."""
 
-    work: Callable[[Segment], SplitText]
+    split_segment: Callable[[Segment], SegmentWords]
 
     def __call__(self, segment: Segment, folder: Path) -> None:
-        self.work(segment).save(folder)
+        self.split_segment(segment).save(folder)
 
 
 @dataclass(frozen=True)
 class _MergeWords:
-    """Buckets [first, last) of all segments' words -> those that occur often enough, bucket by bucket.
+    """Callable that merges buckets [first, last) of all segments' words, and returns them sorted by bucket.
 
-    So they come in the same order however the buckets are shared out: what is counted of longer n-grams knows words by
-    their places, and may be taken up with other --memory and --workers.
+    The sorting makes the order of the words independent of how the buckets are divided into tasks. Keys of longer
+    n-grams contain word IDs, so a stopped job can be resumed with other values of --memory and --workers only if the
+    word IDs do not change.
     """
 
     segments: list[Path]
-    at_least: int
+    min_count: int
 
-    def __call__(self, buckets: tuple[int, int]) -> Words:
-        found = merged_words((SplitText.load(segment).words(*buckets) for segment in self.segments), self.at_least)
-        order = np.argsort(buckets_of(found.strings), kind="stable")
-        return Words(chosen(found.strings, order), found.counts[order])
+    def __call__(self, buckets: tuple[int, int]) -> WordCounts:
+        merged = merge_words((SegmentWords.load(segment).words(*buckets) for segment in self.segments), self.min_count)
+        order = np.argsort(assign_buckets(merged.strings), kind="stable")
+        return WordCounts(chosen(merged.strings, order), merged.counts[order])
 
 
 @dataclass(frozen=True)
-class _EntriesToFolder:
-    """A segment's folder -> a folder with `packed`, the sorted entries of its l-grams, unless it is there already."""
+class _SaveEntries:
+    """Callable that saves the entries of a segment's l-grams as a folder, unless the folder exists."""
 
-    stage: CountOrder
+    stage: CountNgrams
 
     def __call__(self, task: tuple[Path, Path]) -> None:
         segment, target = task
         if not target.is_dir():
-            save_arrays(target, packed=self.stage(SplitText.load(segment)))
+            save_arrays(target, **{ENTRIES: self.stage(SegmentWords.load(segment))})
 
 
 @dataclass(frozen=True)
 class _MergeEntries:
-    """A range of packed entries, [low, high) -> the l-grams in it that occur often enough in all segments together."""
+    """Callable that merges the entries in [start, stop) of all segments; l-grams below `min_count` are dropped."""
 
     parts: list[Path]
     count_bits: int
-    at_least: int
+    min_count: int
 
-    def __call__(self, bounds: tuple[int, int]) -> Grams:
-        low, high = np.array(bounds, np.uint64)
+    def __call__(self, entry_range: tuple[int, int]) -> NgramCounts:
+        start, stop = np.array(entry_range, np.uint64)
         slices = []
         for part in self.parts:
-            # A copy: what stays mapped stays in memory.
-            first, last = np.searchsorted(mapped_array(part, "packed"), (low, high))
-            slices.append(load_array(part, "packed", first, last))
-        return merged_entries(slices, self.count_bits, self.at_least)
+            # `load_array` copies the slice: pages of a mapped array stay in memory as long as the array exists.
+            first, last = np.searchsorted(mapped_array(part, ENTRIES), (start, stop))
+            slices.append(load_array(part, ENTRIES, first, last))
+        return merge_entry_lists(slices, self.count_bits, self.min_count)

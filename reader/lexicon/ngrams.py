@@ -1,4 +1,4 @@
-"""Many n-grams with their counts and scores, as arrays."""
+"""A list of n-grams with their counts and scores, stored as arrays."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ Float64s = npt.NDArray[np.float64]
 
 
 class NGrams(NamedTuple):
-    """N-grams over a list of different words: those of n-gram i are words[numbers[offsets[i]:offsets[i + 1]]].
+    """N-grams over a list of distinct words. The words of n-gram i are words[word_ids[offsets[i]:offsets[i + 1]]].
 
     Attributes:
-        words: none twice.
-        numbers: int32; offsets: int64 [n + 1].
+        words: the distinct words.
+        word_ids: int32, indices into `words`; offsets: int64 [n + 1].
         counts: int64 [n]; t: float64 [n].
     """
 
     words: Sequence[str]
-    numbers: Int32s
+    word_ids: Int32s
     offsets: Int64s
     counts: Int64s
     t: Float64s
 
     @classmethod
-    def of_texts(cls, texts: list[str], counts: Int64s, t: Float64s) -> NGrams:
-        """N-grams whose words are joined by spaces."""
+    def from_texts(cls, texts: list[str], counts: Int64s, t: Float64s) -> NGrams:
+        """Make n-grams from texts whose words are separated by single spaces."""
         orders = np.fromiter((text.count(" ") + 1 for text in texts), np.int64, len(texts))
         flat = " ".join(texts).split(" ") if texts else []
-        places = {word: place for place, word in enumerate(dict.fromkeys(flat))}
-        numbers = np.fromiter(map(places.__getitem__, flat), np.int32, len(flat))
-        return cls(list(places), numbers, np.concatenate([[0], np.cumsum(orders)]), counts, t)
+        id_of_word = {word: word_id for word_id, word in enumerate(dict.fromkeys(flat))}
+        word_ids = np.fromiter(map(id_of_word.__getitem__, flat), np.int32, len(flat))
+        return cls(list(id_of_word), word_ids, np.concatenate([[0], np.cumsum(orders)]), counts, t)
 
     @property
     def orders(self) -> Int64s:
-        """How many words each n-gram has, int64 [n]."""
+        """The number of words of each n-gram, int64 [n]."""
         return np.diff(self.offsets)
 
     def text(self, i: int) -> str:
-        """The words of n-gram i, joined by spaces."""
-        return " ".join(self.words[number] for number in self.numbers[self.offsets[i] : self.offsets[i + 1]])
+        """Return the words of n-gram i, joined by spaces."""
+        return " ".join(self.words[word_id] for word_id in self.word_ids[self.offsets[i] : self.offsets[i + 1]])
 
     def texts(self) -> list[str]:
-        """Of every n-gram, its words joined by spaces."""
-        ends, letters = chosen(packed([f"{word} " for word in self.words]), self.numbers)
+        """Return the text of every n-gram: its words, joined by spaces."""
+        ends, letters = chosen(packed([f"{word} " for word in self.words]), self.word_ids)
         texts = Strings(ends[self.offsets], letters)
         return [text[:-1] for text in unpacked(texts)]
 
-    def chosen(self, keep: npt.NDArray[np.bool_]) -> NGrams:
-        """Some of the n-grams: `keep` bool [n]. The list of words stays as it is."""
+    def select(self, keep: npt.NDArray[np.bool_]) -> NGrams:
+        """Return the n-grams for which `keep`, bool [n], is true. The list of words does not change."""
         orders = self.orders
         offsets = np.concatenate([[0], np.cumsum(orders[keep])])
-        return NGrams(self.words, self.numbers[np.repeat(keep, orders)], offsets, self.counts[keep], self.t[keep])
+        return NGrams(self.words, self.word_ids[np.repeat(keep, orders)], offsets, self.counts[keep], self.t[keep])
 
 
-NO_NGRAMS = NGrams.of_texts([], np.zeros(0, np.int64), np.zeros(0, np.float64))
+NO_NGRAMS = NGrams.from_texts([], np.zeros(0, np.int64), np.zeros(0, np.float64))

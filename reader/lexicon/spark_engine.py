@@ -1,12 +1,12 @@
-"""Counting by Spark, for text that is more than one machine can go through in the time there is.
+"""Counting with Spark, for text that is too large for one machine to count in acceptable time.
 
-Driver and executors see the same storage. The stages are those of the local engine; between them lie shuffles:
+The driver and all executors see the same storage. The stages are those of the local engine, connected by shuffles:
 
-    units of text -> segments in words, kept where they were made (or made again, if they are lost)
-    their words, by bucket -> those that occur often enough -> driver -> every executor
-    their l-grams' entries, by a hash of the key -> those that occur often enough -> driver -> every executor
+    file ranges -> segments split into words, kept on the executor that made them (or recomputed if lost)
+    words of all segments, by bucket -> words that reach the minimum count -> driver -> all executors
+    entries of all segments, by a hash of the key -> l-grams that reach the minimum count -> driver -> all executors
 
-What a task works on is bounded, whatever the size of the text; what comes to the driver is only what is kept.
+The size of a task is bounded for any size of the text. The driver receives only kept words and l-grams.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.errors import InputError
-from reader.lexicon.counting import dealt
 from reader.lexicon.counting_stages import (
-    BUCKETS,
     MAX_ORDER,
-    CountOrder,
-    Grams,
-    Split,
-    SplitText,
-    Words,
-    merged_entries,
-    merged_words,
+    NUM_BUCKETS,
+    CountNgrams,
+    NgramCounts,
+    SegmentWords,
+    SplitSegment,
+    WordCounts,
+    merge_entry_lists,
+    merge_words,
 )
-from reader.lexicon.spark_session import one_line_failures, progress
+from reader.lexicon.ngram_keys import partition_by_hash
+from reader.lexicon.spark_session import one_line_failures, progress_bar
 from reader.text.file_ranges import Unit, UnitReader, units_of
 from reader.text.text_files import TextDigest, TextFiles, no_text
 
@@ -44,80 +44,86 @@ if TYPE_CHECKING:
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 
-# Of text, in a segment. The Java side holds a few of them for every core at a time, in a heap of 1 GB if nobody gave it
-# more: they are smaller than the local engine's.
-LEAST_BYTES, MOST_BYTES = 1 << 20, 16 << 20
-MERGED = 1 << 24  # l-grams, repeated ones included, that are worth a task; it takes some 20 bytes for each that differs
+# Bytes of text per segment. The limits are lower than those of the local engine, because the Java process holds a few
+# segments per core at a time, in a heap that is 1 GB by default.
+MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES = 1 << 20, 16 << 20
+# L-gram occurrences per merge task; a task needs about 20 bytes of memory for each distinct l-gram.
+NGRAMS_PER_MERGE = 1 << 24
 
 
 class SparkEngine:
-    """The stages over one text (see counting_job.Engine).
+    """Applies the counting stages to one text (see extraction.Engine).
 
     Attributes:
-        num_segments: how many there are, once the text is split.
+        num_segments: number of segments, once the text is split.
     """
 
-    def __init__(self, context: SparkContext, text: TextFiles, most_bytes: int = MOST_BYTES) -> None:
-        """`most_bytes` of text in a segment."""
+    def __init__(self, context: SparkContext, text: TextFiles, max_segment_bytes: int = MAX_SEGMENT_BYTES) -> None:
+        """`max_segment_bytes` limits the bytes of text per segment."""
         self._context, self._text = context, text
         self._cores = context.defaultParallelism
-        self._segment_bytes = max(min(LEAST_BYTES, most_bytes), min(most_bytes, text.size // (2 * self._cores)))
+        min_segment_bytes = min(MIN_SEGMENT_BYTES, max_segment_bytes)
+        self._segment_bytes = max(min_segment_bytes, min(max_segment_bytes, text.size // (2 * self._cores)))
         self._totals = np.zeros(MAX_ORDER, np.int64)
         self.num_segments = 0
         self._segments: RDD[Any] = context.emptyRDD()
         self._words: RDD[Any] = context.emptyRDD()
 
-    def split(self, work: Split) -> tuple[Int64s, str]:
-        """Split the text, and keep it with Spark; returns N_l, int64 [MAX_ORDER], and the text's digest.
+    def split(self, split_segment: SplitSegment) -> tuple[Int64s, str]:
+        """Split the text and persist it in Spark; return N_l, int64 [MAX_ORDER], and the digest of the text.
 
-        The digest costs no reading of its own: the tasks compute it in parts. Raises InputError for bad text.
+        The digest needs no second reading: the tasks that split the text also compute its parts. Raises InputError
+        for invalid text.
         """
         from pyspark import StorageLevel
 
-        # Elsewhere a path may not be taken from where the command was given.
+        # The working directory of an executor may differ from that of the driver.
         paths = [path.absolute() for path in self._text.paths]
-        units = units_of(paths, self._segment_bytes)
-        split_unit = _SplitUnit(work, self._text.text_field, self._segment_bytes)
-        tasks = self._context.parallelize(units, len(units))
-        records = tasks.flatMap(split_unit).persist(StorageLevel.MEMORY_AND_DISK)
+        file_ranges = units_of(paths, self._segment_bytes)
+        split_range = _SplitRange(split_segment, self._text.text_field, self._segment_bytes)
+        tasks = self._context.parallelize(file_ranges, len(file_ranges))
+        records = tasks.flatMap(split_range).persist(StorageLevel.MEMORY_AND_DISK)
         self._segments = records.filter(_is_segment)
-        buckets = self._segments.flatMap(_by_bucket)
-        self._words = buckets.partitionBy(min(BUCKETS, max(2 * self._cores, len(units))), int).values()
-        with progress(self._context, "splitting"), _named_as_given(self._text.paths), one_line_failures():
-            summaries = records.mapPartitions(_summary).collect()
+        buckets = self._segments.flatMap(_words_by_bucket)
+        num_partitions = min(NUM_BUCKETS, max(2 * self._cores, len(file_ranges)))
+        self._words = buckets.partitionBy(num_partitions, int).values()
+        with progress_bar(self._context, "splitting"), _paths_as_given(self._text.paths), one_line_failures():
+            summaries = records.mapPartitions(_summaries).collect()
         if all(summary.is_blank for summary in summaries):
             raise no_text(self._text.paths)
-        self.num_segments = sum(summary.segments for summary in summaries)
+        self.num_segments = sum(summary.num_segments for summary in summaries)
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
         digest = TextDigest(paths, self._text.text_field)
-        for unit, summary in zip(units, summaries, strict=True):
-            digest.add(unit.paths, summary.blocks)
+        for file_range, summary in zip(file_ranges, summaries, strict=True):
+            digest.add(file_range.paths, summary.blocks)
         return self._totals, digest.result()
 
-    def sample(self, segments: int, words: int) -> list[SplitText]:
-        units = range(0, self._segments.getNumPartitions(), -(-self._segments.getNumPartitions() // segments))
-        return self._context.runJob(self._segments, _FirstSegment(words // len(units)), units)
+    def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
+        num_partitions = self._segments.getNumPartitions()
+        partitions = range(0, num_partitions, -(-num_partitions // num_segments))
+        return self._context.runJob(self._segments, _FirstSegment(max_words // len(partitions)), partitions)
 
-    def words(self, at_least: int) -> list[Words]:
-        with progress(self._context, "words"):
-            return self._words.mapPartitions(_MergeWords(at_least)).collect()
+    def words(self, min_count: int) -> list[WordCounts]:
+        with progress_bar(self._context, "words"):
+            return self._words.mapPartitions(_MergeWords(min_count)).collect()
 
-    def count(self, stage: CountOrder, thresholds: dict[int, int]) -> Grams:
-        shares = max(self._cores, -(-int(self._totals[stage.order - 1]) // MERGED))
-        kept = self._context.broadcast(stage)
-        entries = self._segments.flatMap(_DealEntries(kept, shares)).partitionBy(shares, int).values()
+    def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
+        num_partitions = max(self._cores, -(-int(self._totals[stage.order - 1]) // NGRAMS_PER_MERGE))
+        broadcast = self._context.broadcast(stage)
+        partitioned = self._segments.flatMap(_PartitionEntries(broadcast, num_partitions))
+        entries = partitioned.partitionBy(num_partitions, int).values()
         merge = _MergeEntries(stage.count_bits, thresholds[stage.order])
-        with progress(self._context, f"{stage.order}-grams"):
+        with progress_bar(self._context, f"{stage.order}-grams"):
             merged = entries.mapPartitions(merge).collect()
-        kept.destroy()
+        broadcast.destroy()
         keys, counts = (np.concatenate(arrays) for arrays in zip(*merged, strict=True))
         order = np.argsort(keys)
-        return Grams(keys[order], counts[order])
+        return NgramCounts(keys[order], counts[order])
 
 
 @contextmanager
-def _named_as_given(paths: list[Path]) -> Iterator[None]:
-    """An InputError about an absolute path as one about the path that the user gave."""
+def _paths_as_given(paths: list[Path]) -> Iterator[None]:
+    """Re-raise an InputError that begins with an absolute path with the path as the user gave it."""
     try:
         yield
     except InputError as error:
@@ -128,92 +134,95 @@ def _named_as_given(paths: list[Path]) -> Iterator[None]:
         raise
 
 
-class _UnitRead(NamedTuple):
-    """What is known of a unit that has been read.
-
-    blocks: as of UnitReader; segments: how many; totals: N_l in it, int64 [MAX_ORDER].
-    """
+class _RangeSummary(NamedTuple):
+    """Results of reading a file range: block digests (see UnitReader.blocks), and N_l, int64 [MAX_ORDER]."""
 
     blocks: list[bytes]
-    segments: int
+    num_segments: int
     is_blank: bool
     totals: Int64s
 
 
 @dataclass(frozen=True)
-class _SplitUnit:
-    """A unit of text -> its segments, split, and at last a `_UnitRead`. Raises InputError for bad text."""
+class _SplitRange:
+    """Callable that yields the segments of a file range, split into words, and then one `_RangeSummary`.
 
-    work: Split
+    Raises InputError for invalid text.
+    """
+
+    split_segment: SplitSegment
     text_field: str
     segment_bytes: int
 
-    def __call__(self, unit: Unit) -> Iterator[SplitText | _UnitRead]:
-        reader = UnitReader(unit, self.text_field)
+    def __call__(self, file_range: Unit) -> Iterator[SegmentWords | _RangeSummary]:
+        reader = UnitReader(file_range, self.text_field)
         totals = np.zeros(MAX_ORDER, np.int64)
         is_blank = True
-        segments = 0
+        num_segments = 0
         for segment in reader.segments(self.segment_bytes):
             is_blank = is_blank and segment.is_blank
-            split = reader.checked(self.work, segment)
-            totals += split.totals
-            segments += 1
-            yield split
-        yield _UnitRead(reader.blocks, segments, is_blank, totals)
+            words = reader.checked(self.split_segment, segment)
+            totals += words.totals
+            num_segments += 1
+            yield words
+        yield _RangeSummary(reader.blocks, num_segments, is_blank, totals)
 
 
-def _is_segment(record: SplitText | _UnitRead) -> bool:
-    return isinstance(record, SplitText)
+def _is_segment(record: SegmentWords | _RangeSummary) -> bool:
+    return isinstance(record, SegmentWords)
 
 
-def _summary(records: Iterable[SplitText | _UnitRead]) -> list[_UnitRead]:
-    return [record for record in records if isinstance(record, _UnitRead)]
+def _summaries(records: Iterable[SegmentWords | _RangeSummary]) -> list[_RangeSummary]:
+    return [record for record in records if isinstance(record, _RangeSummary)]
 
 
-def _by_bucket(segment: SplitText) -> Iterator[tuple[int, Words]]:
-    return ((bucket, segment.words(bucket, bucket + 1)) for bucket in range(BUCKETS))
+def _words_by_bucket(segment: SegmentWords) -> Iterator[tuple[int, WordCounts]]:
+    return ((bucket, segment.words(bucket, bucket + 1)) for bucket in range(NUM_BUCKETS))
 
 
 @dataclass(frozen=True)
 class _FirstSegment:
-    """The first segment of a unit, with so many words of it."""
+    """Callable that returns the first segment of a file range, truncated to `max_words`."""
 
-    most: int
+    max_words: int
 
-    def __call__(self, segments: Iterable[SplitText]) -> list[SplitText]:
-        # All are gone through: a process that leaves some unread is ended, and the next must compile and import anew.
-        return [segment.beginning(self.most) for place, segment in enumerate(segments) if place == 0]
+    def __call__(self, segments: Iterable[SegmentWords]) -> list[SegmentWords]:
+        # Read all segments: Spark ends a Python process that leaves input unread, and the next process would have to
+        # import and compile everything again.
+        return [segment.truncate(self.max_words) for index, segment in enumerate(segments) if index == 0]
 
 
 @dataclass(frozen=True)
 class _MergeWords:
-    """The words of some buckets -> those that occur often enough."""
+    """Callable that merges the words of some buckets, and keeps those that occur at least `min_count` times."""
 
-    at_least: int
+    min_count: int
 
-    def __call__(self, lists: Iterable[Words]) -> list[Words]:
-        return [merged_words(lists, self.at_least)]
+    def __call__(self, lists: Iterable[WordCounts]) -> list[WordCounts]:
+        return [merge_words(lists, self.min_count)]
 
 
 @dataclass(frozen=True)
-class _DealEntries:
-    """A segment -> the entries of its l-grams, in shares."""
+class _PartitionEntries:
+    """Callable that yields the entries of a segment's l-grams, grouped by partition."""
 
-    stage: Broadcast[CountOrder]
-    shares: int
+    stage: Broadcast[CountNgrams]
+    num_partitions: int
 
-    def __call__(self, segment: SplitText) -> Iterator[tuple[int, UInt64s]]:
+    def __call__(self, segment: SegmentWords) -> Iterator[tuple[int, UInt64s]]:
         stage = self.stage.value
-        entries, bounds = dealt(stage(segment), stage.count_bits, self.shares)
-        return ((share, entries[start:end]) for share, (start, end) in enumerate(pairwise(bounds)) if start < end)
+        entries, bounds = partition_by_hash(stage(segment), stage.count_bits, self.num_partitions)
+        for partition, (start, end) in enumerate(pairwise(bounds)):
+            if start < end:
+                yield partition, entries[start:end]
 
 
 @dataclass(frozen=True)
 class _MergeEntries:
-    """The entries of a share -> the l-grams that occur often enough."""
+    """Callable that merges the entries of a partition, and keeps l-grams that occur at least `min_count` times."""
 
     count_bits: int
-    at_least: int
+    min_count: int
 
-    def __call__(self, lists: Iterable[UInt64s]) -> list[Grams]:
-        return [merged_entries(list(lists), self.count_bits, self.at_least)]
+    def __call__(self, lists: Iterable[UInt64s]) -> list[NgramCounts]:
+        return [merge_entry_lists(list(lists), self.count_bits, self.min_count)]

@@ -1,4 +1,4 @@
-"""Spark for one command: started quietly, stopped at the end, its failures in one line."""
+"""A Spark session for one command: its output is hidden, it stops at the end, and its failures become one line."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LOOPBACK = "127.0.0.1"
 
 @contextmanager
 def spark_context(master: str | None) -> Iterator[SparkContext]:
-    """A context of Spark at `master`, or without one on all cores of this machine.
+    """Yield a context of Spark at `master`; without `master`, Spark runs on all cores of this machine.
 
-    What Spark prints goes nowhere. Raises InputError if there is no Spark, if it
-    will not start, and for what a task raises as InputError; SystemRefusedError if it gives up for want of machines.
+    The output of Spark is hidden. Raises InputError if Spark is not installed or does not start, and for an InputError
+    raised in a task; raises SystemRefusedError if Spark gives up because machines fail.
     """
-    # PySpark warns about the pandas it finds, which is not used here.
+    # PySpark warns about the installed version of pandas, which is not used here.
     warnings.filterwarnings("ignore", category=FutureWarning, module=r"pyspark\.")
     try:
         from py4j.protocol import Py4JJavaError
@@ -41,9 +41,9 @@ def spark_context(master: str | None) -> Iterator[SparkContext]:
     except ImportError as error:
         raise InputError(f"--engine spark: {error}; pip install 'ernie-gram[spark]'") from error
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        raise InputError("--engine spark: there is no java to run it with; install Java 17, or set JAVA_HOME")
+        raise InputError("--engine spark: Java is not found; install Java 17, or set JAVA_HOME")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    conf = SparkConf().setAll(settings(master).items())
+    conf = SparkConf().setAll(spark_settings(master).items())
     with tempfile.TemporaryFile() as log:
         try:
             context = SparkContext(conf=conf, gateway=launch_gateway(conf, {"stdout": log, "stderr": log}))
@@ -60,7 +60,10 @@ def spark_context(master: str | None) -> Iterator[SparkContext]:
 
 @contextmanager
 def one_line_failures() -> Iterator[None]:
-    """A failed job as the InputError that a task raised, or else as SystemRefusedError."""
+    """Turn the failure of a job into the InputError that a task raised, or else into a SystemRefusedError.
+
+    An exception in Python code that is not an InputError is a bug of this program and passes unchanged.
+    """
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -73,13 +76,13 @@ def one_line_failures() -> Iterator[None]:
 
 
 @contextmanager
-def progress(context: SparkContext, what: str) -> Iterator[None]:
-    """A bar over the tasks of the job that runs meanwhile, stage by stage."""
-    tracker, done = context.statusTracker(), threading.Event()
+def progress_bar(context: SparkContext, what: str) -> Iterator[None]:
+    """Show a progress bar over the tasks of the active stages while the body runs."""
+    tracker, finished = context.statusTracker(), threading.Event()
 
     def watch() -> None:
         with tqdm(desc=what, unit=" tasks", leave=False) as bar:
-            while not done.wait(0.5):
+            while not finished.wait(0.5):
                 stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
                 bar.total = sum(stage.numTasks for stage in stages)
                 bar.n = sum(stage.numCompletedTasks for stage in stages)
@@ -90,29 +93,32 @@ def progress(context: SparkContext, what: str) -> Iterator[None]:
     try:
         yield
     finally:
-        done.set()
+        finished.set()
         watcher.join()
 
 
-def settings(master: str | None) -> dict[str, str]:
-    """What is set for every run; all else is for Spark's own files to say."""
-    found = {
+def spark_settings(master: str | None) -> dict[str, str]:
+    """Return the settings that every run needs; all other settings come from Spark's own configuration files."""
+    settings = {
         "spark.app.name": "ernie-gram lexicon",
         "spark.master": master or "local[*]",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # What is kept comes to the driver, however much it is: --top bounds it.
+        # No limit: the driver must receive all kept words and l-grams. --top bounds their number.
         "spark.driver.maxResultSize": "0",
-        # Where this package is not installed, it is found beside the text, on the storage that all share.
-        "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parent.parent),
+        # Executors without an installed package import it from this path, on the storage shared with the driver.
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[2]),
     }
-    if found["spark.master"].startswith("local"):
-        found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    return found
+    if settings["spark.master"].startswith("local"):
+        settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    return settings
 
 
 def _failure(message: str) -> InputError | None:
-    """What made a job fail, out of Spark's message; None for a mistake of this program, which is to be seen."""
+    """Return the reason why a job failed, found in Spark's message.
+
+    Returns None for a bug of this program, so that the caller shows the full error.
+    """
     raised = re.findall(r"^(?:reader\.errors\.)?InputError: (.*)$", message, re.MULTILINE)
     if raised:
         return InputError(raised[-1])
@@ -122,7 +128,7 @@ def _failure(message: str) -> InputError | None:
 
 
 def _last_line(log: IO[Any]) -> str:
-    """The last that was printed, but for where in the Java code it happened."""
+    """Return the last line of the log that is not blank and not part of a Java stack trace."""
     log.seek(0)
     lines = log.read().decode("utf-8", "replace").splitlines()
     return next((line for line in reversed(lines) if line.strip() and not line.startswith("\tat ")), "")

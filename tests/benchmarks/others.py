@@ -1,4 +1,4 @@
-"""What the reader's work looks like with the tools one would otherwise take. Each is imported when it is asked for."""
+"""The work of the reader done with other tools, for comparison. Each tool is imported only when it is used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Scored = tuple[tuple[str, ...], int, float]
 
 @contextmanager
 def vocabulary_file(tokens: list[str]) -> Iterator[str]:
-    """The path of a vocab.txt with these tokens."""
+    """Yield the path of a temporary vocab.txt with these tokens."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.txt"
         path.write_text("\n".join(tokens) + "\n", encoding="utf-8")
@@ -25,23 +25,25 @@ def vocabulary_file(tokens: list[str]) -> Iterator[str]:
 
 
 def polars_lexicon(text: str, top: dict[int, int]) -> list[Scored]:
-    """N-grams of lines of words parted by spaces, by Polars: counts, t, and the best, as in Algorithm 1."""
+    """Return the best n-grams with counts and t (Algorithm 1) by Polars, for lines of words separated by spaces."""
     import polars as pl
 
     lines = pl.Series("word", text.split("\n")).str.split(" ")
     frame = pl.DataFrame({"line": np.arange(len(lines)), "word": lines}).explode("word")
-    frame = frame.with_columns(pl.col("word").cast(pl.Categorical), good=pl.col("word").str.contains(r"[\p{L}\p{N}]"))
-    orders = max(top)
-    shifted = [frame.select("line", "word", "good").rename(lambda name: f"{name}0")]
-    for by in range(1, orders):
-        shifted.append(frame.select(pl.all().shift(-by).name.suffix(str(by))))
+    frame = frame.with_columns(
+        pl.col("word").cast(pl.Categorical), is_text=pl.col("word").str.contains(r"[\p{L}\p{N}]")
+    )
+    max_order = max(top)
+    shifted = [frame.select("line", "word", "is_text").rename(lambda name: f"{name}0")]
+    for shift in range(1, max_order):
+        shifted.append(frame.select(pl.all().shift(-shift).name.suffix(str(shift))))
     frame = pl.concat(shifted, how="horizontal")
-    unigrams = frame.filter("good0").group_by("word0").len("count")
+    unigrams = frame.filter("is_text0").group_by("word0").len("count")
     total = unigrams["count"].sum()
     best: list[Scored] = []
     for order, k in top.items():
         names = [f"word{i}" for i in range(order)]
-        whole = pl.all_horizontal(f"good{i}" for i in range(order)) & (pl.col(f"line{order - 1}") == pl.col("line0"))
+        whole = pl.all_horizontal(f"is_text{i}" for i in range(order)) & (pl.col(f"line{order - 1}") == pl.col("line0"))
         counts = frame.filter(whole).group_by(names).len("count")
         n = counts["count"].sum()
         independent: Any = pl.lit(1.0)
@@ -58,24 +60,24 @@ def polars_lexicon(text: str, top: dict[int, int]) -> list[Scored]:
     return best
 
 
-def counter_counts(lines: list[list[str]], orders: int) -> Counter[tuple[str, ...]]:
-    """The counts alone, by collections.Counter."""
+def counter_counts(lines: list[list[str]], max_order: int) -> Counter[tuple[str, ...]]:
+    """Return the counts only, by collections.Counter."""
     counts: Counter[tuple[str, ...]] = Counter()
     for words in lines:
-        for order in range(1, orders + 1):
+        for order in range(1, max_order + 1):
             counts.update(zip(*(words[i:] for i in range(order)), strict=False))
     return counts
 
 
 def gensim_phrases(lines: list[list[str]]) -> object:
-    """Bigrams only, by gensim's Phrases (which has a score of its own)."""
+    """Return bigrams only, by gensim's Phrases, which uses another score than t."""
     from gensim.models.phrases import Phrases
 
     return Phrases(lines, min_count=5, delimiter=" ")
 
 
 def hf_words(lines: list[str]) -> list[object]:
-    """Words, by the normaliser and pre-tokeniser of Hugging Face's BERT."""
+    """Return words, by the normalizer and pre-tokenizer of Hugging Face's BERT."""
     from tokenizers.normalizers import BertNormalizer
     from tokenizers.pre_tokenizers import BertPreTokenizer
 
@@ -84,7 +86,7 @@ def hf_words(lines: list[str]) -> list[object]:
 
 
 def hf_pieces(lines: list[str], vocab: dict[str, int]) -> object:
-    """Pieces, by Hugging Face's BERT tokenizer."""
+    """Return sub-word tokens, by Hugging Face's BERT tokenizer."""
     from tokenizers import Tokenizer
     from tokenizers.models import WordPiece
     from tokenizers.normalizers import BertNormalizer
@@ -96,7 +98,7 @@ def hf_pieces(lines: list[str], vocab: dict[str, int]) -> object:
 
 
 def paddlenlp_pieces(lines: list[str], tokens: list[str]) -> Callable[[], object]:
-    """A function that finds pieces by PaddleNLP's tokenizer for ERNIE-Gram."""
+    """Return a function that finds sub-word tokens with PaddleNLP's tokenizer for ERNIE-Gram."""
     from paddlenlp.transformers import ErnieGramTokenizer
 
     with vocabulary_file(tokens) as path:
@@ -104,15 +106,15 @@ def paddlenlp_pieces(lines: list[str], tokens: list[str]) -> Callable[[], object
     return lambda: [tokenizer.convert_tokens_to_ids(tokenizer.tokenize(line)) for line in lines]
 
 
-def dictionary_segments(words: list[str], ngrams: set[tuple[str, ...]], longest: int) -> list[int]:
-    """Fewest segments of a line in plain Python; the length of each."""
+def dictionary_segments(words: list[str], ngrams: set[tuple[str, ...]], max_order: int) -> list[int]:
+    """Return the segment lengths of a line cut into the fewest segments, in plain Python."""
     n = len(words)
-    best, length = [0] * (n + 1), [1] * n
+    fewest, length = [0] * (n + 1), [1] * n
     for i in range(n - 1, -1, -1):
-        best[i] = best[i + 1] + 1
-        for end in range(i + 2, min(n, i + longest) + 1):
-            if best[end] + 1 <= best[i] and tuple(words[i:end]) in ngrams:
-                best[i], length[i] = best[end] + 1, end - i
+        fewest[i] = fewest[i + 1] + 1
+        for end in range(i + 2, min(n, i + max_order) + 1):
+            if fewest[end] + 1 <= fewest[i] and tuple(words[i:end]) in ngrams:
+                fewest[i], length[i] = fewest[end] + 1, end - i
     starts = [0]
     while starts[-1] < n:
         starts.append(starts[-1] + length[starts[-1]])
@@ -120,11 +122,11 @@ def dictionary_segments(words: list[str], ngrams: set[tuple[str, ...]], longest:
 
 
 def hf_whole_word_masking(texts: list[str], tokens: list[str], length: int) -> Callable[[], object]:
-    """A function that masks and batches the whole words of texts by Hugging Face's collator, into numpy arrays."""
+    """Return a function that masks whole words of texts and batches them with Hugging Face's collator, in NumPy."""
     from transformers import BertTokenizerFast, DataCollatorForLanguageModeling, __version__
 
     if int(__version__.split(".")[0]) < 5:
-        raise ImportError(f"transformers {__version__} is too old; 5 or newer")
+        raise ImportError(f"transformers {__version__} is too old; 5 or newer is needed")
     with vocabulary_file(tokens) as path:
         tokenizer = BertTokenizerFast(path)
     collate = DataCollatorForLanguageModeling(

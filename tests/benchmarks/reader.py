@@ -1,11 +1,12 @@
-"""How fast the reader is, per CPU second, beside what one would otherwise take: `python -m tests.benchmarks.reader`.
+"""Throughput of the reader per CPU second, compared with other tools: `python -m tests.benchmarks.reader`.
 
-    --input TEXT --vocab FILE   English to measure on (without: the demo's text, and a vocabulary learnt from it)
-    --chinese TEXT              Chinese, for the segmenters (without: left out)
-    --megabytes N               of each, at most
+    --input TEXT --vocab FILE   English text and vocabulary (default: the demo text, and a vocabulary trained on it)
+    --chinese TEXT              Chinese text, for the segmenters (default: no Chinese rows)
+    --megabytes N               maximum size of each text
 
-One row for each way. CPU seconds are of all threads; what is slow is measured on less text. What is not installed is
-left out: `pip install polars gensim transformers` adds most of it; PaddleNLP takes an environment of its own, with
+Each row of the output is one tool. CPU seconds are summed over all threads. Slow tools are measured on less text. A
+tool that is not installed gets a row without figures: `pip install polars gensim transformers` installs most of them;
+PaddleNLP needs a separate environment, with
 `pip install -e '.[cpu]' paddlenlp==3.0.0b4 'huggingface_hub<1' 'aistudio-sdk<0.3' 'pyarrow<26' 'numpy<2'`.
 """
 
@@ -21,12 +22,12 @@ import numpy as np
 import rjieba
 
 from reader.batches.feeder import Feeder, Masking
-from reader.build import lexicon_of
+from reader.build import make_lexicon
 from reader.corpus.boundaries import cut_lines
 from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import Corpus
 from reader.demo_text import write_text
-from reader.lexicon.extraction import Counted, CountingJob, Settings
+from reader.lexicon.extraction import CountingJob, CountingResult, Settings
 from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
 from reader.tables.trie import build_trie
@@ -45,81 +46,93 @@ TOP = {2: 200_000, 3: 100_000}
 RESOURCES = Resources(2 << 30, 1)
 
 
-def row(what: str, way: str, amount: float, unit: str, work: Callable[[], object], runs: int = 3) -> None:
-    """Time one way of doing something, and print it as a row of the table."""
+def print_row(task: str, tool: str, amount: float, unit: str, work: Callable[[], object], runs: int = 3) -> None:
+    """Time one tool on a task, and print its throughput as a row of the table; `amount` is the work done, in `unit`."""
     try:
         seconds = cpu_seconds(work, runs)
     except ImportError as error:
-        print(f"| {what} | {way} | {error} | |", flush=True)
+        print(f"| {task} | {tool} | {error} | |", flush=True)
         return
-    print(f"| {what} | {way} | {amount / seconds:,.1f} | {unit}/CPU s |", flush=True)
+    print(f"| {task} | {tool} | {amount / seconds:,.1f} | {unit}/CPU s |", flush=True)
 
 
-def prepared_row(
-    what: str, way: str, amount: float, unit: str, prepare: Callable[[], Callable[[], object]], runs: int
+def print_prepared_row(
+    task: str, tool: str, amount: float, unit: str, prepare: Callable[[], Callable[[], object]], runs: int
 ) -> None:
-    """A row for what `prepare` gives."""
+    """Print a row for the function that `prepare` returns; the time of `prepare` itself is not measured."""
     try:
         work = prepare()
     except ImportError as error:
-        print(f"| {what} | {way} | {error} | |", flush=True)
+        print(f"| {task} | {tool} | {error} | |", flush=True)
         return
-    row(what, way, amount, unit, work, runs)
+    print_row(task, tool, amount, unit, work, runs)
 
 
 def beginning(paths: list[Path], size: int) -> bytes:
-    """The first `size` bytes of a text, in whole lines."""
+    """Return about the first `size` bytes of a text, in whole lines."""
     return next(TextFiles(paths).segments(size)).text()
 
 
-def part(text: bytes, share: float) -> tuple[bytes, float]:
-    """The beginning of a text, in whole lines, and its size in MB."""
-    cut = text[: text.rfind(b"\n", 0, int(share * len(text))) + 1]
+def first_part(text: bytes, fraction: float) -> tuple[bytes, float]:
+    """Return the first `fraction` of a text, in whole lines, and its size in MB."""
+    cut = text[: text.rfind(b"\n", 0, int(fraction * len(text))) + 1]
     return cut, len(cut) / 1e6
 
 
-def count(text: bytes, han: str, folder: Path) -> Counted:
-    """The counting job over a text, in one process."""
+def count(text: bytes, segmenter: str, folder: Path) -> CountingResult:
+    """Run the counting job on a text, in one process."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
         path = Path(name) / "text.txt"
         path.write_bytes(text)
         engine = LocalEngine(TextFiles([path]), RESOURCES, Path(name))
-        return CountingJob(engine, Settings(True, han, TOP, {}), print).run()
+        return CountingJob(engine, Settings(True, segmenter, TOP, {}), print).run()
 
 
 def measure_splitting(text: bytes) -> None:
-    few, size = part(text, 0.1)
+    few, size = first_part(text, 0.1)
     lines = few.decode().split("\n")
-    row("split English", "ours", len(text) / 1e6, "MB", lambda: WordIndex(True).encode(text))
-    row("split English", "the rule, line by line", size, "MB", lambda: [split_words(line, True) for line in lines])
-    row("split English", "Hugging Face tokenizers", size, "MB", lambda: others.hf_words(lines))
+    print_row("split English", "ours", len(text) / 1e6, "MB", lambda: WordIndex(True).encode(text))
+    print_row(
+        "split English",
+        "reference implementation, line by line",
+        size,
+        "MB",
+        lambda: [split_words(line, True) for line in lines],
+    )
+    print_row("split English", "Hugging Face tokenizers", size, "MB", lambda: others.hf_words(lines))
 
 
 def measure_chinese(text: bytes, folder: Path) -> None:
-    few, size = part(text, 0.05)
+    few, size = first_part(text, 0.05)
     megabytes = len(text) / 1e6
-    row("split Chinese", "ours (jieba's words)", megabytes, "MB", lambda: WordIndex(True, "jieba").encode(text), 1)
-    row("split Chinese", "rjieba", megabytes, "MB", lambda: rjieba.cut(text.decode()), 1)
-    row("split Chinese", "jieba", size, "MB", lambda: jieba.lcut(few.decode()), 1)
-    row("lexicon of Chinese", "ours (jieba's words), t-test and all", megabytes, "MB",
+    print_row(
+        "split Chinese", "ours (jieba's words)", megabytes, "MB", lambda: WordIndex(True, "jieba").encode(text), 1
+    )
+    print_row("split Chinese", "rjieba", megabytes, "MB", lambda: rjieba.cut(text.decode()), 1)
+    print_row("split Chinese", "jieba", size, "MB", lambda: jieba.lcut(few.decode()), 1)
+    print_row("lexicon of Chinese", "ours (jieba's words), with t-test", megabytes, "MB",
         lambda: count(text, "jieba", folder), 1)  # fmt: skip
     lines = few.decode().split("\n")
     jieba_counter = lambda: others.counter_counts([jieba.lcut(line) for line in lines], 3)  # noqa: E731
-    row("lexicon of Chinese", "jieba and Counter, counts alone", size, "MB", jieba_counter, 1)
+    print_row("lexicon of Chinese", "jieba and Counter, counts only", size, "MB", jieba_counter, 1)
 
 
-def measure_lexicon(text: bytes, folder: Path) -> Counted:
+def measure_lexicon(text: bytes, folder: Path) -> CountingResult:
     index = WordIndex(True)
     stream, words = index.encode(text), [*index.words(), "\n", "\n"]
     separated = " ".join(words[i] for i in stream).replace(" \n ", "\n").encode()
-    row("lexicon of raw English", "ours", len(text) / 1e6, "MB", lambda: count(text, "char", folder), 1)
-    row("lexicon of split words", "ours", len(separated) / 1e6, "MB", lambda: count(separated, "space", folder), 1)
-    less, size = part(separated, 0.5)
-    row("lexicon of split words", "Polars", size, "MB", lambda: others.polars_lexicon(less.decode(), TOP), 1)
-    less, size = part(separated, 0.1)
+    print_row("lexicon of raw English", "ours", len(text) / 1e6, "MB", lambda: count(text, "char", folder), 1)
+    print_row(
+        "lexicon of split words", "ours", len(separated) / 1e6, "MB", lambda: count(separated, "space", folder), 1
+    )
+    less, size = first_part(separated, 0.5)
+    print_row("lexicon of split words", "Polars", size, "MB", lambda: others.polars_lexicon(less.decode(), TOP), 1)
+    less, size = first_part(separated, 0.1)
     lines = [line.split() for line in less.decode().split("\n")]
-    row("lexicon of split words", "Counter, counts alone", size, "MB", lambda: others.counter_counts(lines, 3), 1)
-    row("lexicon of split words", "gensim Phrases, bigrams only", size, "MB", lambda: others.gensim_phrases(lines), 1)
+    print_row("lexicon of split words", "Counter, counts only", size, "MB", lambda: others.counter_counts(lines, 3), 1)
+    print_row(
+        "lexicon of split words", "gensim Phrases, bigrams only", size, "MB", lambda: others.gensim_phrases(lines), 1
+    )
     return count(text, "char", folder)
 
 
@@ -132,27 +145,30 @@ def measure_corpus(text: bytes, vocabulary: Vocabulary, lexicon: Lexicon, folder
         with tempfile.TemporaryDirectory(dir=folder) as work:
             build_corpus(TextFiles([path]), vocabulary, lexicon, folder / "corpus", Path(work), RESOURCES)
 
-    row("corpus of raw English", "ours: words, pieces, boundaries, file", megabytes, "MB", build, 1)
-    few, size = part(text, 0.1)
+    print_row("corpus of raw English", "ours: words, sub-word tokens, boundaries, file", megabytes, "MB", build, 1)
+    few, size = first_part(text, 0.1)
     lines = few.decode().split("\n")
-    row("corpus of raw English", "Hugging Face tokenizers, pieces alone", size, "MB",
+    print_row("corpus of raw English", "Hugging Face tokenizers, sub-word tokens only", size, "MB",
         lambda: others.hf_pieces(lines, vocabulary.ids))  # fmt: skip
     fewer = lines[: len(lines) // 10]
-    prepared_row("corpus of raw English", "PaddleNLP's tokenizer for ERNIE-Gram, pieces alone",
+    print_prepared_row("corpus of raw English", "PaddleNLP's tokenizer for ERNIE-Gram, sub-word tokens only",
         sum(len(line.encode()) + 1 for line in fewer) / 1e6, "MB",
         lambda: others.paddlenlp_pieces(fewer, vocabulary.tokens), 1)  # fmt: skip
     ngrams = lexicon.ngrams
-    trie = build_trie(ngrams.numbers, ngrams.offsets, len(ngrams.words))
+    trie = build_trie(ngrams.word_ids, ngrams.offsets, len(ngrams.words))
     index = WordIndex(True)
     index.add(ngrams.words)
     stream = index.encode(few)
     one_each = np.arange(len(index) + 1, dtype=np.int64)
-    units = len(index)
-    row("boundaries", "ours", len(stream) / 1e6, "million words",
-        lambda: cut_lines(stream, trie, one_each, one_each[:-1].astype(np.int32), units))  # fmt: skip
-    known, split = {tuple(text.split(" ")) for text in ngrams.texts()}, [split_words(line, True) for line in lines]
-    row("boundaries", "the same in plain Python", len(stream) / 1e6, "million words",
-        lambda: [others.dictionary_segments(words, known, 3) for words in split], 1)  # fmt: skip
+    num_tokens = len(index)
+    print_row("boundaries", "ours", len(stream) / 1e6, "million words",
+        lambda: cut_lines(stream, trie, one_each, one_each[:-1].astype(np.int32), num_tokens))  # fmt: skip
+    known, split_lines = (
+        {tuple(text.split(" ")) for text in ngrams.texts()},
+        [split_words(line, True) for line in lines],
+    )
+    print_row("boundaries", "the same in plain Python", len(stream) / 1e6, "million words",
+        lambda: [others.dictionary_segments(words, known, 3) for words in split_lines], 1)  # fmt: skip
 
 
 def measure_masking(folder: Path) -> None:
@@ -161,15 +177,15 @@ def measure_masking(folder: Path) -> None:
     for length in (128, 512):
         indices = np.arange(256)
         for explicit, queries in ((True, True), (True, False), (False, False)):
-            feeder = Feeder(corpus, length, Masking(explicit, 0.15, 1, queries), packed=True)
+            feeder = Feeder(corpus, length, Masking(explicit, 0.15, 1, queries), pack_documents=True)
             indices = np.random.default_rng(0).integers(0, len(feeder), 256)
             kind = ("explicit" if explicit else "contiguous") + (" with query rows" if queries else "")
-            row(f"mask and batch, length {length}", f"ours, {kind}", 256, "sequences",
+            print_row(f"mask and batch, length {length}", f"ours, {kind}", 256, "sequences",
                 lambda feeder=feeder, indices=indices: feeder.batch(indices, epochs), 9)  # fmt: skip
-        spelt = " ".join(corpus.names.text(int(unit)) for unit in corpus.units[: 64 * length]).replace(" ##", "")
-        size = len(spelt) // 64  # in characters: more than `length` tokens, of which those are taken
-        texts = [spelt[i : i + size] for i in range(0, 64 * size, size)]
-        prepared_row(f"mask and batch, length {length}", "Hugging Face, whole words", 64, "sequences",
+        text = " ".join(corpus.names.text(int(unit)) for unit in corpus.units[: 64 * length]).replace(" ##", "")
+        size = len(text) // 64  # in characters; more than `length` tokens, so that every text is truncated to `length`
+        texts = [text[i : i + size] for i in range(0, 64 * size, size)]
+        print_prepared_row(f"mask and batch, length {length}", "Hugging Face, whole words", 64, "sequences",
             lambda texts=texts, length=length: others.hf_whole_word_masking(texts, corpus.vocabulary.tokens, length),
             3)  # fmt: skip
 
@@ -190,12 +206,12 @@ def main() -> None:
             load_vocabulary(arguments.vocab) if arguments.vocab else train_wordpiece(lines, 8000, True)
         )
         del lines
-        print(f"{len(text) / 1e6:.1f} MB of English\n\n| work | way | seen | unit |\n| --- | --- | ---: | --- |")
+        print(f"{len(text) / 1e6:.1f} MB of English\n\n| task | tool | throughput | unit |\n| --- | --- | ---: | --- |")
         measure_splitting(text)
         if arguments.chinese:
             measure_chinese(beginning(find_files(arguments.chinese), arguments.megabytes * 1_000_000), folder)
-        counted = measure_lexicon(text, folder)
-        lexicon_of(counted, vocabulary, Settings(True, "char", TOP, {}), 8).save(folder / "lexicon.tsv")
+        result = measure_lexicon(text, folder)
+        make_lexicon(result, vocabulary, Settings(True, "char", TOP, {}), 8).save(folder / "lexicon.tsv")
         measure_corpus(text, vocabulary, Lexicon.load(folder / "lexicon.tsv"), folder)
         measure_masking(folder)
 

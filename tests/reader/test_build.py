@@ -1,4 +1,4 @@
-"""The reader's command line: what it takes for text, and what it refuses before any work."""
+"""The command line of the reader: which files it reads as text, and which inputs it refuses before any work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reader.build import parser, resources_of
+from reader.build import build_parser
+from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
@@ -19,7 +20,7 @@ from tests.support.commands import ROOT
 
 
 def run(*arguments: object) -> None:
-    args = parser().parse_args(list(map(str, arguments)))
+    args = build_parser().parse_args(list(map(str, arguments)))
     args.run(args)
 
 
@@ -37,7 +38,7 @@ def lexicon_of(content: str, vocab: Path, folder: Path, top: str) -> Lexicon:
 
 
 @pytest.mark.parametrize(("content", "t"), [("a b\na b\n", "inf"), ("a a a a\n", "0.0"), ("a b c\n", None)])
-def test_few_different_ngrams_are_a_lexicon_too(built: Path, tmp_path: Path, content: str, t: str | None) -> None:
+def test_a_lexicon_may_have_few_distinct_ngrams(built: Path, tmp_path: Path, content: str, t: str | None) -> None:
     lexicon = lexicon_of(content, built / "vocab.txt", tmp_path, "2:1")
     assert len(lexicon) == 1
     assert t in (None, str(lexicon.ngrams.t[0]))
@@ -49,11 +50,17 @@ def test_few_different_ngrams_are_a_lexicon_too(built: Path, tmp_path: Path, con
     [
         ("a b\n", ["--top", "3:1"], "too little text for an n-gram of 3 words"),
         ("a b\n", ["--top", "1:1"], "no words of several Han characters"),
-        ("a b\n", ["--top", "2:1", "--max_ngram_tokens", "1"], "all 1 n-grams have one sub-word token, or more than 1"),
-        ("a b\n", ["--top", "2:1", "--threshold", "3:1"], "--threshold: order 3 is not among those of --top"),
+        (
+            "a b\n",
+            ["--top", "2:1", "--max_ngram_tokens", "1"],
+            "all 1 n-grams have a single sub-word token, or more than 1",
+        ),
+        ("a b\n", ["--top", "2:1", "--threshold", "3:1"], "--threshold: order 3 is not in --top"),
     ],
 )
-def test_why_there_is_no_lexicon(built: Path, tmp_path: Path, content: str, options: list[str], message: str) -> None:
+def test_error_explains_an_empty_lexicon(
+    built: Path, tmp_path: Path, content: str, options: list[str], message: str
+) -> None:
     (tmp_path / "text.txt").write_text(content)
     arguments = ["--input", tmp_path / "text.txt", "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv"]
     with pytest.raises(InputError, match=message):
@@ -62,29 +69,29 @@ def test_why_there_is_no_lexicon(built: Path, tmp_path: Path, content: str, opti
 
 def test_an_order_given_twice_is_refused() -> None:
     with pytest.raises(InputError, match="an order is given twice"):
-        parser().parse_args(["lexicon", "--top", "2:10,2:1", "--input", "a", "--vocab", "b", "--output", "c"])
+        build_parser().parse_args(["lexicon", "--top", "2:10,2:1", "--input", "a", "--vocab", "b", "--output", "c"])
 
 
-def test_what_cannot_become_the_output_is_refused_at_once(built: Path, text: Path, tmp_path: Path) -> None:
+def test_an_impossible_output_is_refused_before_any_work(built: Path, text: Path, tmp_path: Path) -> None:
     corpus, file = tmp_path / "corpus", tmp_path / "file"
-    made_of = ["--input", text, "--vocab", built / "vocab.txt"]
-    run("corpus", *made_of, "--output", corpus)
+    inputs = ["--input", text, "--vocab", built / "vocab.txt"]
+    run("corpus", *inputs, "--output", corpus)
     file.write_text("mine")
     for command, output, message in (
-        ("lexicon", corpus, "is a folder, and a file is to be made"),
-        ("corpus", file, "is a file, and a folder is to be made"),
-        ("corpus", Path("."), "has no name"),
+        ("lexicon", corpus, "is a folder, but the result is a file"),
+        ("corpus", file, "is a file, but the result is a folder"),
+        ("corpus", Path("."), "has no file name"),
     ):
         with pytest.raises(InputError, match=message):
-            run(command, *made_of, "--output", output, "--overwrite")
-    with pytest.raises(InputError, match="has no name"):
+            run(command, *inputs, "--output", output, "--overwrite")
+    with pytest.raises(InputError, match="has no file name"):
         run("join", "--input", corpus, "--output", ".", "--overwrite")
     assert file.read_text() == "mine"
     assert not list(tmp_path.glob(".*.work"))
 
 
-def test_what_the_toolkit_made_is_no_text(text: Path, tmp_path: Path) -> None:
-    """A folder may hold the text, and the vocabulary and corpora made of it."""
+def test_vocabularies_and_corpora_in_an_input_folder_are_not_read_as_text(text: Path, tmp_path: Path) -> None:
+    """A folder may contain the text, and also the vocabulary and the corpora made from it."""
     vocab, corpus = tmp_path / "vocab.txt", tmp_path / "corpus"
     run("vocab", "--input", tmp_path, "--output", vocab, "--size", 60)
     first = vocab.read_bytes()
@@ -99,7 +106,7 @@ def test_what_the_toolkit_made_is_no_text(text: Path, tmp_path: Path) -> None:
         run("corpus", "--input", corpus, "--vocab", vocab, "--output", tmp_path / "other")
 
 
-def test_a_text_is_inspected_without_its_vocabulary(
+def test_inspect_does_not_read_the_vocabulary_as_text(
     built: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copyfile(built / "vocab.txt", tmp_path / "vocab.txt")
@@ -111,20 +118,20 @@ def test_a_text_is_inspected_without_its_vocabulary(
     assert shown[0] == shown[1]
 
 
-def test_no_words_make_no_vocabulary(tmp_path: Path) -> None:
+def test_text_without_words_gives_no_vocabulary(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\u3000\n\u200b\n")
     with pytest.raises(InputError, match="no words"):
         run("vocab", "--input", tmp_path / "text.txt", "--output", tmp_path / "vocab.txt")
 
 
-def test_a_vocabulary_may_have_a_byte_order_mark_and_blank_lines_behind(built: Path, tmp_path: Path) -> None:
+def test_a_vocabulary_may_have_a_byte_order_mark_and_trailing_blank_lines(built: Path, tmp_path: Path) -> None:
     content = (built / "vocab.txt").read_bytes()
     (tmp_path / "vocab.txt").write_bytes(b"\xef\xbb\xbf" + content + b"\n\r\n")
     read, expected = (load_vocabulary(folder / "vocab.txt", True) for folder in (tmp_path, built))
     assert read.fingerprint == expected.fingerprint
 
 
-def test_most_frequent_are_those_that_occur(
+def test_most_frequent_ngrams_exclude_those_that_do_not_occur(
     built: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     vocab = ["--vocab", built / "vocab.txt"]
@@ -135,26 +142,29 @@ def test_most_frequent_are_those_that_occur(
     shown = capsys.readouterr().out
     assert "new york (1)" in shown
     assert "(0)" not in shown
-    with pytest.raises(InputError, match="--vocab: is for cutting a text"):
+    with pytest.raises(InputError, match="--vocab: only valid with --input"):
         run("inspect", tmp_path / "lexicon.tsv", *vocab)
 
 
-def test_memory_is_kept_with_many_workers() -> None:
-    made = ["corpus", "--input", "a", "--vocab", "b", "--output", "c"]
+def test_many_workers_respect_the_memory_limit() -> None:
+    arguments = ["corpus", "--input", "a", "--vocab", "b", "--output", "c"]
 
-    def most(workers: int) -> int:
-        """Bytes of memory when every process works on the smallest segment, and three more wait."""
+    def peak_memory(workers: int) -> int:
+        """Return the memory in bytes if each process has a segment of minimum size, and workers + 3 segments wait."""
         return BASE_BYTES + LEAST_BYTES * (workers * WORKING + (workers + 3) * WAITING)
 
     for memory, workers, allowed in (("2GB", 8, 8), ("320MB", 64, 6), ("2GB", 256, 82)):
-        args = parser().parse_args([*made, "--memory", memory, "--workers", str(workers)])
-        assert resources_of(args).workers == allowed
-        assert most(allowed) <= args.memory
-        assert allowed == workers or most(allowed + 1) > args.memory
+        args = build_parser().parse_args([*arguments, "--memory", memory, "--workers", str(workers)])
+        assert resources_from(args).workers == allowed
+        assert peak_memory(allowed) <= args.memory
+        assert allowed == workers or peak_memory(allowed + 1) > args.memory
 
 
-def test_what_numba_keeps_goes_with_the_sources(tmp_path: Path) -> None:
-    """A function compiled against another file's old hash would look in the wrong places."""
+def test_the_numba_cache_folder_depends_on_the_sources(tmp_path: Path) -> None:
+    """Numba does not recompile a function if a function that it calls from another file changes.
+
+    With a shared cache folder, a function compiled with an old hash would then look in the wrong slots.
+    """
     (tmp_path / "reader").mkdir()
     (tmp_path / "reader" / "__init__.py").write_bytes((ROOT / "reader" / "__init__.py").read_bytes())
     folders = []

@@ -1,4 +1,4 @@
-"""The look at a lexicon, on one that can be counted by hand and on the shared one."""
+"""The report on a lexicon, for a lexicon that can be counted by hand and for the shared one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.support.commands import build, python
 
 
-def test_coverage_and_cuts_are_those_of_the_corpus(built: Path, corpus: Corpus) -> None:
+def test_coverage_and_cut_text_agree_with_the_corpus(built: Path, corpus: Corpus) -> None:
     vocabulary, lexicon = load_vocabulary(built / "vocab.txt"), Lexicon.load(built / "lexicon.tsv")
     line = coverage(lexicon, vocabulary, TextFiles([built / "train.txt"]))
     info = corpus.info
     assert line.startswith(f"{info.tokens:,} tokens in {info.units:,} units: ")
-    assert f"({info.ngram_units:,} of them, " in line
+    assert f"({info.ngram_units:,} n-grams, " in line
     inside = 1 - (info.units - info.ngram_units) / info.tokens
     assert f"units: {inside:.1%} of the tokens" in line
     first = lexicon.ngrams.text(0)
@@ -26,7 +26,7 @@ def test_coverage_and_cuts_are_those_of_the_corpus(built: Path, corpus: Corpus) 
     assert "\033[4" in next(cut_text(lexicon, vocabulary, [first], coloured=True))
 
 
-def test_sizes_quantiles_and_entries(tmp_path: Path) -> None:
+def test_report_shows_sizes_quantiles_and_entries(tmp_path: Path) -> None:
     text, vocab, lexicon = tmp_path / "t.txt", tmp_path / "v.txt", tmp_path / "l.tsv"
     text.write_text("new york is new york .\nnew york was york .\n" * 4)
     build("vocab", "--input", str(text), "--size", "60", "--output", str(vocab))
@@ -34,8 +34,8 @@ def test_sizes_quantiles_and_entries(tmp_path: Path) -> None:
     done = python("-m", "reader.build", "inspect", str(lexicon), "--entries", "1")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    # Eight lines of text: 4 x (5 - 1) + 4 x (4 - 1) pairs of words, the full stop being none.
-    assert "2 words: 3 of 3 asked for, out of 28 in the text" in lines
+    # The text has 4 lines of 5 words and 4 lines of 4 words, so 4 x (5 - 1) + 4 x (4 - 1) bigrams; "." is not a word.
+    assert "2 words: 3 of 3 requested; the text has 28 occurrences" in lines
     counts = Lexicon.load(lexicon).ngrams.counts
     row = next(line for line in lines if line.startswith("  count"))
     assert (row.split()[1], row.split()[-1]) == (f"{min(counts):.1f}", f"{max(counts):.1f}")

@@ -1,4 +1,4 @@
-"""Masks and batches against a plain reference, and what they may depend on."""
+"""Masks and batches equal a simple reference, and depend only on the seed, the epoch and the sequence index."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import FIELDS, Batch
 from reader.batches.masking import choose_units, num_masked
-from reader.batches.sampler import draw, rank_share
+from reader.batches.sampler import rank_share, sample_indices
 from reader.corpus.memmap import Corpus
-from tests.reader.corpus.test_builder import tokens_of
+from tests.reader.corpus.test_units import tokens_of
 
 
 def reference_batch(feeder: Feeder, indices: np.ndarray, epochs: np.ndarray) -> Batch:
-    """Section 3, one unit at a time; only the choice of units is shared with the code under test."""
-    corpus, masking, special = feeder.corpus, feeder.masking, feeder.specials
+    """Return the batch of sections 3.1 to 3.3, made unit by unit; it shares only `choose_units` with tested code."""
+    corpus, masking, special_ids = feeder.corpus, feeder.masking, feeder.special_ids
     rows: list[list[int]] = []
     predicted: list[tuple[int, int, int, int]] = []  # row, slot, label, masked unit
     masked_units: list[int] = []
     for row, (index, epoch) in enumerate(zip(indices, epochs, strict=True)):
         units = corpus.units[feeder.starts[index] : feeder.starts[index + 1]]
         chosen = choose_units(len(units), masking.fraction, masking.seed, epoch, index)
-        slots = [special.cls]
+        slots = [special_ids.cls]
         for unit, is_masked in zip(units, chosen, strict=True):
             tokens = tokens_of(corpus, np.array([unit]))
             if not is_masked:
@@ -34,13 +34,13 @@ def reference_batch(feeder: Feeder, indices: np.ndarray, epochs: np.ndarray) -> 
                 continue
             for label in [int(unit)] if masking.explicit else tokens:
                 predicted.append((row, len(slots), label, len(masked_units)))
-                slots.append(special.mask)
+                slots.append(special_ids.mask)
             masked_units.append(int(unit))
-        rows.append([*slots, special.sep])
+        rows.append([*slots, special_ids.sep])
     width = max(map(len, rows))
     labels = fields.COARSE_LABELS if masking.explicit else fields.TOKEN_LABELS
     batch = {
-        fields.INPUT_IDS.name: np.array([row + [special.pad] * (width - len(row)) for row in rows]),
+        fields.INPUT_IDS.name: np.array([row + [special_ids.pad] * (width - len(row)) for row in rows]),
         fields.LENGTHS.name: np.array([len(row) for row in rows]),
         fields.SLOTS.name: np.array([row * width + slot for row, slot, _, _ in predicted]),
         labels.name: np.array([label for _, _, label, _ in predicted]),
@@ -48,44 +48,44 @@ def reference_batch(feeder: Feeder, indices: np.ndarray, epochs: np.ndarray) -> 
         fields.UNIT_IDS.name: np.array(masked_units),
     }
     if masking.queries:
-        asked: list[list[tuple[int, int, int]]] = [[] for _ in rows]  # slot, rank, token
+        queries: list[list[tuple[int, int, int]]] = [[] for _ in rows]  # slot, rank, token
         for row, slot, unit, _ in predicted:
-            asked[row] += [(slot, rank, token) for rank, token in enumerate(tokens_of(corpus, np.array([unit])))]
-        most = max(map(len, asked))
-        filled = np.array([row + [(0, 0, -1)] * (most - len(row)) for row in asked])
-        batch[fields.QUERY_SLOTS.name], batch[fields.QUERY_RANKS.name] = filled[..., 0], filled[..., 1]
-        batch[fields.FINE_ROWS.name] = np.flatnonzero(filled[..., 2] >= 0)
-        batch[fields.FINE_LABELS.name] = filled[..., 2][filled[..., 2] >= 0]
+            queries[row] += [(slot, rank, token) for rank, token in enumerate(tokens_of(corpus, np.array([unit])))]
+        max_rows = max(map(len, queries))
+        padded = np.array([row + [(0, 0, -1)] * (max_rows - len(row)) for row in queries])
+        batch[fields.QUERY_SLOTS.name], batch[fields.QUERY_RANKS.name] = padded[..., 0], padded[..., 1]
+        batch[fields.FINE_ROWS.name] = np.flatnonzero(padded[..., 2] >= 0)
+        batch[fields.FINE_LABELS.name] = padded[..., 2][padded[..., 2] >= 0]
     return batch
 
 
-def same(a: Batch, b: Batch) -> bool:
+def are_equal(a: Batch, b: Batch) -> bool:
     return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
 
 
 @pytest.mark.parametrize(("explicit", "queries"), [(True, False), (True, True), (False, False)])
-def test_batches_are_the_references(corpus: Corpus, explicit: bool, queries: bool) -> None:
+def test_batches_equal_the_reference(corpus: Corpus, explicit: bool, queries: bool) -> None:
     feeder = Feeder(corpus, 32, Masking(explicit, 0.15, 7, queries))
     for start in range(0, 200, 8):
         indices, epochs = np.arange(start, start + 8), np.arange(8) // 3
         batch = feeder.batch(indices, epochs)
-        assert same(batch, reference_batch(feeder, indices, epochs))
+        assert are_equal(batch, reference_batch(feeder, indices, epochs))
         for name, values in batch.items():
             assert values.dtype == FIELDS[name].dtype
             assert values.ndim == len(FIELDS[name].shape)
 
 
-def test_a_masked_ngram_is_one_slot_if_explicit_and_all_its_tokens_if_not(corpus: Corpus) -> None:
+def test_a_masked_ngram_is_one_slot_if_explicit_and_one_slot_per_token_if_contiguous(corpus: Corpus) -> None:
     indices, epochs = np.arange(50), np.zeros(50, np.int64)
     explicit = Feeder(corpus, 32, Masking(True, 0.15, 1)).batch(indices, epochs)
     contiguous = Feeder(corpus, 32, Masking(False, 0.15, 1)).batch(indices, epochs)
-    # The same units are masked, so the two can be compared in an ablation.
+    # Both mask the same units, so they can be compared in an ablation.
     assert np.array_equal(explicit["unit_ids"], contiguous["unit_ids"])
     assert len(explicit["slots"]) == len(explicit["unit_ids"])
     assert len(contiguous["slots"]) == corpus.unit_tokens[explicit["unit_ids"]].sum() > len(explicit["slots"])
 
 
-def test_fifteen_percent_of_the_units_rounded_at_least_one() -> None:
+def test_number_of_masked_units_is_fifteen_percent_rounded_and_at_least_one() -> None:
     for units in range(1, 600):
         assert num_masked(units, 0.15) == max(1, math.floor(0.15 * units + 0.5))
         chosen = choose_units(units, 0.15, 1, 0, units)
@@ -93,18 +93,18 @@ def test_fifteen_percent_of_the_units_rounded_at_least_one() -> None:
     assert num_masked(1, 0.9) == 1
 
 
-def test_every_unit_is_as_likely_as_another() -> None:
+def test_every_unit_is_equally_likely_to_be_masked() -> None:
     draws = 20000
     counts = sum(choose_units(20, 0.15, 5, epoch, 3).astype(int) for epoch in range(draws))
     expected = draws * 3 / 20
-    # Chi-square with 19 degrees of freedom: above 43.8 once in a thousand.
+    # Chi-square with 19 degrees of freedom exceeds 43.8 with probability 0.001.
     assert ((counts - expected) ** 2 / expected).sum() < 43.8
     pairs = Counter(tuple(np.flatnonzero(choose_units(5, 0.4, 5, 0, index))) for index in range(10000))
     assert len(pairs) == 10
     assert min(pairs.values()) > 900
 
 
-def test_masks_differ_by_seed_epoch_and_index() -> None:
+def test_masks_depend_on_seed_epoch_and_index() -> None:
     def mask(seed: int, epoch: int, index: int) -> bytes:
         return choose_units(200, 0.15, seed, epoch, index).tobytes()
 
@@ -113,21 +113,21 @@ def test_masks_differ_by_seed_epoch_and_index() -> None:
 
 
 def stream(feeder: Feeder, batches: int, world: int, workers: int, consumed: int = 0) -> list[list[list[int]]]:
-    """Every sequence of the first batches, padding off, ranks put together in their order."""
+    """Return the sequences of the first batches without padding, all ranks concatenated in order."""
     ranks = [feeder.training_batches(consumed, 7, rank, world, workers) for rank in range(world)]
-    together = []
+    joined = []
     for _ in range(batches):
         rows = []
         for rank in ranks:
             batch = next(rank)
             rows += [row[:n].tolist() for row, n in zip(batch["input_ids"], batch["lengths"], strict=True)]
-        together.append(rows)
+        joined.append(rows)
     for rank in ranks:
         rank.close()
-    return together
+    return joined
 
 
-def test_neither_workers_nor_ranks_nor_resuming_change_a_batch(corpus: Corpus) -> None:
+def test_batches_do_not_depend_on_workers_ranks_and_resuming(corpus: Corpus) -> None:
     feeder = Feeder(corpus, 32, Masking(True, 0.15, 3))
     alone = stream(feeder, 12, world=1, workers=1)
     assert stream(feeder, 12, world=1, workers=3) == alone
@@ -136,9 +136,9 @@ def test_neither_workers_nor_ranks_nor_resuming_change_a_batch(corpus: Corpus) -
     assert stream(feeder, 7, world=2, workers=1, consumed=5 * 7) == alone[5:]
 
 
-def test_an_epoch_is_every_sequence_once_in_another_order() -> None:
+def test_an_epoch_contains_every_sequence_once_in_a_new_order() -> None:
     for size in (1, 2, 3, 17, 1000, 4097):
-        indices, epochs = draw(0, 3 * size, size, seed=9)
+        indices, epochs = sample_indices(0, 3 * size, size, seed=9)
         assert epochs.tolist() == [0] * size + [1] * size + [2] * size
         first, second, third = indices.reshape(3, size)
         for epoch in (first, second, third):
@@ -146,11 +146,11 @@ def test_an_epoch_is_every_sequence_once_in_another_order() -> None:
         if size > 10:
             assert not np.array_equal(first, second)
             assert abs(np.corrcoef(first, np.arange(size))[0, 1]) < 4 / size**0.5
-            assert not np.array_equal(first, draw(0, size, size, seed=10)[0])
-    assert np.array_equal(draw(1500, 1600, 1000, 9)[0], draw(0, 2000, 1000, 9)[0][1500:1600])
+            assert not np.array_equal(first, sample_indices(0, size, size, seed=10)[0])
+    assert np.array_equal(sample_indices(1500, 1600, 1000, 9)[0], sample_indices(0, 2000, 1000, 9)[0][1500:1600])
 
 
-def test_shares_are_even_and_complete() -> None:
+def test_rank_shares_cover_the_batch_and_differ_by_at_most_one() -> None:
     for rows in range(1, 20):
         for world in range(1, rows + 1):
             shares = [rank_share(rows, rank, world) for rank in range(world)]
@@ -160,9 +160,9 @@ def test_shares_are_even_and_complete() -> None:
             assert min(sizes) >= 1
 
 
-def test_an_error_in_a_worker_reaches_the_loop(corpus: Corpus) -> None:
+def test_an_error_in_a_worker_thread_is_raised_in_the_caller(corpus: Corpus) -> None:
     feeder = Feeder(corpus, 32, Masking(True, 0.15, 3))
-    feeder.starts = feeder.starts[:-1].astype(np.float64)  # not an index any more
+    feeder.starts = feeder.starts[:-1].astype(np.float64)  # floats are not valid indices
     with pytest.raises((TypeError, IndexError)):
         next(feeder.training_batches(0, 4, 0, 1, 1))
 

@@ -1,4 +1,4 @@
-"""Fewest segments against all possible cuts."""
+"""Boundaries equal the best of all possible segmentations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from reader.tokenization.word_kernel import DOCUMENT_END, LINE_END
 
 
 def brute_force(words: list[int], lexicon: set[tuple[int, ...]]) -> list[int]:
-    """Lengths of the segments: of all cuts the shortest, of those the one with the longest first segments."""
-    cuts = []
-    for bounds in product([False, True], repeat=max(0, len(words) - 1)):
-        starts = [0, *(i + 1 for i, cut in enumerate(bounds) if cut), len(words)]
-        pieces = [tuple(words[a:b]) for a, b in pairwise(starts) if b > a]
-        if all(len(piece) == 1 or piece in lexicon for piece in pieces):
-            cuts.append([len(piece) for piece in pieces])
-    return min(cuts, key=lambda lengths: (len(lengths), [-length for length in lengths]))
+    """Return the segment lengths of the best segmentation: fewest segments, then longest first segments."""
+    segmentations = []
+    for is_boundary in product([False, True], repeat=max(0, len(words) - 1)):
+        starts = [0, *(i + 1 for i, cut in enumerate(is_boundary) if cut), len(words)]
+        segments = [tuple(words[a:b]) for a, b in pairwise(starts) if b > a]
+        if all(len(segment) == 1 or segment in lexicon for segment in segments):
+            segmentations.append([len(segment) for segment in segments])
+    return min(segmentations, key=lambda lengths: (len(lengths), [-length for length in lengths]))
 
 
 def trie_of(ngrams: list[tuple[int, ...]], num_words: int) -> Trie:
@@ -28,30 +28,28 @@ def trie_of(ngrams: list[tuple[int, ...]], num_words: int) -> Trie:
     return build_trie(words, np.cumsum([0, *map(len, ngrams)]), num_words)
 
 
-def test_every_cut_is_the_best_of_all() -> None:
-    draw = random.Random(1)
+def test_result_is_the_best_of_all_segmentations() -> None:
+    rng = random.Random(1)
     for _ in range(400):
-        alphabet = draw.randint(2, 5)
-        lexicon = sorted(
-            {tuple(draw.choices(range(alphabet), k=draw.randint(1, 4))) for _ in range(draw.randint(1, 14))}
-        )
+        alphabet = rng.randint(2, 5)
+        lexicon = sorted({tuple(rng.choices(range(alphabet), k=rng.randint(1, 4))) for _ in range(rng.randint(1, 14))})
         trie = trie_of(lexicon, alphabet)
-        # One word more than the trie knows; every word is one piece, its own number.
+        # One word is not in the trie. Every word has one token, whose ID equals the word ID.
         pieces = np.arange(alphabet + 1, dtype=np.int32)
-        lines = [draw.choices(range(alphabet + 1), k=draw.randint(0, 10)) for _ in range(3)]
+        lines = [rng.choices(range(alphabet + 1), k=rng.randint(0, 10)) for _ in range(3)]
         stream = np.array([word for line in lines for word in [*line, LINE_END]], np.int32)
         cut = cut_lines(stream, trie, np.arange(alphabet + 2, dtype=np.int64), pieces, 100)
         for line, words in enumerate(lines):
-            expected, at = [], 0
+            expected, start = [], 0
             for length in brute_force(words, set(lexicon)):
-                segment = tuple(words[at : at + length])
+                segment = tuple(words[start : start + length])
                 expected.append(100 + lexicon.index(segment) if segment in lexicon else segment[0])
-                at += length
+                start += length
             assert cut.units[cut.starts[line] : cut.starts[line + 1]].tolist() == expected
 
 
-def test_ngrams_are_one_unit_and_words_one_a_piece() -> None:
-    # Words 0..3; word 3 has two pieces; the lexicon holds (0 1) and (1 2).
+def test_an_ngram_is_one_unit_and_a_word_is_one_unit_per_token() -> None:
+    # Words 0 to 3; word 3 has two tokens; the lexicon contains (0 1) and (1 2).
     trie = trie_of([(0, 1), (1, 2)], 3)
     offsets, pieces = np.array([0, 1, 2, 3, 5], np.int64), np.array([10, 11, 12, 13, 14], np.int32)
     stream = np.array([3, 0, 1, 2, LINE_END, DOCUMENT_END, 0, 1, 1, LINE_END, DOCUMENT_END], np.int32)
@@ -61,7 +59,7 @@ def test_ngrams_are_one_unit_and_words_one_a_piece() -> None:
     assert documents.tolist() == [4, 6]
 
 
-def test_no_lexicon_no_ngrams() -> None:
+def test_without_a_lexicon_there_are_no_ngrams() -> None:
     trie = trie_of([], 0)
     offsets, pieces = np.array([0, 1, 2], np.int64), np.array([7, 8], np.int32)
     assert cut_lines(np.array([0, 1, 0, LINE_END], np.int32), trie, offsets, pieces, 100).units.tolist() == [7, 8, 7]

@@ -1,4 +1,4 @@
-"""Text that nobody would write, through the command line: counted right, or refused in one line."""
+"""Unusual and invalid text, through the command line: it is counted correctly, or refused with a one-line error."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ TOP = "2:200,3:100"
 
 
 def hostile_lines() -> list[str]:
-    draw = random.Random(4)
+    rng = random.Random(4)
     words = ["the", "of", "naïve", "Ærø", "e\u0301a", "中文", "🙂", "can't", "x" * 300, "\u200b", "…", "#1"]
-    some = lambda count: " ".join(draw.choices(words, k=count))  # noqa: E731
+    random_words = lambda count: " ".join(rng.choices(words, k=count))  # noqa: E731
     size = int(os.environ.get("HOSTILE_LINE", "200000"))
     distinct = int(os.environ.get("HOSTILE_WORDS", "50000"))
     return [
-        some(size),  # one very long line
-        " ".join(f"w{i}" for i in range(distinct)),  # words that occur once
-        *(some(8) + "\r" for _ in range(300)),  # line ends of two characters
-        *(f"con\x00trol\x07 {some(3)} zero\u200bwidth joi\u200dner \ufeffinside \ufffdreplaced" for _ in range(50)),
-        "\u2028".join(some(5) for _ in range(50)),  # what other programs take for line ends
+        random_words(size),  # one very long line
+        " ".join(f"w{i}" for i in range(distinct)),  # words that occur only once
+        *(random_words(8) + "\r" for _ in range(300)),  # line ends of two characters (CR LF)
+        *(
+            f"con\x00trol\x07 {random_words(3)} zero\u200bwidth joi\u200dner \ufeffinside \ufffdreplaced"
+            for _ in range(50)
+        ),
+        "\u2028".join(random_words(5) for _ in range(50)),  # characters that other programs treat as line ends
         "\x0b \x1c \x85",
         "",
         " \u3000 ",
@@ -37,16 +40,16 @@ def hostile_lines() -> list[str]:
     ]
 
 
-def test_hostile_text_is_counted_right(built: Path, tmp_path: Path) -> None:
+def test_unusual_text_is_counted_correctly(built: Path, tmp_path: Path) -> None:
     lines = hostile_lines()
     folder = tmp_path / "text"
     folder.mkdir()
     third = len(lines) // 3
     (folder / "0_bom.txt").write_text("\ufeff" + "\n".join(lines[:third]) + "\n", encoding="utf-8")
     (folder / "1_empty.txt").write_text("")
-    with gzip.open(folder / "2_packed.txt.gz", "wt", encoding="utf-8", newline="\n") as file:
+    with gzip.open(folder / "2_compressed.txt.gz", "wt", encoding="utf-8", newline="\n") as file:
         file.write("\n".join(lines[third : 2 * third]))
-    records = [{"text": line + "\ud83d" * (i % 2)} for i, line in enumerate(lines[2 * third :])]  # half an emoji
+    records = [{"text": line + "\ud83d" * (i % 2)} for i, line in enumerate(lines[2 * third :])]  # a lone surrogate
     (folder / "3_records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     (tmp_path / "all.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     vocab = ["--vocab", str(built / "vocab.txt")]
@@ -69,7 +72,9 @@ def test_hostile_text_is_counted_right(built: Path, tmp_path: Path) -> None:
         ("a.jsonl", b'{"text": "x\xff"}\n', "a.jsonl:1: not UTF-8"),
     ],
 )
-def test_what_is_not_text_is_named(built: Path, tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_error_names_the_file_and_line_that_is_invalid(
+    built: Path, tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     (tmp_path / "good.txt").write_text("the one and the other\n" * 10)
     output = tmp_path / "lexicon.tsv"

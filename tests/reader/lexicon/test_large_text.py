@@ -1,4 +1,7 @@
-"""The lexicon of a large text, exact and within its memory. LARGE_TEXT is its path, LARGE_VOCAB that of a vocab.txt."""
+"""The lexicon of a large text is exact, and counting respects --memory.
+
+LARGE_TEXT is the path of the text, LARGE_VOCAB the path of a vocab.txt.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ from tests.reader.lexicon.test_lexicon_file import entries_of
 from tests.support.commands import ROOT, build
 
 TEXT, VOCAB = os.environ.get("LARGE_TEXT", ""), os.environ.get("LARGE_VOCAB", "")
-COMPARED = 30_000_000  # bytes of the text that Polars counts as well
+COMPARED = 30_000_000  # bytes of the text, from its beginning, that are also counted with Polars
 MEMORY = "500MB"
 
-pytestmark = pytest.mark.skipif(not (TEXT and VOCAB), reason="LARGE_TEXT and LARGE_VOCAB name no files")
+pytestmark = pytest.mark.skipif(not (TEXT and VOCAB), reason="LARGE_TEXT and LARGE_VOCAB are not set")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def beginning(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def memory_of(group: int) -> int:
-    """Bytes that the processes of a group take together, what they share counted once."""
+    """Return the memory of a process group in bytes; shared memory counts once."""
     total = 0
     for folder in Path("/proc").iterdir():
         if not folder.name.isdecimal():
@@ -43,12 +46,12 @@ def memory_of(group: int) -> int:
                 rows = (folder / "smaps_rollup").read_text().splitlines()
                 total += next(1024 * int(row.split()[1]) for row in rows if row.startswith("Pss:"))
         except (OSError, StopIteration):
-            continue  # it has ended
+            continue  # the process has ended
     return total
 
 
 def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
-    """Run a command of the reader's; the most memory it took, and the most disk that `folder` did, in bytes."""
+    """Run a command of the reader; return its peak memory, and the peak size of `folder` on disk, in bytes."""
     process = subprocess.Popen([sys.executable, "-m", "reader.build", *arguments], cwd=ROOT, start_new_session=True)
     memory = disk = 0
     while process.poll() is None:
@@ -62,7 +65,7 @@ def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
     return memory, disk
 
 
-def test_entries_counts_and_scores_are_those_of_polars(beginning: Path, tmp_path: Path) -> None:
+def test_entries_counts_and_scores_equal_those_of_polars(beginning: Path, tmp_path: Path) -> None:
     pytest.importorskip("polars")
     limit = ["--max_ngram_tokens", "1000", "--segmenter", "char"]
     build("lexicon", "--input", str(beginning), "--vocab", VOCAB, "--output", str(tmp_path / "l.tsv"), *limit)
@@ -76,7 +79,7 @@ def test_entries_counts_and_scores_are_those_of_polars(beginning: Path, tmp_path
     assert all(abs(ours[words][1] - theirs[words][1]) <= 1e-12 * theirs[words][1] for words in ours)
 
 
-def test_memory_is_kept_whatever_the_text(tmp_path: Path) -> None:
+def test_memory_limit_holds_for_texts_of_any_size(tmp_path: Path) -> None:
     found = []
     (tmp_path / "once.txt").write_bytes(
         b"".join(segment.text() for segment in TextFiles([Path(TEXT)]).segments(1 << 24))
@@ -94,5 +97,5 @@ def test_memory_is_kept_whatever_the_text(tmp_path: Path) -> None:
     once, four = found
     assert once.texts() == four.texts()
     assert np.array_equal(4 * once.counts, four.counts)
-    # Documents meet where the text comes again: t is twice as large but for the last bits.
+    # Four copies of the text multiply t by sqrt(4) = 2, up to rounding.
     assert np.allclose(2 * once.t, four.t, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The lexicon against a slow, obvious reference, and its file."""
+"""The lexicon equals a slow and simple reference; its files are checked when they are loaded."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from scipy.stats import ttest_1samp
 from tokenizers.models import WordPiece
 
 from reader.errors import InputError
-from reader.lexicon.counting import t_statistic
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.lexicon.ngrams import NGrams
+from reader.lexicon.t_test import t_statistic
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.support.commands import build
@@ -24,7 +24,7 @@ Scored = tuple[tuple[str, ...], int, float]
 
 
 def reference_lexicon(path: Path, top: dict[int, int]) -> list[Scored]:
-    """Section 3.2 and Algorithm 1, word for word, in plain Python."""
+    """Return the n-grams of section 3.5 and Algorithm 1, computed literally in plain Python."""
     counts: dict[int, Counter[tuple[str, ...]]] = {order: Counter() for order in range(1, max(top) + 1)}
     for line in path.read_text(encoding="utf-8").split("\n"):
         words = split_words(line, lowercase=True)
@@ -53,18 +53,18 @@ def entries_of(ngrams: NGrams) -> list[Scored]:
     return list(zip(words, ngrams.counts.tolist(), ngrams.t.tolist(), strict=True))
 
 
-def test_entries_counts_and_scores_are_the_references(built: Path) -> None:
+def test_entries_counts_and_scores_equal_the_reference(built: Path) -> None:
     lexicon = Lexicon.load(built / "lexicon.tsv")
     reference = reference_lexicon(built / "train.txt", {2: 400, 3: 200})
     model = WordPiece(load_vocabulary(built / "vocab.txt").ids, unk_token="[UNK]")
     short = [entry for entry in reference if sum(len(model.tokenize(word)) for word in entry[0]) <= 8]
-    # To the last bit, order included.
+    # Equal to the last bit, and in the same order.
     assert entries_of(lexicon.ngrams) == short
     assert lexicon.info.left_out == len(reference) - len(short) > 0
 
 
 @pytest.mark.parametrize("top", [{2: 7}, {4: 50}, {2: 10**6, 3: 3, 5: 20}])
-def test_any_orders(built: Path, tmp_path: Path, top: dict[int, int]) -> None:
+def test_any_orders_can_be_requested(built: Path, tmp_path: Path, top: dict[int, int]) -> None:
     argument = ",".join(f"{order}:{k}" for order, k in top.items())
     output = tmp_path / "lexicon.tsv"
     vocab, text = str(built / "vocab.txt"), str(built / "held_out.txt")
@@ -73,8 +73,8 @@ def test_any_orders(built: Path, tmp_path: Path, top: dict[int, int]) -> None:
     assert entries_of(Lexicon.load(output).ngrams) == reference_lexicon(built / "held_out.txt", top)
 
 
-def test_the_t_statistic_is_students_up_to_the_degrees_of_freedom() -> None:
-    """t over the 0/1 indicators of "this l-gram is w" is a one-sample t-test against p'."""
+def test_t_is_students_t_up_to_the_degrees_of_freedom() -> None:
+    """A one-sample t-test of the 0/1 indicators "this l-gram is w" against the mean p' gives t up to a known factor."""
     count, total, first, second, unigrams = 30, 1000, 50, 40, 1100
     ours = t_statistic(np.array([count]), total, np.array([[first, second]]), unigrams)[0]
     indicators = np.r_[np.ones(count), np.zeros(total - count)]
@@ -92,13 +92,13 @@ def test_long_ngrams_are_left_out_and_counted(built: Path, tmp_path: Path) -> No
     assert set(entries_of(short.ngrams)) < set(entries_of(whole.ngrams))
 
 
-def test_a_damaged_lexicon_is_refused(built: Path, tmp_path: Path) -> None:
+def test_loading_a_damaged_lexicon_fails(built: Path, tmp_path: Path) -> None:
     path = tmp_path / "lexicon.tsv"
     for name in ("lexicon.tsv", "lexicon.tsv.json"):
         (tmp_path / name).write_bytes((built / name).read_bytes())
     assert Lexicon.load(path).fingerprint == Lexicon.load(built / "lexicon.tsv").fingerprint
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(InputError, match="differs from what"):
+    with pytest.raises(InputError, match="its SHA-256 differs"):
         Lexicon.load(path)
     info_path(path).write_text(json.dumps({"vocabulary": "x"}))
     with pytest.raises(InputError, match="not a lexicon's description"):

@@ -1,4 +1,4 @@
-"""Counting by Spark: the lexicon is the local engine's, to the byte, and bad text is named as plainly."""
+"""The Spark engine gives the same lexicon as the local engine, byte for byte, and the same errors for invalid text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from reader.lexicon.extraction import Counted, CountingJob, Settings
+from reader.lexicon.extraction import CountingJob, CountingResult, Settings
 from reader.lexicon.local_engine import LocalEngine
-from reader.lexicon.spark_engine import MOST_BYTES, SparkEngine
+from reader.lexicon.spark_engine import MAX_SEGMENT_BYTES, SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
@@ -42,7 +42,7 @@ def context() -> Iterator[Any]:
 
 @pytest.fixture
 def text(built: Path, tmp_path: Path) -> Path:
-    """A folder with the same text in every kind of file; the plain one is large enough for two units."""
+    """A folder with the same text in every kind of file; the plain file is large enough for two file ranges."""
     folder = tmp_path / "text"
     folder.mkdir()
     content = (built / "train.txt").read_bytes()
@@ -54,12 +54,12 @@ def text(built: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def plain(counted: Counted) -> tuple[list[Scored], dict[int, int], str]:
-    """What was counted, as what can be compared."""
-    return entries_of(counted.best), counted.totals, counted.text
+def comparable(result: CountingResult) -> tuple[list[Scored], dict[int, int], str]:
+    """Return a result as values that can be compared with ==."""
+    return entries_of(result.best), result.totals, result.text
 
 
-def count_locally(folder: Path, settings: Settings) -> Counted:
+def count_locally(folder: Path, settings: Settings) -> CountingResult:
     work = folder.with_name("work")
     work.mkdir(exist_ok=True)
     return CountingJob(
@@ -68,35 +68,41 @@ def count_locally(folder: Path, settings: Settings) -> Counted:
 
 
 @needs_spark
-@pytest.mark.parametrize("most_bytes", [MOST_BYTES, 1 << 15])
-def test_every_kind_of_file_in_whatever_segments(context: Any, text: Path, most_bytes: int) -> None:
+@pytest.mark.parametrize("max_segment_bytes", [MAX_SEGMENT_BYTES, 1 << 15])
+def test_result_equals_the_local_engine_for_every_kind_of_file_and_segment_size(
+    context: Any, text: Path, max_segment_bytes: int
+) -> None:
     settings = Settings(True, "char", TOP, {})
-    engine = SparkEngine(context, TextFiles(find_files([str(text)])), most_bytes)
-    assert plain(CountingJob(engine, settings, print).run()) == plain(count_locally(text, settings))
-    assert engine.num_segments > (8 if most_bytes < MOST_BYTES else 2)
+    engine = SparkEngine(context, TextFiles(find_files([str(text)])), max_segment_bytes)
+    assert comparable(CountingJob(engine, settings, print).run()) == comparable(count_locally(text, settings))
+    assert engine.num_segments > (8 if max_segment_bytes < MAX_SEGMENT_BYTES else 2)
 
 
 @needs_spark
 @pytest.mark.parametrize("thresholds", [{2: 500}, {2: 10**6, 3: 10**6}])
-def test_a_threshold_too_high_is_found_out(context: Any, text: Path, thresholds: dict[int, int]) -> None:
-    said: list[str] = []
+def test_a_threshold_that_is_too_high_is_lowered(context: Any, text: Path, thresholds: dict[int, int]) -> None:
+    messages: list[str] = []
     job = CountingJob(
-        SparkEngine(context, TextFiles(find_files([str(text)]))), Settings(True, "char", TOP, thresholds), said.append
+        SparkEngine(context, TextFiles(find_files([str(text)]))),
+        Settings(True, "char", TOP, thresholds),
+        messages.append,
     )
-    assert plain(job.run()) == plain(count_locally(text, Settings(True, "char", TOP, {})))
+    assert comparable(job.run()) == comparable(count_locally(text, Settings(True, "char", TOP, {})))
     for order, threshold in thresholds.items():
-        assert any(f"order {order}: n-grams that occur fewer than {threshold:,} times" in line for line in said)
+        assert any(
+            f"order {order}: n-grams that occur fewer than {threshold:,} times" in message for message in messages
+        )
 
 
 @needs_spark
-def test_chinese(context: Any, tmp_path: Path) -> None:
+def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Path) -> None:
     folder = tmp_path / "zh"
     folder.mkdir()
     (folder / "a.txt").write_text(CHINESE * 300, encoding="utf-8")
     settings = Settings(True, "jieba", {1: 5, 2: 10}, {})
-    counted = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)])), 1 << 12), settings, print).run()
-    assert plain(counted) == plain(count_locally(folder, settings))
-    assert "北京大学" in counted.best.texts()
+    result = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)])), 1 << 12), settings, print).run()
+    assert comparable(result) == comparable(count_locally(folder, settings))
+    assert "北京大学" in result.best.texts()
 
 
 @needs_spark
@@ -109,7 +115,7 @@ def test_chinese(context: Any, tmp_path: Path) -> None:
         ("a.jsonl", b'{"text": "x"}\n{"text"', r"a\.jsonl:2: not JSON"),
     ],
 )
-def test_bad_text_is_named_as_the_local_engine_names_it(
+def test_errors_for_invalid_text_equal_those_of_the_local_engine(
     context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -129,7 +135,7 @@ def arguments(built: Path, text: Path, output: Path) -> list[str]:
 
 
 @needs_spark
-def test_the_command_makes_the_same_files_without_noise(built: Path, text: Path, tmp_path: Path) -> None:
+def test_command_makes_the_same_files_and_prints_nothing_else(built: Path, text: Path, tmp_path: Path) -> None:
     local = python("-m", "reader.build", *arguments(built, text, tmp_path / "local.tsv"))
     assert local.returncode == 0, local.stderr
     spark = ["--engine", "spark", "--master", "local[2]"]
@@ -143,17 +149,17 @@ def test_the_command_makes_the_same_files_without_noise(built: Path, text: Path,
 
 
 @needs_spark
-def test_a_bad_line_is_all_that_is_said(built: Path, tmp_path: Path) -> None:
+def test_only_the_error_is_printed_for_an_invalid_line(built: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_bytes(b"good\nbad \xff\n")
     spark = ["--engine", "spark", "--master", "local[2]"]
     done = python("-m", "reader.build", *arguments(built, tmp_path / "text.txt", tmp_path / "lexicon.tsv"), *spark)
     assert done.returncode == 2
-    *bars, said = done.stderr.splitlines()
-    assert said == f"error: {tmp_path / 'text.txt'}:2: not UTF-8 (invalid start byte at byte 4)"
+    *bars, error = done.stderr.splitlines()
+    assert error == f"error: {tmp_path / 'text.txt'}:2: not UTF-8 (invalid start byte at byte 4)"
     assert all(not bar or bar.startswith("splitting") for bar in map(str.strip, bars))
 
 
-def test_without_pyspark_one_line_says_so(built: Path, tmp_path: Path) -> None:
+def test_missing_pyspark_is_reported_in_one_line(built: Path, tmp_path: Path) -> None:
     (tmp_path / "pyspark.py").write_text("raise ImportError('there is none')\n")
     command = ["-m", "reader.build", *arguments(built, built / "train.txt", tmp_path / "lexicon.tsv")]
     done = python(*command, "--engine", "spark", PYTHONPATH=f"{tmp_path}:{ROOT}")
@@ -162,4 +168,4 @@ def test_without_pyspark_one_line_says_so(built: Path, tmp_path: Path) -> None:
     assert "pip install 'ernie-gram[spark]'" in done.stderr
     assert done.stderr.count("\n") == 1
     done = python(*command, "--master", "local[2]")
-    assert done.stderr == "error: --master: is for --engine spark\n"
+    assert done.stderr == "error: --master: only valid with --engine spark\n"

@@ -1,0 +1,89 @@
+"""Units and text: cutting text into unit identities, and naming the unit that an identity stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reader.corpus.boundaries import Units, cut_lines
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon, segmenter_of
+from reader.lexicon.ngrams import NO_NGRAMS
+from reader.tables.string_table import Strings, chosen
+from reader.tables.trie import build_trie
+from reader.tokenization.vocabulary import PieceTable, Vocabulary
+from reader.tokenization.word_index import WordIndex
+
+# A UnitCutter remembers words, because most words of a text occur again; beyond this number of words it starts afresh,
+# so that its memory is bounded.
+MAX_REMEMBERED_WORDS = 1 << 20
+
+
+class UnitCutter:
+    """Cuts text into units, for one vocabulary and one lexicon.
+
+    Attributes:
+        num_tokens: F.
+        ngram_tokens: int32, token IDs of all n-grams; ngram_offsets: int64 [N + 1]. The tokens of n-gram i are
+            ngram_tokens[ngram_offsets[i]:ngram_offsets[i + 1]].
+    """
+
+    def __init__(self, vocabulary: Vocabulary, lexicon: Lexicon | None, segmenter: str = "") -> None:
+        """Prepare to cut text. Raises InputError if the lexicon was made with another vocabulary.
+
+        Args:
+            lexicon: the n-grams that become units; with None, every unit is a token.
+            segmenter: how Han characters are split into words (see chinese_segmentation.py); "" means the segmenter
+                of the lexicon (see `segmenter_of`).
+        """
+        if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
+            raise InputError(
+                "--lexicon: it was made with another vocabulary (or another --lowercase) than --vocab; build it again"
+            )
+        self.num_tokens = len(vocabulary)
+        self._lowercase, self._segmenter = vocabulary.lowercase, segmenter or segmenter_of(lexicon)
+        ngrams = lexicon.ngrams if lexicon else NO_NGRAMS
+        self._lexicon_words = ngrams.words
+        self._pieces = PieceTable(vocabulary)
+        self._reset_words()
+        self._trie = build_trie(ngrams.word_ids, ngrams.offsets, len(ngrams.words))
+        self._pieces.extend(self._lexicon_words)
+        word_ends, self.ngram_tokens = chosen(Strings(self._pieces.offsets, self._pieces.pieces), ngrams.word_ids)
+        self.ngram_offsets = word_ends[ngrams.offsets]
+
+    def cut(self, text: bytes) -> Units:
+        """Cut UTF-8 text into units. Raises UnicodeDecodeError if it is not UTF-8."""
+        if len(self._words) > MAX_REMEMBERED_WORDS + len(self._lexicon_words):
+            self._reset_words()
+        stream = self._words.encode(text)
+        self._pieces.extend(self._words.words(len(self._pieces)))
+        return cut_lines(stream, self._trie, self._pieces.offsets, self._pieces.pieces, self.num_tokens)
+
+    def _reset_words(self) -> None:
+        """Forget all words except those of the lexicon.
+
+        The lexicon's words have the lowest IDs, so any higher ID belongs to a word that is in no n-gram.
+        """
+        self._words = WordIndex(self._lowercase, self._segmenter)
+        self._words.add(self._lexicon_words)
+        self._pieces.keep(min(len(self._pieces), len(self._lexicon_words)))
+
+
+@dataclass(frozen=True)
+class UnitNames:
+    """Text of identities: 0..F-1 are the tokens of a vocabulary, F..F+N-1 the n-grams of a lexicon."""
+
+    vocabulary: Vocabulary
+    lexicon: Lexicon | None
+
+    @property
+    def num_ngrams(self) -> int:
+        """N."""
+        return len(self.lexicon) if self.lexicon else 0
+
+    def text(self, identity: int) -> str:
+        """Return the unit as readable text."""
+        if identity < len(self.vocabulary):
+            # A token that only marks the start of a word has no text: show the token itself.
+            return self.vocabulary.text([identity]) or self.vocabulary.tokens[identity]
+        assert self.lexicon is not None
+        return self.lexicon.ngrams.text(identity - len(self.vocabulary))

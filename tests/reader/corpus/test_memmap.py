@@ -1,0 +1,78 @@
+"""The stored corpus: its counts, how it is cut into sequences, and its checks when it is opened."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reader.corpus.memmap import Corpus
+from reader.errors import InputError
+from tests.reader.corpus.test_units import tokens_of
+
+
+def test_counts_agree_with_the_stream(corpus: Corpus) -> None:
+    assert np.array_equal(corpus.unit_counts, np.bincount(corpus.units, minlength=corpus.num_units))
+    assert corpus.info.ngram_units == (corpus.units >= corpus.info.num_tokens).sum() > 1000
+    assert corpus.units.dtype == np.uint16
+    tokens = np.array(tokens_of(corpus, corpus.units))
+    assert np.array_equal(corpus.token_counts, np.bincount(tokens, minlength=corpus.info.num_tokens))
+
+
+@pytest.mark.parametrize("length", [12, 32, 100000])
+def test_sequences_cover_all_units_and_are_as_long_as_possible(corpus: Corpus, length: int) -> None:
+    starts = corpus.sequences(length)
+    assert starts[0] == 0
+    assert starts[-1] == corpus.info.units
+    assert set(corpus.documents) <= set(starts)
+    sizes = corpus.unit_tokens[corpus.units]
+    ends = set(corpus.documents.tolist())
+    for a, b in pairwise(starts):
+        assert 0 < sizes[a:b].sum() <= length - 2
+        assert b in ends or sizes[a : b + 1].sum() > length - 2
+
+
+def test_a_sequence_length_below_the_longest_unit_is_refused(corpus: Corpus) -> None:
+    with pytest.raises(InputError, match=r"data\.max_seq_len: 9 is too short"):
+        corpus.sequences(9)
+
+
+def test_packed_sequences_continue_into_the_next_document(corpus: Corpus) -> None:
+    starts, packed = corpus.sequences(64), corpus.sequences(64, pack_documents=True)
+    tokens = np.add.reduceat(corpus.unit_tokens[corpus.units], packed[:-1])
+    assert packed[-1] == starts[-1] == corpus.info.units
+    assert len(packed) < len(starts)
+    assert tokens.max() <= 62
+    # Except for the last sequence, no sequence has room for its next unit.
+    following = corpus.unit_tokens[corpus.units[packed[1:-1]]]
+    assert (tokens[:-1] + following > 62).all()
+
+
+def test_opening_a_damaged_corpus_fails(built: Path, tmp_path: Path) -> None:
+    def copy() -> Path:
+        shutil.rmtree(tmp_path / "c", ignore_errors=True)
+        return Path(shutil.copytree(built / "corpus", tmp_path / "c"))
+
+    path = copy()
+    (path / "units.bin").write_bytes((path / "units.bin").read_bytes()[:-2])
+    with pytest.raises(InputError, match=r"units\.bin: expected \d+ bytes"):
+        Corpus(path)
+    path = copy()
+    (path / "ngram_offsets.npy").write_bytes(b"")
+    with pytest.raises(InputError, match=r"ngram_offsets\.npy: damaged"):
+        Corpus(path)
+    path = copy()
+    info = json.loads((path / "corpus.json").read_text())
+    (path / "corpus.json").write_text(json.dumps(info | {"format": 99}))
+    with pytest.raises(InputError, match="corpus format 99"):
+        Corpus(path)
+    path = copy()
+    (path / "vocab.txt").write_text((path / "vocab.txt").read_text().replace("the\n", "teh\n"))
+    with pytest.raises(InputError, match="not the vocabulary"):
+        print(Corpus(path).vocabulary)
+    with pytest.raises(InputError, match="no corpus there"):
+        Corpus(tmp_path / "nowhere")

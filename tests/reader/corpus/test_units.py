@@ -1,0 +1,52 @@
+"""Units stand for the tokens of their text; their names and n-grams equal the lexicon."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+
+from reader.corpus.memmap import Corpus
+
+
+def tokens_of(corpus: Corpus, units: np.ndarray) -> list[int]:
+    """Return the tokens of units, concatenated."""
+    tokens: list[int] = []
+    for unit in units:
+        ngram = int(unit) - corpus.info.num_tokens
+        if ngram < 0:
+            tokens.append(int(unit))
+        else:
+            tokens += corpus.ngram_tokens[corpus.ngram_offsets[ngram] : corpus.ngram_offsets[ngram + 1]].tolist()
+    return tokens
+
+
+def test_documents_contain_the_tokens_of_their_text(built: Path, corpus: Corpus) -> None:
+    """The tokens of a document's units equal the output of a standard BERT tokenizer."""
+    tokenizer = Tokenizer(WordPiece(corpus.vocabulary.ids, unk_token="[UNK]", max_input_chars_per_word=100))
+    tokenizer.normalizer = BertNormalizer()
+    tokenizer.pre_tokenizer = BertPreTokenizer()
+    documents: list[list[int]] = [[]]
+    for line in (built / "train.txt").read_text(encoding="utf-8").split("\n"):
+        if not line.strip():
+            documents.append([])
+        documents[-1] += tokenizer.encode(line, add_special_tokens=False).ids
+    expected = [tokens for tokens in documents if tokens]
+    assert [tokens_of(corpus, corpus.units[a:b]) for a, b in pairwise(corpus.documents)] == expected
+    assert corpus.info.tokens == sum(map(len, expected))
+    assert corpus.info.documents == len(expected)
+
+
+def test_tokens_and_names_of_ngrams_equal_the_lexicon(corpus: Corpus) -> None:
+    assert corpus.lexicon is not None
+    for index, ngram in enumerate(corpus.lexicon.ngrams.texts()):
+        tokens = tokens_of(corpus, np.array([corpus.info.num_tokens + index]))
+        text = " ".join(corpus.vocabulary.tokens[token] for token in tokens).replace(" ##", "")
+        assert text == ngram
+        assert corpus.names.text(corpus.info.num_tokens + index) == text
+        assert corpus.unit_tokens[corpus.info.num_tokens + index] == len(tokens)
