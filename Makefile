@@ -1,17 +1,22 @@
-# make demo and make test need nothing but Python 3.10 or later; they make .venv themselves.
+# `make demo` and `make test` need only Python 3.10 or later; they create .venv themselves.
 PYTHON ?= python3
 EXTRAS ?= cpu,test
 BIN = .venv/bin
-READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
 comma = ,
+READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
+# The tests of the Spark engine run wherever Java is found.
+JAVA = $(or $(JAVA_HOME),$(shell command -v java))
+SPARK = $(if $(JAVA),.venv/ready-spark)
+# Options of the demo, e.g. make demo DEMO="--steps 100"
+DEMO ?=
 
 .PHONY: demo test lint bench clean
 
 demo: $(READY)
-	$(BIN)/python -m ernie_gram.demo
+	$(BIN)/python -m ernie_gram.demo $(DEMO)
 
-test: $(READY)
-	$(BIN)/python -m pytest
+test: $(READY) $(SPARK)
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -26,6 +31,10 @@ bench: $(READY)
 $(READY): setup.py
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
+	touch $@
+
+.venv/ready-spark: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[spark]'
 	touch $@
 
 clean:

@@ -38,6 +38,7 @@ setup(
             "mypy>=1.13,<3",
             "pre-commit>=4,<5",
             "pytest>=8,<10",
+            "pytest-xdist>=3.6,<4",
             "ruff>=0.8,<1",
             "scipy>=1.11,<2",
             "types-PyYAML>=6,<7",

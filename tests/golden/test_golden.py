@@ -13,6 +13,9 @@ import pytest
 from tests.golden.train_rungs import GOLDEN, RUNGS, VARIANTS, machine
 from tests.support.commands import ROOT
 
+# All in one test process: they share a fixture that takes long to set up.
+pytestmark = pytest.mark.xdist_group("golden")
+
 EXPECTED = json.loads(GOLDEN.read_text())
 # Another kind of machine rounds differently, and each step builds on the one before.
 TOLERANCE = 2e-3

@@ -25,6 +25,9 @@ from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import Scored, entries_of
 from tests.support.commands import ROOT, python
 
+# All in one test process: they share a fixture that takes long to set up.
+pytestmark = pytest.mark.xdist_group("spark")
+
 TOP = {2: 300, 3: 200, 4: 20}
 CHINESE = "我们在北京大学学习自然语言处理。\n他来到了网易杭研大厦\n\n北京大学的学生喜欢自然语言处理，也喜欢机器学习。\n"
 
@@ -111,7 +114,7 @@ def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Pat
     [
         ("a.txt", b"good line\n" * 150_000 + b"bad \xff\n", r"a\.txt:150001: not UTF-8"),
         ("a.txt", b"\n \n" * 10, r"a\.txt: no text in it"),
-        ("a.txt.gz", gzip.compress(b"hello world\n" * 1000)[:-20], r"a\.txt\.gz: damaged or cut short"),
+        ("a.txt.gz", gzip.compress(b"hello world\n" * 1000, mtime=0)[:-20], r"a\.txt\.gz: damaged or cut short"),
         ("a.jsonl", b'{"text": "x"}\n{"text"', r"a\.jsonl:2: not JSON"),
     ],
 )

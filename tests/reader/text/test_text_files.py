@@ -42,7 +42,7 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
         ("a.txt", b"", "a.txt: no text in it"),
         ("a.txt", b"\n \n", "a.txt: no text in it"),
         ("a.txt", b"good\nbad \xff\n", "a.txt:2: not UTF-8"),
-        ("a.txt.gz", gzip.compress(b"hello world\n" * 1000)[:-20], "a.txt.gz: damaged or cut short"),
+        ("a.txt.gz", gzip.compress(b"hello world\n" * 1000, mtime=0)[:-20], "a.txt.gz: damaged or cut short"),
         ("a.txt.gz", b"not gzip", "a.txt.gz: damaged or cut short"),
         ("a.jsonl", b'{"text": "x"}\n{"text"', "a.jsonl:2: not JSON"),
         ("a.jsonl", b'{"body": "x"}\n', "a.jsonl:1: no text field 'text'"),
