@@ -24,12 +24,13 @@ from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.system.atomic_files import atomic_file
-from reader.system.resumable_folder import work_folder
-from reader.text.input_files import CORPUS_INFO, find_files, shard_of
-from reader.text.map_segments import Resources, most_workers
+from reader.system.resumable_folder import resumable_folder
+from reader.text.input_files import CORPUS_INFO, find_files, shard_files
+from reader.text.map_segments import Resources, max_workers
 from reader.text.text_files import TextFiles
+from reader.tokenization.piece_table import PieceTable
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
-from reader.tokenization.vocabulary import PieceTable, Vocabulary
+from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.tokenization.wordpiece import train_wordpiece
 
@@ -67,7 +68,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     text = open_text(args, folder=False)
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
     plan = plan_of(args, text, resources_of(args), segmenter=args.segmenter, engine=args.engine)
-    with work_folder(args.output, plan) as folder:
+    with resumable_folder(args.output, plan) as folder:
         with counting_engine(args, text, folder) as engine:
             counted = CountingJob(engine, settings, tqdm.write).run()
         lexicon = lexicon_of(counted, vocabulary, settings, args.max_ngram_tokens)
@@ -129,10 +130,10 @@ def build_corpus_folder(args: argparse.Namespace) -> None:
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
     text = open_text(args, folder=True)
     if args.shard:
-        text = TextFiles(shard_of(text.paths, *args.shard), args.text_field)
+        text = TextFiles(shard_files(text.paths, *args.shard), args.text_field)
     resources = resources_of(args)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
-    with work_folder(args.output, plan_of(args, text, resources, **made_with)) as folder:
+    with resumable_folder(args.output, plan_of(args, text, resources, **made_with)) as folder:
         build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
     tell_corpus(args.output)
 
@@ -194,7 +195,7 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
 
 def resources_of(args: argparse.Namespace) -> Resources:
     """What --memory and --workers allow."""
-    return Resources(args.memory, min(args.workers, most_workers(args.memory)))
+    return Resources(args.memory, min(args.workers, max_workers(args.memory)))
 
 
 def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:

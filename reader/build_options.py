@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from reader.errors import OneLineParser
 from reader.lexicon.counting_stages import MAX_ORDER
-from reader.text.map_segments import BASE_BYTES
+from reader.text.map_segments import BASE_MEMORY_BYTES
 from reader.tokenization.chinese_segmentation import SEGMENTERS
 
 
@@ -33,8 +33,10 @@ def memory(text: str) -> int:
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a size such as 500MB or 2GB")
     size = int(float(found[1]) * {"M": 10**6, "G": 10**9}[found[2]])
-    if size < 2 * BASE_BYTES:
-        raise argparse.ArgumentTypeError(f"{text!r}: too little; at least {2 * BASE_BYTES / 1e6:.0f}MB are needed")
+    if size < 2 * BASE_MEMORY_BYTES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: too little; at least {2 * BASE_MEMORY_BYTES / 1e6:.0f}MB are needed"
+        )
     return size
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from reader.corpus.builder import UnitCutter
 from reader.corpus.memmap import UnitNames
 from reader.lexicon.lexicon_file import Lexicon
-from reader.text.text_files import TextFiles, attributed
+from reader.text.text_files import TextFiles, run_with_error_location
 from reader.tokenization.vocabulary import Vocabulary
 
 SEGMENT_BYTES = 1 << 22
@@ -50,7 +50,7 @@ def coverage(lexicon: Lexicon, vocabulary: Vocabulary, text: TextFiles) -> str:
     units = tokens = ngrams = inside = 0
     seen = np.zeros(len(lexicon), bool)
     for segment in text.segments(SEGMENT_BYTES):
-        found = attributed(lambda segment: cutter.cut(segment.text()), segment).units
+        found = run_with_error_location(lambda segment: cutter.cut(segment.text()), segment).units
         matched = found[found >= len(vocabulary)] - len(vocabulary)
         seen[matched] = True
         units, ngrams = units + len(found), ngrams + len(matched)

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.tables.trie import NOTHING, Trie, edge_key, slot_of
+from reader.tables.trie import NO_SEQUENCE, Trie, edge_key, find_slot
 from reader.tokenization.word_kernel import DOCUMENT_END
 
 Int32s = npt.NDArray[np.int32]
@@ -53,7 +53,7 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
     units = np.empty(most, np.int32)
     starts = np.zeros(lines + 1, np.int64)
     document_ends = np.empty(documents, np.int64)
-    # From each word of a line on: the fewest segments, the words of the first of them, and its n-gram or NOTHING.
+    # From each word of a line on: the fewest segments, the words of the first of them, and its n-gram or NO_SEQUENCE.
     best = np.empty(longest + 1, np.int32)
     length = np.empty(longest, np.int32)
     ngram = np.empty(longest, np.int32)
@@ -67,7 +67,7 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
             node = np.int64(stream[start + i])
             best[i] = best[i + 1] + 1
             length[i] = 1
-            ngram[i] = ngram_of[node] if node < num_words else NOTHING
+            ngram[i] = ngram_of[node] if node < num_words else NO_SEQUENCE
             last = i + 1
             while node < num_words or last > i + 1:
                 if not goes_on[node] or last == n:
@@ -75,19 +75,19 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
                 word = np.int64(stream[start + last])
                 if word >= num_words:
                     break
-                at = slot_of(keys, edge_key(node, word))
+                at = find_slot(keys, edge_key(node, word))
                 if keys[at] == 0:
                     break
                 node = np.int64(children[at])
                 last += 1
                 # "<=": an equally short cut with a longer first segment wins.
-                if ngram_of[node] != NOTHING and best[last] + 1 <= best[i]:
+                if ngram_of[node] != NO_SEQUENCE and best[last] + 1 <= best[i]:
                     best[i] = best[last] + 1
                     length[i] = last - i
                     ngram[i] = ngram_of[node]
         i = 0
         while i < n:
-            if ngram[i] != NOTHING:
+            if ngram[i] != NO_SEQUENCE:
                 units[filled] = num_tokens + ngram[i]
                 filled += 1
             else:

@@ -18,12 +18,13 @@ from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.lexicon.ngrams import NO_NGRAMS
 from reader.system.atomic_files import atomic_folder, load_array, mapped_array, save_arrays
-from reader.tables.string_table import Strings, chosen
+from reader.tables.string_table import PackedStrings, take_strings
 from reader.tables.trie import build_trie
 from reader.text.input_files import CORPUS_INFO
-from reader.text.map_segments import Resources, over_segments
+from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
-from reader.tokenization.vocabulary import PieceTable, Vocabulary
+from reader.tokenization.piece_table import PieceTable
+from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.word_index import WordIndex
 
 Int32s = npt.NDArray[np.int32]
@@ -55,7 +56,9 @@ class UnitCutter:
         self._forget()
         self._trie = build_trie(ngrams.numbers, ngrams.offsets, len(ngrams.words))
         self._pieces.extend(self._lexicon_words)
-        word_ends, self.ngram_tokens = chosen(Strings(self._pieces.offsets, self._pieces.pieces), ngrams.numbers)
+        word_ends, self.ngram_tokens = take_strings(
+            PackedStrings(self._pieces.offsets, self._pieces.pieces), ngrams.numbers
+        )
         self.ngram_offsets = word_ends[ngrams.offsets]
 
     def cut(self, text: bytes) -> Units:
@@ -70,7 +73,7 @@ class UnitCutter:
         """Know the words of the lexicon only. They come first, so that a later one is in no n-gram."""
         self._words = WordIndex(self._lowercase, self._han)
         self._words.add(self._lexicon_words)
-        self._pieces.keep(min(len(self._pieces), len(self._lexicon_words)))
+        self._pieces.truncate(min(len(self._pieces), len(self._lexicon_words)))
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ def build_corpus(
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
     dtype = unit_dtype(num_units)
     to_folder = CutSegment(cutter, dtype)
-    segments, digest = over_segments(to_folder, text, folder / "cut", resources, "building", cutter.cut)
+    segments, digest = map_segments(to_folder, text, folder / "cut", resources, "building", cutter.cut)
     made_with = MadeWith(vocabulary, lexicon, digest)
     if not any(len(mapped_array(segment, "units")) for segment in segments):
         raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")

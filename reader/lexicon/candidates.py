@@ -11,7 +11,7 @@ from reader.errors import InputError
 from reader.lexicon.counting import KeyTable, Packing, key_table, packing, t_statistic
 from reader.lexicon.counting_stages import CountOrder, Grams, Words
 from reader.lexicon.ngrams import NGrams
-from reader.tables.string_table import Strings, chosen, empty_table, number, unpacked
+from reader.tables.string_table import PackedStrings, empty_table, find_or_add_strings, take_strings, unpack_strings
 from reader.tokenization.basic_tokenizer import is_han
 
 Int64s = npt.NDArray[np.int64]
@@ -35,7 +35,7 @@ class Kept:
 
     def __init__(self, vocabulary: Words) -> None:
         self.vocabulary = vocabulary
-        self._table = number(empty_table(), vocabulary.strings)[0]
+        self._table = find_or_add_strings(empty_table(), vocabulary.strings)[0]
         self._grams: list[Grams] = []
         self._packings: list[Packing] = []
         self._tables: list[KeyTable] = []
@@ -80,7 +80,7 @@ class Kept:
         places = np.flatnonzero(scores.t >= (-np.inf if last is None else last))
         words, counts, t = scores.words[places], scores.counts[places], scores.t[places]
         used, places = np.unique(words, return_inverse=True)
-        texts = np.array(unpacked(chosen(self.vocabulary.strings, used)), np.object_)
+        texts = np.array(unpack_strings(take_strings(self.vocabulary.strings, used)), np.object_)
         ranks = np.argsort(np.argsort(texts))[np.reshape(places, words.shape)]
         order = np.lexsort((*ranks.T[::-1], -t))[:k]
         return Scores(words[order], counts[order], t[order])
@@ -90,7 +90,7 @@ class Kept:
         used, numbers = np.unique(np.concatenate([part.words.ravel() for part in parts]), return_inverse=True)
         orders = np.repeat([part.words.shape[1] for part in parts], [len(part.t) for part in parts])
         return NGrams(
-            unpacked(chosen(self.vocabulary.strings, used)),
+            unpack_strings(take_strings(self.vocabulary.strings, used)),
             numbers.astype(np.int32),
             np.concatenate([[0], np.cumsum(orders)]),
             np.concatenate([part.counts for part in parts]),
@@ -113,11 +113,13 @@ def frequent_first(lists: list[Words]) -> Words:
     counts = np.concatenate([each.counts for each in lists])
     ends = np.cumsum([0, *(each.strings.offsets[-1] for each in lists)])
     offsets = [each.strings.offsets[1:] + end for each, end in zip(lists, ends[:-1], strict=True)]
-    joined = Strings(np.concatenate([[0], *offsets]), np.concatenate([each.strings.arena for each in lists]))
+    joined = PackedStrings(np.concatenate([[0], *offsets]), np.concatenate([each.strings.arena for each in lists]))
     order = np.argsort(-counts, kind="stable")
-    return Words(chosen(joined, order), counts[order])
+    return Words(take_strings(joined, order), counts[order])
 
 
-def _is_han_word(words: Strings) -> npt.NDArray[np.bool_]:
+def _is_han_word(words: PackedStrings) -> npt.NDArray[np.bool_]:
     """Whether each word consists of several Han characters; bool [n]."""
-    return np.fromiter((len(word) > 1 and is_han(word[0]) for word in unpacked(words)), bool, len(words.offsets) - 1)
+    return np.fromiter(
+        (len(word) > 1 and is_han(word[0]) for word in unpack_strings(words)), bool, len(words.offsets) - 1
+    )

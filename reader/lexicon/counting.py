@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.tables.hashing import first_slot
+from reader.tables.hashing import hash_to_slot
 
 NO_WORD = -1
 
@@ -160,7 +160,7 @@ def key_table(keys: UInt64s) -> KeyTable:
         slots *= 2
     table, places = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
     for i in range(len(keys)):
-        at = first_slot(keys[i], slots)
+        at = hash_to_slot(keys[i], slots)
         while table[at] != 0:
             at = (at + 1) & (slots - 1)
         table[at], places[at] = keys[i] + np.uint64(1), i
@@ -181,7 +181,7 @@ def longer_heads(heads: Int32s, words: Int32s, order: int, word_bits: int, table
         if heads[i] < 0 or heads[i + 1] < 0:
             continue
         key = (np.uint64(heads[i]) << np.uint64(word_bits) | np.uint64(words[i + order - 1])) + np.uint64(1)
-        at = first_slot(key - np.uint64(1), slots)
+        at = hash_to_slot(key - np.uint64(1), slots)
         while known[at] != key and known[at] != 0:
             at = (at + 1) & (slots - 1)
         if known[at] == key:

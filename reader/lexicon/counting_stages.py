@@ -30,7 +30,14 @@ from reader.lexicon.counting import (
     sum_sorted,
 )
 from reader.system.atomic_files import mapped_array, save_arrays
-from reader.tables.string_table import ByteTable, Strings, chosen, empty_table, number
+from reader.tables.string_table import (
+    PackedStrings,
+    StringTable,
+    empty_table,
+    find_or_add_strings,
+    find_strings,
+    take_strings,
+)
 from reader.text.text_files import Segment
 from reader.tokenization.basic_tokenizer import holds_text
 from reader.tokenization.word_index import WordIndex
@@ -46,7 +53,7 @@ BUCKETS = 64  # that the words of a segment are sorted into, so that all segment
 class Words(NamedTuple):
     """Distinct words and how often each occurs, int64 [n]."""
 
-    strings: Strings
+    strings: PackedStrings
     counts: Int64s
 
 
@@ -61,7 +68,7 @@ class SplitText(NamedTuple):
     """A segment of text in words.
 
     stream: int32, its words as numbers, NO_WORD where an n-gram ends; totals: int64 [MAX_ORDER], N_l.
-    offsets, arena: the distinct words, packed (see byte_table.Strings), bucket by bucket; counts: int64, of each.
+    offsets, arena: the distinct words, packed (see PackedStrings), bucket by bucket; counts: int64, of each.
     bounds: int64 [BUCKETS + 1], where each bucket's words begin.
     """
 
@@ -86,7 +93,7 @@ class SplitText(NamedTuple):
         start, end = self.bounds[first], self.bounds[last]
         offsets = np.array(self.offsets[start : end + 1])
         return Words(
-            Strings(offsets - offsets[0], np.array(self.arena[offsets[0] : offsets[-1]])), self.counts[start:end]
+            PackedStrings(offsets - offsets[0], np.array(self.arena[offsets[0] : offsets[-1]])), self.counts[start:end]
         )
 
     def beginning(self, most: int) -> SplitText:
@@ -112,13 +119,15 @@ class Split:
         used = len(index)
         is_text = np.fromiter(map(holds_text, index.words()), bool, used)
         counts = np.bincount(stream[stream >= 0], minlength=used)
-        buckets = np.where(is_text & (counts > 0), buckets_of(Strings(table.offsets[: used + 1], table.arena)), BUCKETS)
+        buckets = np.where(
+            is_text & (counts > 0), buckets_of(PackedStrings(table.offsets[: used + 1], table.arena)), BUCKETS
+        )
         order = np.argsort(buckets, kind="stable")
         order = order[: np.count_nonzero(buckets < BUCKETS)]
         numbers = np.full(used, NO_WORD, np.int32)
         numbers[order] = np.arange(len(order), dtype=np.int32)
         stream = renumbered(stream, numbers)
-        words = chosen(Strings(table.offsets, table.arena), order)
+        words = take_strings(PackedStrings(table.offsets, table.arena), order)
         return SplitText(
             stream=stream,
             offsets=words.offsets,
@@ -129,7 +138,7 @@ class Split:
         )
 
 
-def buckets_of(strings: Strings) -> Int64s:
+def buckets_of(strings: PackedStrings) -> Int64s:
     """A bucket for every string, by its first and last bytes and its length: alike in all segments."""
     offsets, arena = strings
     sizes = np.diff(offsets)
@@ -142,11 +151,11 @@ def merged_words(lists: Iterable[Words], at_least: int) -> Words:
     table = empty_table()
     counts = np.zeros(0, np.int64)
     for strings, found in lists:
-        table, numbers = number(table, strings)
+        table, numbers = find_or_add_strings(table, strings)
         counts = np.concatenate([counts, np.zeros(int(table.used[0]) - len(counts), np.int64)])
         counts[numbers] += found
     kept = np.flatnonzero(counts >= at_least)
-    return Words(chosen(Strings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept])
+    return Words(take_strings(PackedStrings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept])
 
 
 @dataclass(frozen=True)
@@ -159,12 +168,12 @@ class CountOrder:
     """
 
     order: int
-    words: ByteTable
+    words: StringTable
     tables: list[KeyTable]
     packings: list[Packing]
 
     def __call__(self, text: SplitText) -> UInt64s:
-        numbers = number(self.words, Strings(np.array(text.offsets), np.array(text.arena)), add=False)[1]
+        numbers = find_strings(self.words, PackedStrings(np.array(text.offsets), np.array(text.arena)))
         words = renumbered(np.array(text.stream), numbers)
         heads = words
         for order, (table, bits) in enumerate(zip(self.tables, self.packings, strict=False), start=2):

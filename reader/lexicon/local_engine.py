@@ -25,9 +25,9 @@ from reader.lexicon.counting_stages import (
     merged_words,
 )
 from reader.system.atomic_files import load_array, mapped_array, remove_folder, save_arrays
-from reader.system.process_pool import in_order
-from reader.tables.string_table import chosen
-from reader.text.map_segments import Resources, over_segments
+from reader.system.process_pool import ordered_map
+from reader.tables.string_table import take_strings
+from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
 from reader.tokenization.word_index import WordIndex
 
@@ -48,9 +48,9 @@ class LocalEngine:
 
     def split(self, work: Split) -> tuple[Int64s, str]:
         """Every segment of the text -> its folder; returns N_l, int64 [MAX_ORDER], and the text's digest."""
-        folder, rehearse = self._folder / "split", WordIndex(work.lowercase, work.han).encode
+        folder, warm_up = self._folder / "split", WordIndex(work.lowercase, work.han).encode
         to_folder = _ToFolder(work)
-        self.segments, digest = over_segments(to_folder, self._text, folder, self._resources, "splitting", rehearse)
+        self.segments, digest = map_segments(to_folder, self._text, folder, self._resources, "splitting", warm_up)
         return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
 
     def sample(self, segments: int, words: int) -> list[SplitText]:
@@ -60,12 +60,12 @@ class LocalEngine:
     def words(self, at_least: int) -> list[Words]:
         size = sum(len(mapped_array(each, "arena")) + 24 * len(mapped_array(each, "counts")) for each in self.segments)
         shares = 1
-        while shares < BUCKETS and size > 4 * self._resources.entries * shares:
+        while shares < BUCKETS and size > 4 * self._resources.max_merge_entries * shares:
             shares *= 2
         step = BUCKETS // shares
         ranges = [(start, start + step) for start in range(0, BUCKETS, step)]
         merge = _MergeWords(self.segments, at_least)
-        return list(in_order(merge, ranges, min(self._resources.workers, shares)))
+        return list(ordered_map(merge, ranges, min(self._resources.workers, shares)))
 
     def count(self, stage: CountOrder, thresholds: dict[int, int]) -> Grams:
         # Keys depend on what was kept of shorter n-grams.
@@ -78,17 +78,17 @@ class LocalEngine:
         parts = [folder / f"{place}" for place in range(len(self.segments))]
         tasks = list(zip(self.segments, parts, strict=True))
         with tqdm(total=len(tasks), unit=" segments", desc=f"{stage.order}-grams", mininterval=0.5) as bar:
-            for _ in in_order(_EntriesToFolder(stage), tasks, min(self._resources.workers, len(tasks))):
+            for _ in ordered_map(_EntriesToFolder(stage), tasks, min(self._resources.workers, len(tasks))):
                 bar.update()
         bounds = self._ranges(parts, stage.count_bits)
         merge = _MergeEntries(parts, stage.count_bits, thresholds[stage.order])
-        merged = in_order(merge, bounds, min(self._resources.workers, len(bounds)))
+        merged = ordered_map(merge, bounds, min(self._resources.workers, len(bounds)))
         return Grams(*(np.concatenate(arrays) for arrays in zip(*merged, strict=True)))
 
     def _ranges(self, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
         """Ranges of packed entries, each of few enough to be merged at once."""
         total = sum(len(mapped_array(part, "packed")) for part in parts)
-        wanted = max(self._resources.workers if total > 1 << 20 else 1, -(-total // self._resources.entries))
+        wanted = max(self._resources.workers if total > 1 << 20 else 1, -(-total // self._resources.max_merge_entries))
         step = max(1, total // (256 * wanted))
         sample = np.sort(np.concatenate([load_array(part, "packed")[::step] for part in parts]))
         cuts = sample[[len(sample) * i // wanted for i in range(1, wanted)]] if len(sample) else sample
@@ -121,7 +121,7 @@ class _MergeWords:
     def __call__(self, buckets: tuple[int, int]) -> Words:
         found = merged_words((SplitText.load(segment).words(*buckets) for segment in self.segments), self.at_least)
         order = np.argsort(buckets_of(found.strings), kind="stable")
-        return Words(chosen(found.strings, order), found.counts[order])
+        return Words(take_strings(found.strings, order), found.counts[order])
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ from reader.lexicon.counting_stages import (
     merged_words,
 )
 from reader.lexicon.spark_session import one_line_failures, progress
-from reader.text.file_ranges import Unit, UnitReader, units_of
-from reader.text.text_files import TextDigest, TextFiles, no_text
+from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
+from reader.text.text_files import TextDigest, TextFiles, no_text_error
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
@@ -76,7 +76,7 @@ class SparkEngine:
 
         # Elsewhere a path may not be taken from where the command was given.
         paths = [path.absolute() for path in self._text.paths]
-        units = units_of(paths, self._segment_bytes)
+        units = split_into_ranges(paths, self._segment_bytes)
         split_unit = _SplitUnit(work, self._text.text_field, self._segment_bytes)
         tasks = self._context.parallelize(units, len(units))
         records = tasks.flatMap(split_unit).persist(StorageLevel.MEMORY_AND_DISK)
@@ -86,7 +86,7 @@ class SparkEngine:
         with progress(self._context, "splitting"), _named_as_given(self._text.paths), one_line_failures():
             summaries = records.mapPartitions(_summary).collect()
         if all(summary.is_blank for summary in summaries):
-            raise no_text(self._text.paths)
+            raise no_text_error(self._text.paths)
         self.num_segments = sum(summary.segments for summary in summaries)
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
         digest = TextDigest(paths, self._text.text_field)
@@ -131,7 +131,7 @@ def _named_as_given(paths: list[Path]) -> Iterator[None]:
 class _UnitRead(NamedTuple):
     """What is known of a unit that has been read.
 
-    blocks: as of UnitReader; segments: how many; totals: N_l in it, int64 [MAX_ORDER].
+    blocks: as of RangeReader; segments: how many; totals: N_l in it, int64 [MAX_ORDER].
     """
 
     blocks: list[bytes]
@@ -148,18 +148,18 @@ class _SplitUnit:
     text_field: str
     segment_bytes: int
 
-    def __call__(self, unit: Unit) -> Iterator[SplitText | _UnitRead]:
-        reader = UnitReader(unit, self.text_field)
+    def __call__(self, unit: FileRange) -> Iterator[SplitText | _UnitRead]:
+        reader = RangeReader(unit, self.text_field)
         totals = np.zeros(MAX_ORDER, np.int64)
         is_blank = True
         segments = 0
         for segment in reader.segments(self.segment_bytes):
             is_blank = is_blank and segment.is_blank
-            split = reader.checked(self.work, segment)
+            split = reader.run_with_error_location(self.work, segment)
             totals += split.totals
             segments += 1
             yield split
-        yield _UnitRead(reader.blocks, segments, is_blank, totals)
+        yield _UnitRead(reader.block_digests, segments, is_blank, totals)
 
 
 def _is_segment(record: SplitText | _UnitRead) -> bool:

@@ -13,7 +13,12 @@ from reader.build import parser, resources_of
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
-from reader.text.map_segments import BASE_BYTES, LEAST_BYTES, WAITING, WORKING
+from reader.text.map_segments import (
+    BASE_MEMORY_BYTES,
+    MIN_SEGMENT_BYTES,
+    PROCESSING_BYTES_PER_TEXT_BYTE,
+    QUEUED_BYTES_PER_TEXT_BYTE,
+)
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.support.commands import ROOT
 
@@ -95,7 +100,7 @@ def test_what_the_toolkit_made_is_no_text(text: Path, tmp_path: Path) -> None:
     for overwrite in ([], ["--overwrite"]):
         run("corpus", "--input", tmp_path, "--vocab", vocab, "--output", corpus, *overwrite)
         assert Corpus(corpus).info.documents == 1
-    with pytest.raises(InputError, match="no text there"):
+    with pytest.raises(InputError, match="refers to no text file"):
         run("corpus", "--input", corpus, "--vocab", vocab, "--output", tmp_path / "other")
 
 
@@ -144,7 +149,8 @@ def test_memory_is_kept_with_many_workers() -> None:
 
     def most(workers: int) -> int:
         """Bytes of memory when every process works on the smallest segment, and three more wait."""
-        return BASE_BYTES + LEAST_BYTES * (workers * WORKING + (workers + 3) * WAITING)
+        processing, queued = workers * PROCESSING_BYTES_PER_TEXT_BYTE, (workers + 3) * QUEUED_BYTES_PER_TEXT_BYTE
+        return BASE_MEMORY_BYTES + MIN_SEGMENT_BYTES * (processing + queued)
 
     for memory, workers, allowed in (("2GB", 8, 8), ("320MB", 64, 6), ("2GB", 256, 82)):
         args = parser().parse_args([*made, "--memory", memory, "--workers", str(workers)])

@@ -203,7 +203,7 @@ def test_shards_joined_are_the_corpus_of_all(built: Path, tmp_path: Path) -> Non
         assert np.array_equal(getattr(joined, name), getattr(whole, name)), name
     assert joined.info.fingerprint != whole.info.fingerprint  # it cannot be known that the texts are the same
     done = python("-m", "reader.build", *command, str(tmp_path / "none"), "--shard", "1/6")
-    assert done.stderr.splitlines()[-1].startswith("error: --shard: 5 files cannot be dealt to 6 shards")
+    assert done.stderr.splitlines()[-1].startswith("error: --shard: 5 files cannot be divided into 6 shards")
     build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", str(tmp_path / "other"))
     wrong = ["join", "--input", shards[0], str(tmp_path / "other"), "--output", str(tmp_path / "x")]
     done = python("-m", "reader.build", *wrong)
@@ -225,7 +225,7 @@ def test_more_segments_than_files_may_be_open(built: Path, tmp_path: Path) -> No
     content = (built / "train.txt").read_bytes()
     (tmp_path / "text.txt").write_bytes(content * (30_000_000 // len(content)))
     limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))"
-    small = "from reader import build, segment_work; segment_work.MOST_BYTES = 1 << 20"
+    small = "from reader import build; from reader.text import map_segments; map_segments.MAX_SEGMENT_BYTES = 1 << 20"
     limited = f"{limit}; {small}; build.main()"
     made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv"), "--workers", "1"]
     text = ["--input", str(tmp_path / "text.txt")]

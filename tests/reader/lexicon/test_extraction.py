@@ -29,8 +29,8 @@ TOP = {2: 300, 3: 200}
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment_work, "LEAST_BYTES", 1 << 12)
-    monkeypatch.setattr(segment_work, "MOST_BYTES", 1 << 12)
+    monkeypatch.setattr(segment_work, "MIN_SEGMENT_BYTES", 1 << 12)
+    monkeypatch.setattr(segment_work, "MAX_SEGMENT_BYTES", 1 << 12)
     for module in (text_digest, text_units):
         monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 12)
 
@@ -65,7 +65,7 @@ def test_segments_and_workers_change_nothing(built: Path, tmp_path: Path, worker
 
 @pytest.mark.usefixtures("small_segments")
 def test_little_memory_merges_in_many_ranges(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Resources, "entries", 1000)
+    monkeypatch.setattr(Resources, "max_merge_entries", 1000)
     ranges: list[int] = []
     whole = LocalEngine._ranges
 
@@ -215,7 +215,7 @@ def test_a_job_goes_on_with_other_memory_and_workers(
     monkeypatch.setattr(text_digest, "BLOCK_BYTES", 1 << 12)
     found = []
     for entries in (1 << 30, 1 << 8):
-        monkeypatch.setattr(Resources, "entries", entries)
+        monkeypatch.setattr(Resources, "max_merge_entries", entries)
         counted, _, segments = count(path, work, TOP)
         assert segments > 2
         found.append(entries_of(counted.best))
@@ -232,7 +232,7 @@ def test_packed_and_plain_files_have_the_digest_of_the_text(built: Path, tmp_pat
     (tmp_path / "d.txt.gz").write_bytes(gzip.compress(content[:1000]))
     paths = sorted(tmp_path.iterdir())
     text = TextFiles(paths)
-    assert all(not segment.is_blank for segment in text.pieces(1 << 20))
+    assert all(not segment.is_blank for segment in text.segments_unchecked(1 << 20))
     (tmp_path / "work").mkdir()
     engine = LocalEngine(TextFiles(paths), Resources(2 << 30, workers), tmp_path / "work")
     totals, digest = engine.split(Split(True, "char"))
