@@ -23,8 +23,8 @@ class SystemRefusedError(InputError):
 def one_line_errors(main: Callable[[], None]) -> None:
     """Run the `main` function of a command, and print each expected error as one line on standard error.
 
-    The exit status is 2 for errors that the user can correct, 1 for lack of memory or a closed output pipe, and 130
-    for an interrupt.
+    The exit status is 2 for InputError, for errors of the operating system and for input that is nested too deeply, 1
+    if memory is exhausted or the output pipe is closed, and 130 for an interrupt.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -193,8 +193,8 @@ class TextFiles:
     def segments(self, segment_bytes: int) -> Iterator[Segment]:
         """Yield the text in segments of whole lines and about `segment_bytes` bytes.
 
-        The segments of equal texts are equal. Raises InputError for a file that cannot be read or is damaged, and if
-        there is no text.
+        The same text always gives the same segments. Raises InputError for a file that cannot be read or is damaged,
+        and if there is no text.
         """
         is_blank = True
         for segment in self.segments_unchecked(segment_bytes):

@@ -1,7 +1,7 @@
 """The compiled part of splitting text into words: one pass over the bytes. word_index.py explains its purpose.
 
-A run is a sequence of characters without white space. A line end or a word of a run is an item, and so is a whole run
-that this module cannot split.
+A run is a sequence of characters without white space. The output consists of items: line ends, words, sequences of Han
+characters for a segmenter, and whole runs that this module cannot split.
 """
 
 from __future__ import annotations
@@ -94,8 +94,9 @@ def split_bytes(
         han_mode: how to treat consecutive Han characters.
         word_bytes, item_ends, item_kinds, run_bytes, run_ends, han_bytes: outputs, see word_index._SplitBuffers.
     Returns:
-        The number of items, the number of RUN_ITEMs among them, the number of bytes in `han_bytes`, and the number of
-        bytes of the next run, which exceeds the capacity left (0 at the end of the text; 1 after a line end).
+        The number of items, the number of RUN_ITEMs among them, the number of bytes in `han_bytes`, and why splitting
+        stopped: 0 at the end of the text, the number of bytes of the next run if it exceeds the remaining capacity, or
+        1 if a line end used up the capacity.
     """
     position, is_nonblank = state[0], state[1]
     capacity = len(item_kinds)
