@@ -1,12 +1,12 @@
-"""Text -> n-gram lexicon -> units -> masked batches. Nothing here knows of any model."""
+"""Turn text into an n-gram lexicon, a corpus of units, and masked batches. This package is independent of any model."""
 
 import os
 from hashlib import blake2b
 from pathlib import Path
 
-# Numba keeps what it has compiled for as long as the file of a function is the same, though functions of other files
-# went into it: after an update, a table could be filled by one hash and searched by another. So each state of the
-# sources has a folder of its own.
+# Numba reuses a compiled function until the source file of that function changes. However, the compiled code also
+# contains functions from other files. After an update, one function could therefore fill a table with one hash function
+# while another function searches it with a different one. To prevent this, each state of the sources has its own cache.
 _here = Path(__file__).parent
 _sources = blake2b(b"".join(path.read_bytes() for path in sorted(_here.rglob("*.py"))), digest_size=8).hexdigest()
 os.environ.setdefault("NUMBA_CACHE_DIR", str(_here / "__pycache__" / f"numba_{_sources}"))

@@ -32,12 +32,13 @@ from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.system.atomic_files import atomic_file
-from reader.system.resumable_folder import work_folder
-from reader.text.input_files import find_files, shard_of
+from reader.system.resumable_folder import resumable_folder
+from reader.text.input_files import find_files, shard_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
+from reader.tokenization.piece_table import PieceTable
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
-from reader.tokenization.vocabulary import PieceTable, Vocabulary
+from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.tokenization.wordpiece import train_wordpiece
 
@@ -75,7 +76,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     text = open_text(args, folder=False)
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
     conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
-    with work_folder(args.output, conditions) as folder:
+    with resumable_folder(args.output, conditions) as folder:
         with counting_engine(args, text, folder) as engine:
             result = CountingJob(engine, settings, tqdm.write).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
@@ -138,10 +139,10 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
     text = open_text(args, folder=True)
     if args.shard:
-        text = TextFiles(shard_of(text.paths, *args.shard), args.text_field)
+        text = TextFiles(shard_files(text.paths, *args.shard), args.text_field)
     resources = resources_from(args)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
-    with work_folder(args.output, resume_conditions(args, text, resources, **made_with)) as folder:
+    with resumable_folder(args.output, resume_conditions(args, text, resources, **made_with)) as folder:
         build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
     print_corpus_summary(args.output)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from reader.errors import InputError, OneLineParser
 from reader.lexicon.counting_stages import MAX_ORDER
 from reader.text.input_files import CORPUS_INFO, find_files
-from reader.text.map_segments import BASE_BYTES, Resources, most_workers
+from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.chinese_segmentation import SEGMENTERS
 
@@ -35,9 +35,9 @@ def parse_memory(text: str) -> int:
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a size such as 500MB or 2GB")
     size = int(float(found[1]) * {"M": 10**6, "G": 10**9}[found[2]])
-    if size < 2 * BASE_BYTES:
+    if size < 2 * BASE_MEMORY_BYTES:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: too little memory; at least {2 * BASE_BYTES / 1e6:.0f}MB are needed"
+            f"{text!r}: too little memory; at least {2 * BASE_MEMORY_BYTES / 1e6:.0f}MB are needed"
         )
     return size
 
@@ -133,7 +133,7 @@ def shared_options() -> SharedOptions:
 
 def resources_from(args: argparse.Namespace) -> Resources:
     """Return the resources that --memory and --workers allow."""
-    return Resources(args.memory, min(args.workers, most_workers(args.memory)))
+    return Resources(args.memory, min(args.workers, max_workers(args.memory)))
 
 
 def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:

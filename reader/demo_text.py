@@ -1,4 +1,4 @@
-"""English text that every Python has: the pydoc topics, and the docstrings of installed modules.
+"""Collect English text that every Python installation contains: pydoc topics and docstrings of installed modules.
 
 `python -m reader.demo_text --output FOLDER` writes train.txt and held_out.txt.
 """
@@ -17,23 +17,23 @@ from pydoc_data.topics import topics
 from reader.errors import OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file
 
-MOST_BYTES = 6_000_000
-HELD_OUT = 30  # one document in so many is held out
-FEWEST_WORDS = 8
+MAX_TEXT_SIZE = 6_000_000  # in characters
+HELD_OUT_INTERVAL = 30  # about one document in HELD_OUT_INTERVAL is held out
+MIN_WORDS = 8
 
 
 def paragraphs(text: str) -> Iterator[str]:
-    """Paragraphs of prose, each on one line; code, tables and headings are left out."""
+    """Yield the paragraphs of prose, each on one line. Code, tables and headings are left out."""
     for block in re.split(r"\n\s*\n", text):
         line = " ".join(block.split())
         words = re.findall(r"[A-Za-z]{2,}", line)
-        is_prose = len(words) >= FEWEST_WORDS and sum(map(len, words)) > 0.6 * len(line)
+        is_prose = len(words) >= MIN_WORDS and sum(map(len, words)) > 0.6 * len(line)
         if is_prose and ">>>" not in line and line[-1] in ".:!?":
             yield line
 
 
 def docstrings(path: Path) -> Iterator[str]:
-    """The docstrings of a source file, read and not run; none if it cannot be parsed."""
+    """Yield the docstrings of a source file. The file is parsed, not executed. Yield nothing if it cannot be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -46,7 +46,7 @@ def docstrings(path: Path) -> Iterator[str]:
 
 
 def documents() -> Iterator[str]:
-    """Documents, a paragraph a line, no paragraph twice, until there are MOST_BYTES."""
+    """Yield documents of distinct paragraphs, one per line, until their total size exceeds MAX_TEXT_SIZE."""
     sources: Iterator[str] = iter(topics.values())
     folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
     seen: set[str] = set()
@@ -58,29 +58,32 @@ def documents() -> Iterator[str]:
             document = "\n".join(lines) + "\n"
             yield document
             size += len(document)
-            if size > MOST_BYTES:
+            if size > MAX_TEXT_SIZE:
                 return
 
 
 def _all_docstrings(folders: list[Path]) -> Iterator[str]:
-    done: set[Path] = set()
+    visited: set[Path] = set()
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):
-            skipped = {"tests", "test", "idlelib"} & set(path.parts)
-            # The standard library's folder holds site-packages too: they come in their turn.
-            early = folder == folders[0] and "site-packages" in path.parts
-            if not skipped and not early and path not in done:
-                done.add(path)
+            is_test = {"tests", "test", "idlelib"} & set(path.parts)
+            # The folder of the standard library also contains site-packages, which `folders` lists separately.
+            is_listed_later = folder == folders[0] and "site-packages" in path.parts
+            if not is_test and not is_listed_later and path not in visited:
+                visited.add(path)
                 yield from docstrings(path)
 
 
 def write_text(output: Path) -> tuple[Path, Path]:
-    """Write train.txt and held_out.txt into a folder. Which document goes where follows from its text."""
+    """Write train.txt and held_out.txt into a folder, and return their paths.
+
+    A checksum of its text decides to which file a document belongs.
+    """
     train, held_out = output / "train.txt", output / "held_out.txt"
     parts: dict[Path, list[bytes]] = {train: [], held_out: []}
     for document in documents():
         text = document.encode("utf-8", "replace")
-        parts[held_out if zlib.crc32(text) % HELD_OUT == 0 else train].append(text + b"\n")
+        parts[held_out if zlib.crc32(text) % HELD_OUT_INTERVAL == 0 else train].append(text + b"\n")
     for path, texts in parts.items():
         with atomic_file(path) as partial:
             partial.write_bytes(b"".join(texts))

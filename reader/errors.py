@@ -1,4 +1,4 @@
-"""Errors that the user can mend: one exception, and how commands show it, as a single line."""
+"""Errors that the user can correct, and the single line that a command prints for each of them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ from typing import NoReturn
 
 
 class InputError(Exception):
-    """Bad input. The message names the file, line or key, and says what to do."""
+    """The input is invalid. The message names the file, line or key, and says what to do."""
 
 
 class SystemRefusedError(InputError):
-    """Not the input is bad: the disk is full, say, or memory short. Tried again later, the same command goes on."""
+    """The system refused an operation although the input is valid, for example because the disk or memory is full.
+
+    The same command, when run again later, resumes the job.
+    """
 
 
 def one_line_errors(main: Callable[[], None]) -> None:
-    """Run a command's `main`; what the user can mend becomes one line on standard error, and exit status 2."""
+    """Run the `main` function of a command, and print each expected error as one line on standard error.
+
+    The exit status is 2 for InputError, for errors of the operating system and for input that is nested too deeply, 1
+    if memory is exhausted or the output pipe is closed, and 130 for an interrupt.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -27,7 +34,7 @@ def one_line_errors(main: Callable[[], None]) -> None:
     except InputError as error:
         _fail(str(error), 2)
     except BrokenPipeError:
-        _fail("the program that read the output has gone; stopped", 1)
+        _fail("the program that reads the output has exited; stopped", 1)
     except OSError as error:
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
     except RecursionError:
@@ -44,7 +51,7 @@ def _fail(message: str, status: int) -> NoReturn:
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A command line whose mistakes are InputErrors rather than a page of usage."""
+    """A command-line parser that raises InputError for invalid arguments instead of printing the usage text."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message} (see {self.prog} --help)")

@@ -8,7 +8,7 @@ import numpy as np
 
 from reader.corpus.units import UnitCutter, UnitNames
 from reader.lexicon.lexicon_file import Lexicon
-from reader.text.text_files import TextFiles, attributed
+from reader.text.text_files import TextFiles, run_with_error_location
 from reader.tokenization.vocabulary import Vocabulary
 
 SEGMENT_BYTES = 1 << 22
@@ -52,7 +52,7 @@ def coverage(lexicon: Lexicon, vocabulary: Vocabulary, text: TextFiles) -> str:
     units = tokens = ngrams = tokens_in_ngrams = 0
     seen = np.zeros(len(lexicon), bool)
     for segment in text.segments(SEGMENT_BYTES):
-        cut = attributed(lambda segment: cutter.cut(segment.text()), segment).units
+        cut = run_with_error_location(lambda segment: cutter.cut(segment.text()), segment).units
         matched = cut[cut >= len(vocabulary)] - len(vocabulary)
         seen[matched] = True
         units, ngrams = units + len(cut), ngrams + len(matched)

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.tables.trie import NOTHING, Trie, edge_key, slot_of
+from reader.tables.trie import NO_SEQUENCE, Trie, edge_key, find_slot
 from reader.tokenization.word_kernel import DOCUMENT_END
 
 Int32s = npt.NDArray[np.int32]
@@ -57,7 +57,7 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
     starts = np.zeros(lines + 1, np.int64)
     document_ends = np.empty(documents, np.int64)
     # For the rest of a line from each word on: the smallest number of segments, and the length in words and the n-gram
-    # (or NOTHING) of the first segment.
+    # (or NO_SEQUENCE) of the first segment.
     fewest = np.empty(longest + 1, np.int32)
     length = np.empty(longest, np.int32)
     ngram = np.empty(longest, np.int32)
@@ -71,7 +71,7 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
             node = np.int64(stream[start + i])
             fewest[i] = fewest[i + 1] + 1
             length[i] = 1
-            ngram[i] = ngram_of[node] if node < num_words else NOTHING
+            ngram[i] = ngram_of[node] if node < num_words else NO_SEQUENCE
             stop = i + 1
             while node < num_words or stop > i + 1:
                 if not has_children[node] or stop == n:
@@ -79,19 +79,19 @@ def cut_lines(stream: Int32s, trie: Trie, piece_offsets: Int64s, pieces: Int32s,
                 word = np.int64(stream[start + stop])
                 if word >= num_words:
                     break
-                slot = slot_of(keys, edge_key(node, word))
+                slot = find_slot(keys, edge_key(node, word))
                 if keys[slot] == 0:
                     break
                 node = np.int64(children[slot])
                 stop += 1
                 # "<=": among segmentations with equally few segments, the one with the longest first segment wins.
-                if ngram_of[node] != NOTHING and fewest[stop] + 1 <= fewest[i]:
+                if ngram_of[node] != NO_SEQUENCE and fewest[stop] + 1 <= fewest[i]:
                     fewest[i] = fewest[stop] + 1
                     length[i] = stop - i
                     ngram[i] = ngram_of[node]
         i = 0
         while i < n:
-            if ngram[i] != NOTHING:
+            if ngram[i] != NO_SEQUENCE:
                 units[filled] = num_tokens + ngram[i]
                 filled += 1
             else:

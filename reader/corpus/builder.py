@@ -18,7 +18,7 @@ from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_folder, load_array, mapped_array, save_arrays
 from reader.text.input_files import CORPUS_INFO
-from reader.text.map_segments import Resources, over_segments
+from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
 from reader.tokenization.vocabulary import Vocabulary
 
@@ -57,7 +57,7 @@ def build_corpus(
     cutter = UnitCutter(vocabulary, lexicon)
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
     cut_segment = CutSegment(cutter, unit_dtype(num_units))
-    segments, digest = over_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
+    segments, digest = map_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
     sources = CorpusSources(vocabulary, lexicon, digest)
     if not any(len(mapped_array(segment, "units")) for segment in segments):
         raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")

@@ -8,9 +8,10 @@ from reader.corpus.boundaries import Units, cut_lines
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.lexicon.ngrams import NO_NGRAMS
-from reader.tables.string_table import Strings, chosen
+from reader.tables.string_table import PackedStrings, take_strings
 from reader.tables.trie import build_trie
-from reader.tokenization.vocabulary import PieceTable, Vocabulary
+from reader.tokenization.piece_table import PieceTable
+from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.word_index import WordIndex
 
 # A UnitCutter remembers words, because most words of a text occur again; beyond this number of words it starts afresh,
@@ -47,7 +48,9 @@ class UnitCutter:
         self._reset_words()
         self._trie = build_trie(ngrams.word_ids, ngrams.offsets, len(ngrams.words))
         self._pieces.extend(self._lexicon_words)
-        word_ends, self.ngram_tokens = chosen(Strings(self._pieces.offsets, self._pieces.pieces), ngrams.word_ids)
+        word_ends, self.ngram_tokens = take_strings(
+            PackedStrings(self._pieces.offsets, self._pieces.pieces), ngrams.word_ids
+        )
         self.ngram_offsets = word_ends[ngrams.offsets]
 
     def cut(self, text: bytes) -> Units:
@@ -65,7 +68,7 @@ class UnitCutter:
         """
         self._words = WordIndex(self._lowercase, self._segmenter)
         self._words.add(self._lexicon_words)
-        self._pieces.keep(min(len(self._pieces), len(self._lexicon_words)))
+        self._pieces.truncate(min(len(self._pieces), len(self._lexicon_words)))
 
 
 @dataclass(frozen=True)

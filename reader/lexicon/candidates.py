@@ -12,7 +12,7 @@ from reader.lexicon.counting_stages import CountNgrams, NgramCounts, WordCounts
 from reader.lexicon.ngram_keys import KeyLayout, KeyTable, build_key_table, key_layout
 from reader.lexicon.ngrams import NGrams
 from reader.lexicon.t_test import t_statistic
-from reader.tables.string_table import Strings, chosen, empty_table, number, unpacked
+from reader.tables.string_table import PackedStrings, empty_table, find_or_add_strings, take_strings, unpack_strings
 from reader.tokenization.basic_tokenizer import is_han
 
 Int64s = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Candidates:
 
     def __init__(self, vocabulary: WordCounts) -> None:
         self.vocabulary = vocabulary
-        self._word_table = number(empty_table(), vocabulary.strings)[0]
+        self._word_table = find_or_add_strings(empty_table(), vocabulary.strings)[0]
         self._ngrams: list[NgramCounts] = []
         self._layouts: list[KeyLayout] = []
         self._tables: list[KeyTable] = []
@@ -87,7 +87,7 @@ class Candidates:
         indices = np.flatnonzero(scores.t >= (-np.inf if kth_score is None else kth_score))
         words, counts, t = scores.words[indices], scores.counts[indices], scores.t[indices]
         distinct, inverse = np.unique(words, return_inverse=True)
-        texts = np.array(unpacked(chosen(self.vocabulary.strings, distinct)), np.object_)
+        texts = np.array(unpack_strings(take_strings(self.vocabulary.strings, distinct)), np.object_)
         ranks = np.argsort(np.argsort(texts))[np.reshape(inverse, words.shape)]
         order = np.lexsort((*ranks.T[::-1], -t))[:k]
         return Scores(words[order], counts[order], t[order])
@@ -97,7 +97,7 @@ class Candidates:
         distinct, word_ids = np.unique(np.concatenate([part.words.ravel() for part in parts]), return_inverse=True)
         orders = np.repeat([part.words.shape[1] for part in parts], [len(part.t) for part in parts])
         return NGrams(
-            unpacked(chosen(self.vocabulary.strings, distinct)),
+            unpack_strings(take_strings(self.vocabulary.strings, distinct)),
             word_ids.astype(np.int32),
             np.concatenate([[0], np.cumsum(orders)]),
             np.concatenate([part.counts for part in parts]),
@@ -120,11 +120,13 @@ def concatenate_by_count(lists: list[WordCounts]) -> WordCounts:
     counts = np.concatenate([words.counts for words in lists])
     ends = np.cumsum([0, *(words.strings.offsets[-1] for words in lists)])
     offsets = [words.strings.offsets[1:] + end for words, end in zip(lists, ends[:-1], strict=True)]
-    joined = Strings(np.concatenate([[0], *offsets]), np.concatenate([words.strings.arena for words in lists]))
+    joined = PackedStrings(np.concatenate([[0], *offsets]), np.concatenate([words.strings.arena for words in lists]))
     order = np.argsort(-counts, kind="stable")
-    return WordCounts(chosen(joined, order), counts[order])
+    return WordCounts(take_strings(joined, order), counts[order])
 
 
-def _is_han_word(words: Strings) -> npt.NDArray[np.bool_]:
+def _is_han_word(words: PackedStrings) -> npt.NDArray[np.bool_]:
     """Return whether each word consists of several Han characters; bool [n]."""
-    return np.fromiter((len(word) > 1 and is_han(word[0]) for word in unpacked(words)), bool, len(words.offsets) - 1)
+    return np.fromiter(
+        (len(word) > 1 and is_han(word[0]) for word in unpack_strings(words)), bool, len(words.offsets) - 1
+    )

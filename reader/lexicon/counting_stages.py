@@ -30,7 +30,14 @@ from reader.lexicon.ngram_keys import (
     renumber,
 )
 from reader.system.atomic_files import mapped_array, save_arrays
-from reader.tables.string_table import ByteTable, Strings, chosen, empty_table, number
+from reader.tables.string_table import (
+    PackedStrings,
+    StringTable,
+    empty_table,
+    find_or_add_strings,
+    find_strings,
+    take_strings,
+)
 from reader.text.text_files import Segment
 from reader.tokenization.basic_tokenizer import holds_text
 from reader.tokenization.word_index import WordIndex
@@ -46,7 +53,7 @@ NUM_BUCKETS = 64  # the words of each segment are grouped by bucket, so that seg
 class WordCounts(NamedTuple):
     """Distinct words and their counts, int64 [n]."""
 
-    strings: Strings
+    strings: PackedStrings
     counts: Int64s
 
 
@@ -61,7 +68,7 @@ class SegmentWords(NamedTuple):
     """A segment of text, split into words.
 
     stream: int32, the word IDs in text order; NO_WORD where no n-gram may continue.
-    offsets, arena: the distinct words (see string_table.Strings), grouped by bucket; counts: int64, count of each.
+    offsets, arena: the distinct words (see PackedStrings), grouped by bucket; counts: int64, count of each.
     bounds: int64 [NUM_BUCKETS + 1], where the words of each bucket begin.
     totals: int64 [MAX_ORDER], N_l of the segment.
     """
@@ -87,7 +94,7 @@ class SegmentWords(NamedTuple):
         start, end = self.bounds[first], self.bounds[last]
         offsets = np.array(self.offsets[start : end + 1])
         return WordCounts(
-            Strings(offsets - offsets[0], np.array(self.arena[offsets[0] : offsets[-1]])), self.counts[start:end]
+            PackedStrings(offsets - offsets[0], np.array(self.arena[offsets[0] : offsets[-1]])), self.counts[start:end]
         )
 
     def truncate(self, max_words: int) -> SegmentWords:
@@ -115,14 +122,14 @@ class SplitSegment:
         num_words = len(index)
         is_text = np.fromiter(map(holds_text, index.words()), bool, num_words)
         counts = np.bincount(stream[stream >= 0], minlength=num_words)
-        all_buckets = assign_buckets(Strings(table.offsets[: num_words + 1], table.arena))
+        all_buckets = assign_buckets(PackedStrings(table.offsets[: num_words + 1], table.arena))
         buckets = np.where(is_text & (counts > 0), all_buckets, NUM_BUCKETS)
         order = np.argsort(buckets, kind="stable")
         order = order[: np.count_nonzero(buckets < NUM_BUCKETS)]
         new_ids = np.full(num_words, NO_WORD, np.int32)
         new_ids[order] = np.arange(len(order), dtype=np.int32)
         stream = renumber(stream, new_ids)
-        words = chosen(Strings(table.offsets, table.arena), order)
+        words = take_strings(PackedStrings(table.offsets, table.arena), order)
         return SegmentWords(
             stream=stream,
             offsets=words.offsets,
@@ -133,7 +140,7 @@ class SplitSegment:
         )
 
 
-def assign_buckets(strings: Strings) -> Int64s:
+def assign_buckets(strings: PackedStrings) -> Int64s:
     """Return the bucket of every string, int64 [n].
 
     It depends on the string's first byte, last byte and length only, so a word has the same bucket in all segments.
@@ -149,11 +156,11 @@ def merge_words(lists: Iterable[WordCounts], min_count: int) -> WordCounts:
     table = empty_table()
     counts = np.zeros(0, np.int64)
     for strings, list_counts in lists:
-        table, word_ids = number(table, strings)
+        table, word_ids = find_or_add_strings(table, strings)
         counts = np.concatenate([counts, np.zeros(int(table.used[0]) - len(counts), np.int64)])
         counts[word_ids] += list_counts
     kept = np.flatnonzero(counts >= min_count)
-    return WordCounts(chosen(Strings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept])
+    return WordCounts(take_strings(PackedStrings(table.offsets[: len(counts) + 1], table.arena), kept), counts[kept])
 
 
 @dataclass(frozen=True)
@@ -168,12 +175,12 @@ class CountNgrams:
     """
 
     order: int
-    words: ByteTable
+    words: StringTable
     tables: list[KeyTable]
     layouts: list[KeyLayout]
 
     def __call__(self, segment: SegmentWords) -> UInt64s:
-        new_ids = number(self.words, Strings(np.array(segment.offsets), np.array(segment.arena)), add=False)[1]
+        new_ids = find_strings(self.words, PackedStrings(np.array(segment.offsets), np.array(segment.arena)))
         words = renumber(np.array(segment.stream), new_ids)
         prefixes = words
         # There is one layout more than tables: the last one is for the l-grams to be counted.

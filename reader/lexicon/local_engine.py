@@ -25,9 +25,9 @@ from reader.lexicon.counting_stages import (
     merge_words,
 )
 from reader.system.atomic_files import load_array, mapped_array, remove_folder, save_arrays
-from reader.system.process_pool import in_order
-from reader.tables.string_table import chosen
-from reader.text.map_segments import Resources, over_segments
+from reader.system.process_pool import ordered_map
+from reader.tables.string_table import take_strings
+from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
 from reader.tokenization.word_index import WordIndex
 
@@ -54,7 +54,7 @@ class LocalEngine:
         folder = self._folder / "split"
         warm_up = WordIndex(split_segment.lowercase, split_segment.segmenter).encode
         save_words = _SaveWords(split_segment)
-        self.segments, digest = over_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
+        self.segments, digest = map_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
         return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
 
     def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
@@ -64,12 +64,12 @@ class LocalEngine:
     def words(self, min_count: int) -> list[WordCounts]:
         size = sum(len(mapped_array(each, "arena")) + 24 * len(mapped_array(each, "counts")) for each in self.segments)
         num_tasks = 1
-        while num_tasks < NUM_BUCKETS and size > 4 * self._resources.entries * num_tasks:
+        while num_tasks < NUM_BUCKETS and size > 4 * self._resources.max_merge_entries * num_tasks:
             num_tasks *= 2
         step = NUM_BUCKETS // num_tasks
         bucket_ranges = [(start, start + step) for start in range(0, NUM_BUCKETS, step)]
         merge = _MergeWords(self.segments, min_count)
-        return list(in_order(merge, bucket_ranges, min(self._resources.workers, num_tasks)))
+        return list(ordered_map(merge, bucket_ranges, min(self._resources.workers, num_tasks)))
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
         # Keys contain IDs of kept shorter n-grams, so entries are valid only for these thresholds.
@@ -82,17 +82,19 @@ class LocalEngine:
         parts = [folder / f"{index}" for index in range(len(self.segments))]
         tasks = list(zip(self.segments, parts, strict=True))
         with tqdm(total=len(tasks), unit=" segments", desc=f"{stage.order}-grams", mininterval=0.5) as bar:
-            for _ in in_order(_SaveEntries(stage), tasks, min(self._resources.workers, len(tasks))):
+            for _ in ordered_map(_SaveEntries(stage), tasks, min(self._resources.workers, len(tasks))):
                 bar.update()
         ranges = self._entry_ranges(parts, stage.count_bits)
         merge = _MergeEntries(parts, stage.count_bits, thresholds[stage.order])
-        merged = in_order(merge, ranges, min(self._resources.workers, len(ranges)))
+        merged = ordered_map(merge, ranges, min(self._resources.workers, len(ranges)))
         return NgramCounts(*(np.concatenate(arrays) for arrays in zip(*merged, strict=True)))
 
     def _entry_ranges(self, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
         """Return ranges of entry values, [start, stop), each with few enough entries to be merged in memory."""
         total = sum(len(mapped_array(part, ENTRIES)) for part in parts)
-        num_ranges = max(self._resources.workers if total > 1 << 20 else 1, -(-total // self._resources.entries))
+        num_ranges = max(
+            self._resources.workers if total > 1 << 20 else 1, -(-total // self._resources.max_merge_entries)
+        )
         step = max(1, total // (256 * num_ranges))
         sample = np.sort(np.concatenate([load_array(part, ENTRIES)[::step] for part in parts]))
         cuts = sample[[len(sample) * i // num_ranges for i in range(1, num_ranges)]] if len(sample) else sample
@@ -126,7 +128,7 @@ class _MergeWords:
     def __call__(self, buckets: tuple[int, int]) -> WordCounts:
         merged = merge_words((SegmentWords.load(segment).words(*buckets) for segment in self.segments), self.min_count)
         order = np.argsort(assign_buckets(merged.strings), kind="stable")
-        return WordCounts(chosen(merged.strings, order), merged.counts[order])
+        return WordCounts(take_strings(merged.strings, order), merged.counts[order])
 
 
 @dataclass(frozen=True)

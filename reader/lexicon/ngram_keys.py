@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.tables.hashing import first_slot
+from reader.tables.hashing import hash_to_slot
 
 NO_WORD = -1
 
@@ -178,7 +178,7 @@ def build_key_table(keys: UInt64s) -> KeyTable:
         slots *= 2
     table, indices = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
     for i in range(len(keys)):
-        slot = first_slot(keys[i], slots)
+        slot = hash_to_slot(keys[i], slots)
         while table[slot] != 0:
             slot = (slot + 1) & (slots - 1)
         table[slot], indices[slot] = keys[i] + np.uint64(1), i
@@ -201,7 +201,7 @@ def extend_prefixes(prefixes: Int32s, words: Int32s, order: int, word_bits: int,
         if prefixes[i] < 0 or prefixes[i + 1] < 0:
             continue
         key = (np.uint64(prefixes[i]) << np.uint64(word_bits) | np.uint64(words[i + order - 1])) + np.uint64(1)
-        slot = first_slot(key - np.uint64(1), slots)
+        slot = hash_to_slot(key - np.uint64(1), slots)
         while known[slot] != key and known[slot] != 0:
             slot = (slot + 1) & (slots - 1)
         if known[slot] == key:

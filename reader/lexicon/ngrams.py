@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.tables.string_table import Strings, chosen, packed, unpacked
+from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -50,9 +50,9 @@ class NGrams(NamedTuple):
 
     def texts(self) -> list[str]:
         """Return the text of every n-gram: its words, joined by spaces."""
-        ends, letters = chosen(packed([f"{word} " for word in self.words]), self.word_ids)
-        texts = Strings(ends[self.offsets], letters)
-        return [text[:-1] for text in unpacked(texts)]
+        ends, letters = take_strings(pack_strings([f"{word} " for word in self.words]), self.word_ids)
+        texts = PackedStrings(ends[self.offsets], letters)
+        return [text[:-1] for text in unpack_strings(texts)]
 
     def select(self, keep: npt.NDArray[np.bool_]) -> NGrams:
         """Return the n-grams for which `keep`, bool [n], is true. The list of words does not change."""

@@ -35,8 +35,8 @@ from reader.lexicon.counting_stages import (
 )
 from reader.lexicon.ngram_keys import partition_by_hash
 from reader.lexicon.spark_session import one_line_failures, progress_bar
-from reader.text.file_ranges import Unit, UnitReader, units_of
-from reader.text.text_files import TextDigest, TextFiles, no_text
+from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
+from reader.text.text_files import TextDigest, TextFiles, no_text_error
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
@@ -79,7 +79,7 @@ class SparkEngine:
 
         # The working directory of an executor may differ from that of the driver.
         paths = [path.absolute() for path in self._text.paths]
-        file_ranges = units_of(paths, self._segment_bytes)
+        file_ranges = split_into_ranges(paths, self._segment_bytes)
         split_range = _SplitRange(split_segment, self._text.text_field, self._segment_bytes)
         tasks = self._context.parallelize(file_ranges, len(file_ranges))
         records = tasks.flatMap(split_range).persist(StorageLevel.MEMORY_AND_DISK)
@@ -90,12 +90,12 @@ class SparkEngine:
         with progress_bar(self._context, "splitting"), _paths_as_given(self._text.paths), one_line_failures():
             summaries = records.mapPartitions(_summaries).collect()
         if all(summary.is_blank for summary in summaries):
-            raise no_text(self._text.paths)
+            raise no_text_error(self._text.paths)
         self.num_segments = sum(summary.num_segments for summary in summaries)
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
         digest = TextDigest(paths, self._text.text_field)
         for file_range, summary in zip(file_ranges, summaries, strict=True):
-            digest.add(file_range.paths, summary.blocks)
+            digest.add(file_range.paths, summary.block_digests)
         return self._totals, digest.result()
 
     def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
@@ -135,9 +135,9 @@ def _paths_as_given(paths: list[Path]) -> Iterator[None]:
 
 
 class _RangeSummary(NamedTuple):
-    """Results of reading a file range: block digests (see UnitReader.blocks), and N_l, int64 [MAX_ORDER]."""
+    """Results of reading a file range: block digests (see RangeReader.block_digests), and N_l, int64 [MAX_ORDER]."""
 
-    blocks: list[bytes]
+    block_digests: list[bytes]
     num_segments: int
     is_blank: bool
     totals: Int64s
@@ -154,18 +154,18 @@ class _SplitRange:
     text_field: str
     segment_bytes: int
 
-    def __call__(self, file_range: Unit) -> Iterator[SegmentWords | _RangeSummary]:
-        reader = UnitReader(file_range, self.text_field)
+    def __call__(self, file_range: FileRange) -> Iterator[SegmentWords | _RangeSummary]:
+        reader = RangeReader(file_range, self.text_field)
         totals = np.zeros(MAX_ORDER, np.int64)
         is_blank = True
         num_segments = 0
         for segment in reader.segments(self.segment_bytes):
             is_blank = is_blank and segment.is_blank
-            words = reader.checked(self.split_segment, segment)
+            words = reader.run_with_error_location(self.split_segment, segment)
             totals += words.totals
             num_segments += 1
             yield words
-        yield _RangeSummary(reader.blocks, num_segments, is_blank, totals)
+        yield _RangeSummary(reader.block_digests, num_segments, is_blank, totals)
 
 
 def _is_segment(record: SegmentWords | _RangeSummary) -> bool:

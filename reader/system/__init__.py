@@ -1,1 +1,1 @@
-"""Files, folders and processes. Nothing here knows of text."""
+"""Files, folders and processes. This package is independent of text."""

@@ -1,7 +1,7 @@
-"""Files and folders that appear whole or not at all.
+"""Write files and folders atomically: they appear complete under their final name, or not at all.
 
-Everything is written beside its final place under a hidden temporary name, flushed to disk, and then
-renamed. A crash or a full disk leaves the old state, never a half-written file under the final name.
+Data is written next to its destination under a hidden temporary name, flushed to disk, and then renamed. After a
+crash or on a full disk, the old state remains. The final name never refers to a partially written file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reader.errors import InputError, SystemRefusedError
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, as hex."""
+    """Return the SHA-256 of the content of a file as a hexadecimal string."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(1 << 22):
@@ -28,7 +28,7 @@ def sha256_of(path: Path) -> str:
 
 
 def flush_to_disk(path: Path) -> None:
-    """Ask the kernel to put a file's (or a folder's) data on the disk now."""
+    """Flush the data of a file or folder from the operating system to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -36,17 +36,17 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def _refused(path: Path, error: OSError) -> SystemRefusedError:
-    # numpy tells how much of an array it could write, not why.
+def _write_error(path: Path, error: OSError) -> SystemRefusedError:
+    # The error that numpy raises states how much of an array was written, but not the reason (strerror is not set).
     reason = error.strerror or f"{error} (is the disk full?)"
     return SystemRefusedError(f"{path}: could not be written: {reason}")
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path to write; on success it becomes `path`, on any error it is removed.
+    """Yield a temporary path to write to. On success it is renamed to `path`; on any error it is removed.
 
-    Raises SystemRefusedError if the disk refuses, InputError if a folder is in the way.
+    Raises SystemRefusedError if the file cannot be written, InputError if `path` is a folder.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
@@ -58,7 +58,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
         partial.replace(path)
         flush_to_disk(path.parent)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise _write_error(path, error) from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -66,10 +66,10 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder to fill; on success it becomes `path`, replacing the folder that was there.
+    """Yield a temporary folder to fill. On success it is renamed to `path` and replaces an existing folder.
 
-    What an earlier, killed attempt at the same folder left behind is cleared away. Raises SystemRefusedError if
-    the disk refuses, InputError if a file is in the way.
+    Temporary files of an earlier attempt that was killed are removed. Raises SystemRefusedError if the folder cannot
+    be written, InputError if `path` is a file.
     """
     partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
     try:
@@ -77,7 +77,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             raise InputError(f"{path}: is a file, not a folder")
         path.parent.mkdir(parents=True, exist_ok=True)
         if old.exists() and not path.exists():
-            old.rename(path)  # killed between the two renames below
+            old.rename(path)  # an earlier process was killed between the two renames below
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         yield partial
@@ -85,14 +85,14 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             flush_to_disk(file)
         flush_to_disk(partial)
         if path.exists():
-            # A folder cannot be renamed onto a full one: the old one steps aside first. There may be one from an
-            # earlier time that was killed before it had removed it.
+            # A folder cannot replace a non-empty folder by a rename, so the existing folder is first renamed to `old`.
+            # A folder `old` may still exist if an earlier process was killed before it removed that folder.
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
         partial.rename(path)
         flush_to_disk(path.parent)
     except OSError as error:
-        raise _refused(path, error) from error
+        raise _write_error(path, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if path.exists():
@@ -100,7 +100,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder so that a kill half-way leaves no half of it under its name."""
+    """Remove a folder. If the process is killed meanwhile, no partial folder remains under the name of the folder."""
     old = path.with_name(f".{path.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     path.rename(old)
@@ -108,17 +108,17 @@ def remove_folder(path: Path) -> None:
 
 
 def save_arrays(folder: Path, **arrays: np.ndarray) -> None:
-    """Write arrays as a folder of .npy files, whole or not at all."""
+    """Write arrays atomically as a folder of .npy files."""
     with atomic_folder(folder) as partial:
         for name, array in arrays.items():
             np.save(partial / f"{name}.npy", array)
 
 
 def mapped_array(folder: Path, name: str) -> np.ndarray:
-    """One of the arrays of `save_arrays`, memory-mapped: what is looked at stays in memory while the array does."""
+    """Return a memory-mapped array written by `save_arrays`. Pages that were read occupy memory while it exists."""
     return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False))
 
 
 def load_array(folder: Path, name: str, first: int = 0, last: int | None = None) -> np.ndarray:
-    """One of the arrays of `save_arrays`, or part of it, read into memory."""
+    """Return the elements [first, last) of an array written by `save_arrays`, read into memory."""
     return np.array(mapped_array(folder, name)[first:last])

@@ -1,4 +1,4 @@
-"""Work on a stream of tasks by several processes, results in order, memory bounded."""
+"""Apply a function to a stream of tasks in several processes, with ordered results and bounded memory."""
 
 from __future__ import annotations
 
@@ -20,43 +20,44 @@ Result = TypeVar("Result")
 
 PR_SET_PDEATHSIG = 1
 
-_work: Callable[[Any], Any] | None = None
+_function: Callable[[Any], Any] | None = None
 
 
-def in_order(work: Callable[[Task], Result], tasks: Iterable[Task], workers: int) -> Iterator[Result]:
-    """work(task) for every task, in their order; at most workers + 2 tasks are under way or waiting to be yielded.
+def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], workers: int) -> Iterator[Result]:
+    """Yield function(task) for every task, in the order of the tasks.
 
-    Processes are forked, so that `work` may hold large arrays: they are shared, not copied. One worker means this
-    process. What `work` raises is raised here; raises SystemRefusedError if a process is killed.
+    At most workers + 2 tasks are running or waiting to be yielded. Worker processes are forked. Therefore `function`
+    may refer to large arrays: they are shared, not copied. If `workers` is 1, this process does the work. An exception
+    that `function` raises is raised here. Raises SystemRefusedError if a worker process is killed.
     """
     if workers == 1:
-        yield from map(work, tasks)
+        yield from map(function, tasks)
         return
-    waiting: deque[Future[Result]] = deque()
+    pending: deque[Future[Result]] = deque()
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(work, os.getpid())) as pool:
+    with ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(function, os.getpid())) as pool:
         try:
             for task in tasks:
-                waiting.append(pool.submit(_call, task))
-                if len(waiting) > workers + 1:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                pending.append(pool.submit(_call_function, task))
+                if len(pending) > workers + 1:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
         except BrokenProcessPool as error:
             raise SystemRefusedError(
-                "a worker process was killed, perhaps for want of memory: give a smaller --memory or fewer --workers, "
-                "and run the command again"
+                "a worker process was killed, perhaps because the machine ran out of memory: "
+                "use a smaller --memory or fewer --workers, and run the command again"
             ) from error
         finally:
-            for future in waiting:
+            for future in pending:
                 future.cancel()
 
 
-def _begin(work: Callable[[Any], Any], parent: int) -> None:
-    """In a new process: remember the work, and end with the parent, however that ends."""
-    global _work
-    _work = work
-    # An interrupt is the parent's to handle.
+def _start_worker(function: Callable[[Any], Any], parent: int) -> None:
+    """Initialize a worker process: store the function, and make the process end when its parent ends in any way."""
+    global _function
+    _function = function
+    # The parent process handles interrupts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if platform.system() == "Linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -64,6 +65,6 @@ def _begin(work: Callable[[Any], Any], parent: int) -> None:
             os._exit(1)
 
 
-def _call(task: Any) -> Any:
-    assert _work is not None
-    return _work(task)
+def _call_function(task: Any) -> Any:
+    assert _function is not None
+    return _function(task)

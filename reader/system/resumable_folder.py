@@ -1,4 +1,4 @@
-"""A folder beside the result of a long job, which keeps what is finished until the whole is."""
+"""A folder next to the output of a long job that keeps finished parts, so that a stopped job can be resumed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from typing import IO, Any
 from reader.errors import InputError, SystemRefusedError
 from reader.system.atomic_files import atomic_file
 
-PLAN, LOCK = "plan.json", ".lock"
+PLAN_FILE, LOCK_FILE = "plan.json", ".lock"
 
 
 def lock_folder(folder: Path) -> IO[str] | None:
-    """Make a folder this process's own for as long as the returned file stays open; None if another has it."""
+    """Lock a folder for this process, and return the lock file. The lock is held while that file is open.
+
+    Return None if another process holds the lock. The folder is created if it does not exist.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    lock = (folder / LOCK).open("w")
+    lock = (folder / LOCK_FILE).open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -29,48 +32,49 @@ def lock_folder(folder: Path) -> IO[str] | None:
 
 
 @contextmanager
-def work_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
-    """A folder for the job that makes `output`; removed when the job is done, or its input is found to be bad.
+def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
+    """Yield a folder for the finished parts of the job that creates `output`.
 
-    What an earlier attempt left that was stopped is there again if its plan was the same, and gone if it was not.
-    Whatever is put there must be whole or absent (see atomic.py). Raises InputError if another process is at the same
-    job, SystemRefusedError if the disk refuses.
+    The folder is removed when the job is finished, or when its input is invalid. If an earlier job was stopped, its
+    folder is reused if its plan is equal to `plan`; otherwise its content is removed. Everything in the folder must be
+    written atomically (see atomic_files.py). Raises InputError if another process runs the same job,
+    SystemRefusedError if the folder cannot be written.
     """
     folder = output.with_name(f".{output.name}.work")
     try:
         lock = lock_folder(folder)
         if lock is None:
-            raise InputError(f"{output}: another process is making it")
+            raise InputError(f"{output}: another process is creating it")
         with lock:
-            wanted = json.dumps(plan, sort_keys=True, indent=1) + "\n"
-            path = folder / PLAN
-            if not path.is_file() or path.read_text() != wanted:
-                _empty(folder)
+            plan_text = json.dumps(plan, sort_keys=True, indent=1) + "\n"
+            path = folder / PLAN_FILE
+            if not path.is_file() or path.read_text() != plan_text:
+                _remove_content(folder)
                 with atomic_file(path) as partial:
-                    partial.write_text(wanted)
+                    partial.write_text(plan_text)
             try:
                 yield folder
             except SystemRefusedError:
                 raise
             except InputError:
-                _remove(folder)
+                _remove_all(folder)
                 raise
-            _remove(folder)
+            _remove_all(folder)
     except OSError as error:
         raise SystemRefusedError(f"{error.filename or folder}: {error.strerror or error}") from error
 
 
-def _empty(folder: Path) -> None:
-    """Remove all but the lock."""
-    # The plan first: a kill while the rest is removed leaves nothing that could be taken for whole.
-    (folder / PLAN).unlink(missing_ok=True)
+def _remove_content(folder: Path) -> None:
+    """Remove everything in the folder except the lock."""
+    # The plan is removed first. If the process is killed during the removal, no later job reuses the partial content.
+    (folder / PLAN_FILE).unlink(missing_ok=True)
     for entry in folder.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)
-        elif entry.name != LOCK:
+        elif entry.name != LOCK_FILE:
             entry.unlink()
 
 
-def _remove(folder: Path) -> None:
-    _empty(folder)
+def _remove_all(folder: Path) -> None:
+    _remove_content(folder)
     shutil.rmtree(folder)

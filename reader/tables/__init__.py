@@ -1,1 +1,1 @@
-"""Compiled look-up tables: hashing, strings to numbers, prefix trees."""
+"""Compiled lookup tables: hashing, strings to IDs, and prefix trees."""

@@ -1,7 +1,7 @@
-"""Where a 64-bit key's place in a table is: what the open-addressing tables of this package share.
+"""The hash function of the hash tables with open addressing in this package.
 
-Only the start; each loop that looks for a key has the probing in its own body, because a compiled call that takes an
-array is many times dearer than the look-up.
+Only the choice of the first slot is shared. Each loop that searches for a key contains its own probing code, because a
+compiled call that takes an array costs many times as much as the lookup itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import numpy as np
 
 
 @numba.njit(cache=True, nogil=True)
-def first_slot(key: np.uint64, slots: int) -> int:
-    """The slot, of a power of two, to begin at (Fibonacci hashing); then come the next ones (linear probing)."""
+def hash_to_slot(key: np.uint64, num_slots: int) -> int:
+    """Return the slot where the search for a key begins (Fibonacci hashing). The next slots follow (linear probing).
+
+    `num_slots` must be a power of two.
+    """
     hashed = key * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(slots - 1))
+    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(num_slots - 1))

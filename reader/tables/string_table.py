@@ -1,7 +1,7 @@
-"""A compiled hash table from byte strings to numbers: the first string met is 0, the next new one 1, and so on.
+"""A compiled hash table that assigns consecutive IDs to distinct byte strings, in order of first occurrence.
 
-Open addressing with linear probing. A string of up to seven bytes is its own key, so that most words are found by
-one look at one cache line; longer ones are hashed and compared.
+The table uses open addressing with linear probing. A string of at most seven bytes is its own key, so that most lookups
+read a single cache line. Longer strings are hashed and compared.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.tables.hashing import first_slot
+from reader.tables.hashing import hash_to_slot
 
 UInt8s = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 
-SHORT = 7  # bytes that fit into a key beside the length
+SHORT_BYTES = 7  # the longest string that fits into a 64-bit key together with its length
 _LONG = np.uint64(0xFF << 56)
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
-class ByteTable(NamedTuple):
-    """The arrays of a table with room for some strings; `with_room` gives one with more.
+class StringTable(NamedTuple):
+    """A hash table with a fixed capacity; `reserve_capacity` returns a table with a larger one.
 
-    slots: uint64 [2 * S], S a power of two: a key, 0 where free, and the number of its string, by turns.
-    offsets: int64 [room + 1]; arena: uint8 [bytes of room]. String i is arena[offsets[i]:offsets[i + 1]].
-    used: int64 [1], how many strings there are.
+    slots: uint64 [2 * S], S a power of two. Slot s holds a key (0 if free) at 2 * s and a string ID at 2 * s + 1.
+    offsets: int64 [capacity + 1]; arena: uint8 [capacity in bytes]. String i is arena[offsets[i]:offsets[i + 1]].
+    used: int64 [1], the number of strings.
     """
 
     slots: UInt64s
@@ -40,84 +40,98 @@ class ByteTable(NamedTuple):
     used: Int64s
 
 
-def empty_table(strings: int = 1 << 12, size: int = 1 << 15) -> ByteTable:
-    """A table with room for `strings` strings of `size` bytes in all."""
-    slots = 4 << max(4, strings.bit_length())  # at most half full
-    return ByteTable(
-        np.zeros(slots, np.uint64), np.zeros(strings + 1, np.int64), np.zeros(size, np.uint8), np.zeros(1, np.int64)
+def empty_table(num_strings: int = 1 << 12, num_bytes: int = 1 << 15) -> StringTable:
+    """Return a table with a capacity of `num_strings` strings and `num_bytes` bytes in total."""
+    slots = 4 << max(4, num_strings.bit_length())  # two entries per slot; at most half of the slots are in use
+    return StringTable(
+        np.zeros(slots, np.uint64),
+        np.zeros(num_strings + 1, np.int64),
+        np.zeros(num_bytes, np.uint8),
+        np.zeros(1, np.int64),
     )
 
 
-def with_room(table: ByteTable, strings: int, size: int) -> ByteTable:
-    """The same table, with room for this many more strings of so many bytes; grown, it has room for twice as many."""
+def reserve_capacity(table: StringTable, num_strings: int, num_bytes: int) -> StringTable:
+    """Return a table with the same strings that has capacity for `num_strings` more strings of `num_bytes` in total.
+
+    If the table has to grow, its new capacity is twice what is needed.
+    """
     used = int(table.used[0])
-    filled = int(table.offsets[used])
-    if used + strings < len(table.offsets) and filled + size <= len(table.arena):
+    used_bytes = int(table.offsets[used])
+    if used + num_strings < len(table.offsets) and used_bytes + num_bytes <= len(table.arena):
         return table
-    new = empty_table(2 * (used + strings), 2 * (filled + size))
+    new = empty_table(2 * (used + num_strings), 2 * (used_bytes + num_bytes))
     new.offsets[: used + 1] = table.offsets[: used + 1]
-    new.arena[:filled] = table.arena[:filled]
+    new.arena[:used_bytes] = table.arena[:used_bytes]
     new.used[0] = used
     _rehash(table.slots, new.slots)
     return new
 
 
-def strings_of(table: ByteTable, first: int = 0) -> list[str]:
-    """The strings from number `first` on, which are UTF-8."""
-    return unpacked(Strings(table.offsets[first : int(table.used[0]) + 1], table.arena))
+def list_strings(table: StringTable, first: int = 0) -> list[str]:
+    """Return the strings with IDs from `first` on; raise UnicodeDecodeError if they are not UTF-8."""
+    return unpack_strings(PackedStrings(table.offsets[first : int(table.used[0]) + 1], table.arena))
 
 
-def unpacked(strings: Strings) -> list[str]:
-    """Packed strings as Python's; raises UnicodeDecodeError if they are not UTF-8."""
+def unpack_strings(strings: PackedStrings) -> list[str]:
+    """Return packed strings as Python strings; raise UnicodeDecodeError if they are not UTF-8."""
     start = int(strings.offsets[0])
     content = strings.arena[start : strings.offsets[-1]].tobytes()
     bounds = (strings.offsets - start).tolist()
     return [content[a:b].decode("utf-8") for a, b in pairwise(bounds)]
 
 
-def packed(strings: Sequence[str]) -> Strings:
-    """Python's strings, packed as UTF-8."""
+def pack_strings(strings: Sequence[str]) -> PackedStrings:
+    """Return Python strings packed as UTF-8."""
     encoded = [string.encode("utf-8") for string in strings]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    return Strings(offsets, np.frombuffer(b"".join(encoded) or b"\0", np.uint8))
+    return PackedStrings(offsets, np.frombuffer(b"".join(encoded) or b"\0", np.uint8))
 
 
-class Strings(NamedTuple):
-    """Many strings, packed: string i is arena[offsets[i]:offsets[i + 1]].
+class PackedStrings(NamedTuple):
+    """Strings laid out in one array: string i is arena[offsets[i]:offsets[i + 1]].
 
-    offsets: int64 [n + 1]; arena: uint8 [at least offsets[n]], or, for `chosen`, of any type.
+    offsets: int64 [n + 1]; arena: uint8 [at least offsets[n]]. `take_strings` accepts an arena of any dtype.
     """
 
     offsets: Int64s
     arena: np.ndarray
 
 
-def number(table: ByteTable, strings: Strings, add: bool = True) -> tuple[ByteTable, Int32s]:
-    """The number of every string, int32 [n], and the table, in which those that are new now are, if they may be added.
+def find_or_add_strings(table: StringTable, strings: PackedStrings) -> tuple[StringTable, Int32s]:
+    """Look up strings, and add those that are not in the table.
 
-    An empty string has the number -1, and so has, without `add`, one that is not in the table.
+    Returns:
+        The table, which replaces the given one, and the ID of each string, int32 [n]. An empty string has the ID -1.
     """
-    numbers = np.empty(len(strings.offsets) - 1, np.int32)
+    ids = np.empty(len(strings.offsets) - 1, np.int32)
     done = 0
     while True:
-        done = _number(*strings, *table, add, done, numbers)
-        if done == len(numbers):
-            return table, numbers
-        # Twice the room for what has been seen to come: growing costs little beside adding.
-        left = strings.offsets[done + 1] - strings.offsets[done]
-        table = with_room(table, 1 << 12, max(int(left), 1 << 16))
+        done = _look_up(*strings, *table, True, done, ids)
+        if done == len(ids):
+            return table, ids
+        # The capacity at least doubles each time, so that growing costs little compared with adding.
+        next_size = strings.offsets[done + 1] - strings.offsets[done]
+        table = reserve_capacity(table, 1 << 12, max(int(next_size), 1 << 16))
 
 
-def chosen(strings: Strings, order: Int32s | Int64s) -> Strings:
-    """Some of many strings, in the given order."""
-    sizes = np.diff(strings.offsets)[order]
+def find_strings(table: StringTable, strings: PackedStrings) -> Int32s:
+    """Return the ID of each string, int32 [n]; -1 for a string that is empty or not in the table."""
+    ids = np.empty(len(strings.offsets) - 1, np.int32)
+    _look_up(*strings, *table, False, 0, ids)
+    return ids
+
+
+def take_strings(strings: PackedStrings, indices: Int32s | Int64s) -> PackedStrings:
+    """Return the strings at the given indices, in the order of the indices."""
+    sizes = np.diff(strings.offsets)[indices]
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    at = np.repeat(strings.offsets[order] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    return Strings(offsets, strings.arena[at])
+    positions = np.repeat(strings.offsets[indices] - offsets[:-1], sizes) + np.arange(offsets[-1])
+    return PackedStrings(offsets, strings.arena[positions])
 
 
 @numba.njit(cache=True, nogil=True)
-def _number(
+def _look_up(
     text_offsets: Int64s,
     text: UInt8s,
     slots: UInt64s,
@@ -126,22 +140,24 @@ def _number(
     used: Int64s,
     add: bool,
     done: int,
-    numbers: Int32s,
+    ids: Int32s,
 ) -> int:
-    """Number strings from `done` on; returns how many are done when all are, or the table has no room for the next.
+    """Look up strings from index `done` on, and write their IDs to `ids`.
 
-    One loop without a call that takes an array: Numba would count references around each, at ten times its cost.
+    Return the number of strings that are done: all of them, or fewer if the table has no capacity for the next one.
+    The loop makes no call that takes an array, because Numba would update reference counts around each such call, which
+    costs ten times as much as the call itself.
     """
     num_slots = len(slots) // 2
-    for i in range(done, len(numbers)):
+    for i in range(done, len(ids)):
         first, last = text_offsets[i], text_offsets[i + 1]
         size = last - first
         if size == 0:
-            numbers[i] = -1
+            ids[i] = -1
             continue
         key = np.uint64(size) << np.uint64(56)
-        if size <= SHORT and first + 8 <= len(text):
-            # Eight bytes at once (the compiler makes one load of it), and away with those behind the string.
+        if size <= SHORT_BYTES and first + 8 <= len(text):
+            # Read eight bytes (the compiler emits a single load), then clear the bytes after the end of the string.
             eight = (
                 np.uint64(text[first])
                 | np.uint64(text[first + 1]) << np.uint64(8)
@@ -153,7 +169,7 @@ def _number(
                 | np.uint64(text[first + 7]) << np.uint64(56)
             )
             key |= eight & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
-        elif size <= SHORT:
+        elif size <= SHORT_BYTES:
             for j in range(size):
                 key |= np.uint64(text[first + j]) << np.uint64(8 * j)
         else:
@@ -161,12 +177,12 @@ def _number(
             for j in range(first, last):
                 hashed = (hashed ^ np.uint64(text[j])) * _FNV_PRIME
             key = _LONG | (hashed ^ (hashed >> np.uint64(29)))
-        at = first_slot(key, num_slots)
+        slot = hash_to_slot(key, num_slots)
         found = -1
-        while slots[2 * at] != 0:
-            if slots[2 * at] == key:
-                found = np.int64(slots[2 * at + 1])
-                if size <= SHORT:
+        while slots[2 * slot] != 0:
+            if slots[2 * slot] == key:
+                found = np.int64(slots[2 * slot + 1])
+                if size <= SHORT_BYTES:
                     break
                 start = offsets[found]
                 same = offsets[found + 1] - start == size
@@ -177,9 +193,9 @@ def _number(
                 if same:
                     break
                 found = -1
-            at += 1
-            if at == num_slots:
-                at = 0
+            slot += 1
+            if slot == num_slots:
+                slot = 0
         if found < 0 and add:
             found = used[0]
             start = offsets[found]
@@ -188,22 +204,23 @@ def _number(
             for j in range(size):
                 arena[start + j] = text[first + j]
             offsets[found + 1] = start + size
-            slots[2 * at], slots[2 * at + 1] = key, found
+            slots[2 * slot], slots[2 * slot + 1] = key, found
             used[0] = found + 1
-        numbers[i] = found
-    return len(numbers)
+        ids[i] = found
+    return len(ids)
 
 
 @numba.njit(cache=True, nogil=True)
 def _rehash(old: UInt64s, new: UInt64s) -> None:
-    for slot in range(len(old) // 2):
-        key = old[2 * slot]
+    """Insert all entries of the slots `old` into the empty slots `new`."""
+    for old_slot in range(len(old) // 2):
+        key = old[2 * old_slot]
         if key == 0:
             continue
-        at = first_slot(key, len(new) // 2)
-        while new[2 * at] != 0:
-            at += 1
-            if 2 * at == len(new):
-                at = 0
-        new[2 * at] = key
-        new[2 * at + 1] = old[2 * slot + 1]
+        slot = hash_to_slot(key, len(new) // 2)
+        while new[2 * slot] != 0:
+            slot += 1
+            if 2 * slot == len(new):
+                slot = 0
+        new[2 * slot] = key
+        new[2 * slot + 1] = old[2 * old_slot + 1]

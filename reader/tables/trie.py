@@ -1,4 +1,8 @@
-"""A prefix tree in one hash table: of a lexicon's n-grams, over words; of a dictionary's words, over characters."""
+"""A prefix tree (trie) stored in one hash table.
+
+It holds the n-grams of a lexicon, which are sequences of words, or the words of a dictionary, which are sequences of
+characters.
+"""
 
 from __future__ import annotations
 
@@ -8,70 +12,75 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.tables.hashing import first_slot
+from reader.tables.hashing import hash_to_slot
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 
-NOTHING = -1
+NO_SEQUENCE = -1
 
 
 class Trie(NamedTuple):
-    """Sequences of numbers below `size` as a prefix tree, its edges in one open-addressing hash table.
+    """A prefix tree of sequences of symbols. Its edges are stored in one hash table with open addressing.
 
-    A node is a prefix of some sequence. Node w (w < size) is the prefix of the single number w; a number from `size`
-    on is in no sequence.
+    Symbols are integers in [0, num_symbols); a larger integer is in no sequence. A node is a prefix of at least one
+    sequence. Node s, for s < num_symbols, is the prefix that consists of the symbol s alone.
 
-    keys: uint64 [slots], (node << 32 | number) + 1, 0 where free; children: int32 [slots].
-    ends: int32 [nodes], the sequence that ends at a node, or NOTHING; goes_on: bool [nodes], whether longer ones do.
+    keys: uint64 [slots], (node << 32 | symbol) + 1, or 0 where free; children: int32 [slots].
+    sequence_ids: int32 [nodes], the index of the sequence that ends at a node, or NO_SEQUENCE.
+    has_children: bool [nodes], whether a node is a proper prefix of a sequence.
     """
 
     keys: UInt64s
     children: Int32s
-    ends: Int32s
-    goes_on: Bools
-    size: int
+    sequence_ids: Int32s
+    has_children: Bools
+    num_symbols: int
 
 
 @numba.njit(cache=True, nogil=True)
-def edge_key(node: int, number: int) -> np.uint64:
-    return (np.uint64(node) << np.uint64(32) | np.uint64(number)) + np.uint64(1)
+def edge_key(node: int, symbol: int) -> np.uint64:
+    return (np.uint64(node) << np.uint64(32) | np.uint64(symbol)) + np.uint64(1)
 
 
 @numba.njit(inline="always")
-def slot_of(keys: UInt64s, key: np.uint64) -> int:
-    """Where an edge is in the table, or would be: keys[slot] is 0 if there is none.
+def find_slot(keys: UInt64s, key: np.uint64) -> int:
+    """Return the slot of an edge, or the free slot (keys[slot] is 0) where it would be inserted.
 
-    Put in place of each call by Numba, which would otherwise count references to `keys` around it.
+    Numba inlines this function. Otherwise it would update the reference count of `keys` around each call.
     """
-    slot = first_slot(key, len(keys))
+    slot = hash_to_slot(key, len(keys))
     while keys[slot] != key and keys[slot] != 0:
         slot = (slot + 1) & (len(keys) - 1)
     return slot
 
 
 @numba.njit(cache=True, nogil=True)
-def build_trie(numbers: Int32s, offsets: Int64s, size: int) -> Trie:
-    """The tree of sequences numbers[offsets[i]:offsets[i + 1]]; of several that are equal, the last is found."""
-    most = len(numbers) - len(offsets) + 1  # edges: of every sequence as many as it is long, but one
-    slots = 16
-    while slots < 2 * most:
-        slots *= 2
-    keys, children = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
-    ends, goes_on = np.full(size + most, NOTHING, np.int32), np.zeros(size + most, np.bool_)
-    nodes = size
+def build_trie(symbols: Int32s, offsets: Int64s, num_symbols: int) -> Trie:
+    """Return the prefix tree of the sequences symbols[offsets[i]:offsets[i + 1]].
+
+    If several sequences are equal, the tree holds the index of the last one.
+    """
+    max_edges = len(symbols) - len(offsets) + 1  # a sequence of length n adds at most n - 1 edges
+    num_slots = 16
+    while num_slots < 2 * max_edges:
+        num_slots *= 2
+    keys, children = np.zeros(num_slots, np.uint64), np.zeros(num_slots, np.int32)
+    sequence_ids = np.full(num_symbols + max_edges, NO_SEQUENCE, np.int32)
+    has_children = np.zeros(num_symbols + max_edges, np.bool_)
+    num_nodes = num_symbols
     for i in range(len(offsets) - 1):
-        node = np.int64(numbers[offsets[i]])
+        node = np.int64(symbols[offsets[i]])
         for j in range(offsets[i] + 1, offsets[i + 1]):
-            key = edge_key(node, np.int64(numbers[j]))
-            at = slot_of(keys, key)
-            if keys[at] == 0:
-                keys[at] = key
-                children[at] = nodes
-                goes_on[node] = True
-                nodes += 1
-            node = np.int64(children[at])
-        ends[node] = i
-    return Trie(keys, children, ends[:nodes].copy(), goes_on[:nodes].copy(), size)
+            key = edge_key(node, np.int64(symbols[j]))
+            slot = find_slot(keys, key)
+            if keys[slot] == 0:
+                keys[slot] = key
+                children[slot] = num_nodes
+                has_children[node] = True
+                num_nodes += 1
+            node = np.int64(children[slot])
+        sequence_ids[node] = i
+    return Trie(keys, children, sequence_ids[:num_nodes].copy(), has_children[:num_nodes].copy(), num_symbols)

@@ -1,1 +1,1 @@
-"""Raw text: which files, what is in them, their digest, and mapping work over their segments."""
+"""Raw text: finding and reading its files, computing its digest, and processing its segments in parallel."""

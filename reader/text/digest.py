@@ -1,8 +1,9 @@
-"""A digest of a text that tasks can compute together, each from what it reads anyway.
+"""A digest of a text that independent tasks compute together, each from the part of the text that it reads anyway.
 
-block   BLOCK_BYTES of a file, unpacked: its BLAKE2b of 32 bytes, which takes three fifths of the time of SHA-256
-file    that of its format and of its blocks' digests, in order
-text    that of its files' digests, in order
+Digest of a block: the 32-byte BLAKE2b of BLOCK_BYTES bytes of a file after decompression. BLAKE2b takes three fifths of
+    the time of SHA-256.
+Digest of a file: the BLAKE2b of its format and the digests of its blocks, in order.
+Digest of a text: the BLAKE2b of the digests of its files, in order.
 """
 
 from __future__ import annotations
@@ -13,42 +14,42 @@ from hashlib import blake2b
 
 BLOCK_BYTES = 1 << 20
 _hash = partial(blake2b, digest_size=32)
-_END = b"\xff"  # no byte of UTF-8
+_SEPARATOR = b"\xff"  # this byte does not occur in UTF-8
 
 
 class BlockDigests:
-    """The digests of a file's blocks, 32 bytes each, one after the other; the file may come in any pieces."""
+    """Compute the digests of the blocks of a file. The content may be passed in pieces of any size."""
 
     def __init__(self) -> None:
-        self._done = bytearray()
-        self._block, self._filled = _hash(), 0
+        self._digests = bytearray()
+        self._block, self._block_size = _hash(), 0
 
     def update(self, piece: bytes) -> None:
-        rest = memoryview(piece)
-        while rest:
-            taken = rest[: BLOCK_BYTES - self._filled]
+        remaining = memoryview(piece)
+        while remaining:
+            taken = remaining[: BLOCK_BYTES - self._block_size]
             self._block.update(taken)
-            self._filled += len(taken)
-            rest = rest[len(taken) :]
-            if self._filled == BLOCK_BYTES:
+            self._block_size += len(taken)
+            remaining = remaining[len(taken) :]
+            if self._block_size == BLOCK_BYTES:
                 self._end_block()
 
     def finish(self) -> bytes:
-        """The digests, once the last piece has come."""
-        if self._filled:
+        """Return the concatenated digests, 32 bytes per block. Call this after the last piece."""
+        if self._block_size:
             self._end_block()
-        return bytes(self._done)
+        return bytes(self._digests)
 
     def _end_block(self) -> None:
-        self._done += self._block.digest()
-        self._block, self._filled = _hash(), 0
+        self._digests += self._block.digest()
+        self._block, self._block_size = _hash(), 0
 
 
-def file_digest(form: str, blocks: bytes | bytearray) -> bytes:
-    """The digest of a file; `form` tells how its bytes are to be read."""
-    return _hash(form.encode() + _END + blocks).digest()
+def file_digest(file_format: str, block_digests: bytes | bytearray) -> bytes:
+    """Return the digest of a file. `file_format` describes how its bytes are interpreted."""
+    return _hash(file_format.encode() + _SEPARATOR + block_digests).digest()
 
 
-def text_digest(files: Iterable[bytes]) -> str:
-    """The digest of a text, as hex."""
-    return _hash(b"".join(files)).hexdigest()
+def text_digest(file_digests: Iterable[bytes]) -> str:
+    """Return the digest of a text as a hexadecimal string."""
+    return _hash(b"".join(file_digests)).hexdigest()

@@ -1,4 +1,4 @@
-"""Which files hold the text that a user means."""
+"""Find the text files that the command-line arguments of a user refer to."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from reader.errors import InputError
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
-CORPUS_INFO = "corpus.json"  # of a folder that is a corpus, and holds no text
+CORPUS_INFO = "corpus.json"  # this file marks a folder as a corpus, which contains no text files
 
 
 def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
-    """The text files that `inputs` (files, folders or globs) name, sorted, each once.
+    """Return the distinct text files that `inputs` (files, folders or glob patterns) refer to, in sorted order.
 
-    `other` files that may lie among them, such as a vocabulary, are no text unless they are named. Raises InputError
-    for an input that names nothing, and for a file of an unknown kind.
+    `other` lists files that are not text, such as a vocabulary. They are left out unless `inputs` names them directly.
+    Raises InputError for an input that matches no text file, and for a file of an unknown format.
     """
     found: dict[Path, Path] = {}
     others = {path.resolve() for path in other}
@@ -32,45 +32,51 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
         for match in matches:
             if match.is_dir():
                 files += _files_below(match)
-            elif match.is_file():  # and no link to nowhere
+            elif match.is_file():  # false for a broken symbolic link
                 if not match.name.endswith(SUFFIXES):
-                    raise InputError(f"{match}: cannot tell its format; expected one of {', '.join(SUFFIXES)}")
+                    raise InputError(f"{match}: unknown file format; expected one of {', '.join(SUFFIXES)}")
                 files.append(match)
         files = [file for file in files if file == path or file.resolve() not in others]
         if not files:
-            raise InputError(f"{name}: no text there; expected {', '.join(SUFFIXES)} files")
+            raise InputError(f"{name}: refers to no text file; expected {', '.join(SUFFIXES)} files")
         found.update((file.resolve(), file) for file in files)
     return sorted(found.values())
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """The text files in a folder and all below it, links followed; not what is hidden, or part of a corpus."""
-    seen: set[Path] = set()
+    """Yield the text files in a folder and its subfolders. Symbolic links are followed.
+
+    Hidden files, hidden folders and corpora are left out.
+    """
+    visited: set[Path] = set()
     for name, folders, files in os.walk(folder, followlinks=True):
         here = Path(name)
-        if here.resolve() in seen or CORPUS_INFO in files:
+        if here.resolve() in visited or CORPUS_INFO in files:
             folders.clear()
             continue
-        seen.add(here.resolve())
+        visited.add(here.resolve())
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         paths = (here / each for each in files if each.endswith(SUFFIXES) and not each.startswith("."))
         yield from (path for path in paths if path.is_file())
 
 
-def shard_of(paths: list[Path], shard: int, shards: int) -> list[Path]:
-    """The files of one of several shards (0..shards - 1): all come in their order, and about as many bytes in each.
+def shard_files(paths: list[Path], shard: int, num_shards: int) -> list[Path]:
+    """Return the files of one of `num_shards` shards; `shard` counts from 0.
 
-    Raises InputError if there are fewer files than shards.
+    The concatenated shards contain all files in their order. Each shard has at least one file, and the shards have
+    about the same number of bytes. Raises InputError if there are fewer files than shards.
     """
-    if len(paths) < shards:
+    if len(paths) < num_shards:
         raise InputError(
-            f"--shard: {len(paths)} files cannot be dealt to {shards} shards; cut the text into more files"
+            f"--shard: {len(paths)} files cannot be divided into {num_shards} shards; split the text into more files"
         )
     ends = np.cumsum([path.stat().st_size for path in paths])
-    # A file goes where its middle lies; every shard has one at least.
+    # The middle byte of a file decides to which shard the file belongs.
     middles = ends - np.diff(ends, prepend=0) / 2
-    places = np.minimum((middles * shards / max(1, ends[-1])).astype(int), shards - 1)
+    shards = np.minimum((middles * num_shards / max(1, ends[-1])).astype(int), num_shards - 1)
+    # Correct the shards so that every shard has at least one file.
     for i in range(len(paths)):
-        least, most = shards - (len(paths) - i), i
-        places[i] = min(max(places[i], least, places[i - 1] if i else 0), most, (places[i - 1] + 1) if i else 0)
-    return [path for path, place in zip(paths, places, strict=True) if place == shard]
+        min_shard, max_shard = num_shards - (len(paths) - i), i
+        previous, next_shard = (shards[i - 1], shards[i - 1] + 1) if i else (0, 0)
+        shards[i] = min(max(shards[i], min_shard, previous), max_shard, next_shard)
+    return [path for path, assigned in zip(paths, shards, strict=True) if assigned == shard]

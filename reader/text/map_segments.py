@@ -1,4 +1,4 @@
-"""Working through a text segment by segment, on all cores and in bounded memory; stopped, it can go on."""
+"""Apply a function to every segment of a text, in several processes and in bounded memory. A stopped job can resume."""
 
 from __future__ import annotations
 
@@ -12,144 +12,184 @@ from typing import Any, NamedTuple
 from tqdm import tqdm
 
 from reader.errors import InputError
-from reader.system.process_pool import in_order
-from reader.text.file_ranges import Unit, UnitReader, units_of
-from reader.text.text_files import Part, Segment, TextDigest, TextFiles, attributed, beginning, is_packed, no_text
+from reader.system.process_pool import ordered_map
+from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
+from reader.text.text_files import (
+    Part,
+    Segment,
+    TextDigest,
+    TextFiles,
+    is_compressed,
+    no_text_error,
+    read_first_lines,
+    run_with_error_location,
+)
 
-# What the processes have loaded and compiled before they do anything, most of which they share; and the bytes of memory
-# that a byte of text takes, at most, while it is worked on, and on its way there.
-BASE_BYTES, WORKING, WAITING = 150 << 20, 16, 5
-LEAST_BYTES, MOST_BYTES = 1 << 20, 64 << 20  # of text, that are worth a segment
-WHOLE = 1 << 62  # bytes: all of it
-REHEARSED = 1 << 16  # bytes of text, to load and compile all that the rest will need
+# Baseline memory per job in bytes: imported modules and compiled functions, mostly shared between the processes.
+BASE_MEMORY_BYTES = 150 << 20
+# Peak memory in bytes per byte of text: while a segment is processed, and while it waits in the queue.
+PROCESSING_BYTES_PER_TEXT_BYTE, QUEUED_BYTES_PER_TEXT_BYTE = 16, 5
+# Limits of the size of a segment, in bytes of text.
+MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES = 1 << 20, 64 << 20
+UNLIMITED_BYTES = 1 << 62
+# The size of the text for the warm-up, in bytes: enough to load and compile everything that other segments need.
+WARM_UP_BYTES = 1 << 16
 
 
-def most_workers(memory: int) -> int:
-    """How many processes so much memory is enough for, in bytes."""
-    return max(1, ((memory - BASE_BYTES) // LEAST_BYTES - 3 * WAITING) // (WORKING + WAITING))
+def max_workers(memory_bytes: int) -> int:
+    """Return the number of processes for which `memory_bytes` of memory suffice, at least 1."""
+    min_segments = (memory_bytes - BASE_MEMORY_BYTES) // MIN_SEGMENT_BYTES
+    bytes_per_worker = PROCESSING_BYTES_PER_TEXT_BYTE + QUEUED_BYTES_PER_TEXT_BYTE
+    return max(1, (min_segments - 3 * QUEUED_BYTES_PER_TEXT_BYTE) // bytes_per_worker)
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What may be used: bytes of memory over all processes together, and how many processes."""
+    """Limits of a job.
 
-    memory: int
+    Attributes:
+        memory_bytes: memory of all processes together, in bytes.
+        workers: number of processes.
+    """
+
+    memory_bytes: int
     workers: int
 
     def segment_bytes(self, text: TextFiles) -> int:
-        """Bytes of text in a segment: what memory allows, and enough segments for all to share."""
-        ways = self.workers * WORKING + (self.workers + 3) * WAITING
-        shared = text.text_size // (4 * self.workers)
-        return max(LEAST_BYTES, min(MOST_BYTES, (self.memory - BASE_BYTES) // ways, shared))
+        """Return the number of bytes of text in a segment.
+
+        It is limited by the memory, and by the size of the text: every process should get several segments.
+        """
+        queued_segments = self.workers + 3
+        bytes_per_text_byte = (
+            self.workers * PROCESSING_BYTES_PER_TEXT_BYTE + queued_segments * QUEUED_BYTES_PER_TEXT_BYTE
+        )
+        fits_memory = (self.memory_bytes - BASE_MEMORY_BYTES) // bytes_per_text_byte
+        balanced = text.text_size // (4 * self.workers)
+        return max(MIN_SEGMENT_BYTES, min(MAX_SEGMENT_BYTES, fits_memory, balanced))
 
     @property
-    def entries(self) -> int:
-        """Entries of 8 bytes that one process may merge at a time."""
-        return max(1 << 16, (self.memory - BASE_BYTES) // (5 * 8 * self.workers))
+    def max_merge_entries(self) -> int:
+        """The number of 8-byte entries that one process may merge in one pass."""
+        return max(1 << 16, (self.memory_bytes - BASE_MEMORY_BYTES) // (5 * 8 * self.workers))
 
 
 class _Task(NamedTuple):
-    """A segment of text, or where to read it; the folder for what comes of it; whether that is there already."""
+    """A segment, or the file range that contains it; the folder for its result; whether that folder already exists."""
 
-    source: Segment | Unit
+    source: Segment | FileRange
     folder: Path
-    done: bool
+    is_done: bool
 
 
-class _Read(NamedTuple):
-    """Of a segment that has been read: the digests of the blocks of every file in it, if they were still to be had."""
+class _SegmentResult(NamedTuple):
+    """What the parent process needs to know about a segment that was read.
+
+    block_digests: for each file of a file range, the digests of its blocks; empty for a segment that the parent read.
+    """
 
     is_blank: bool
-    blocks: list[bytes]
+    block_digests: list[bytes]
 
 
 @dataclass(frozen=True)
-class _Unfinished:
-    """The work on a segment, unless its folder is there already; its text is read nonetheless, for the digest."""
+class _ProcessSegment:
+    """Apply `function` to a segment unless its folder exists. The text is read in any case, for the digest."""
 
-    work: Callable[[Segment, Path], None]
+    function: Callable[[Segment, Path], None]
     text_field: str
 
-    def __call__(self, task: _Task) -> _Read:
-        def work(segment: Segment) -> None:
-            if not task.done:
-                self.work(segment, task.folder)
+    def __call__(self, task: _Task) -> _SegmentResult:
+        def process(segment: Segment) -> None:
+            if not task.is_done:
+                self.function(segment, task.folder)
 
         if isinstance(task.source, Segment):
-            attributed(work, task.source)
-            return _Read(task.source.is_blank, [])
-        reader = UnitReader(task.source, self.text_field)
-        (segment,) = reader.segments(WHOLE)
-        reader.checked(work, segment)
-        return _Read(segment.is_blank, reader.blocks)
+            run_with_error_location(process, task.source)
+            return _SegmentResult(task.source.is_blank, [])
+        reader = RangeReader(task.source, self.text_field)
+        (segment,) = reader.segments(UNLIMITED_BYTES)
+        reader.run_with_error_location(process, segment)
+        return _SegmentResult(segment.is_blank, reader.block_digests)
 
 
-class _Sources:
-    """The segments of a text, or where a process is to read one: only packed files have to be read in one place.
+class _SegmentSources:
+    """Iterate over a text: yield segments of compressed files, and file ranges of other files.
+
+    Compressed files must be read from front to back by one process, which is this one. The worker processes read the
+    file ranges.
 
     Attributes:
-        steps: of each segment so far, the files that its reader will have digests for, and its bytes on disk.
-        digest: of the text, as far as its blocks are known.
+        progress: for each item so far, the files for which the result contains block digests, and its bytes on disk.
+        digest: the digest of the text, as far as the digests of its blocks are known.
     """
 
-    def __init__(self, text: TextFiles, size: int) -> None:
-        self._text, self._size = text, size
-        self.steps: list[tuple[list[Path], int]] = []
+    def __init__(self, text: TextFiles, segment_bytes: int) -> None:
+        self._text, self._segment_bytes = text, segment_bytes
+        self.progress: list[tuple[list[Path], int]] = []
         self.digest = TextDigest(text.paths, text.text_field)
 
-    def __iter__(self) -> Iterator[Segment | Unit]:
-        for packed, group in groupby(self._text.paths, is_packed):
-            if not packed:
-                for unit in units_of(list(group), self._size):
-                    self.steps.append((unit.paths, unit.size))
-                    yield unit
+    def __iter__(self) -> Iterator[Segment | FileRange]:
+        for compressed, group in groupby(self._text.paths, is_compressed):
+            if not compressed:
+                for file_range in split_into_ranges(list(group), self._segment_bytes):
+                    self.progress.append((file_range.paths, file_range.size))
+                    yield file_range
                 continue
             files, position = TextFiles(list(group), self._text.text_field), 0
-            for segment in files.pieces(self._size):
-                self.steps.append(([], files.position - position))
+            for segment in files.segments_unchecked(self._segment_bytes):
+                self.progress.append(([], files.position - position))
                 position = files.position
                 yield segment
-            self.digest.add(files.paths, files.blocks)
+            self.digest.add(files.paths, files.block_digests)
 
 
-def over_segments(
-    work: Callable[[Segment, Path], None],
+def map_segments(
+    function: Callable[[Segment, Path], None],
     text: TextFiles,
     folder: Path,
     resources: Resources,
-    what: str,
-    rehearse: Callable[[bytes], Any],
+    description: str,
+    warm_up: Callable[[bytes], Any],
 ) -> tuple[list[Path], str]:
-    """work(segment, its folder in `folder`) for every segment of a text; returns the folders in order, and its digest.
+    """Call function(segment, result folder) for every segment of a text, in several processes.
 
-    `work` makes the folder, whole or not at all; where it is there already, nothing is left to do. `rehearse` takes a
-    little of the text before the processes are forked: they share what it loads and compiles.
-    Raises InputError for bad text, and for none.
+    Args:
+        function: must create the result folder atomically. It is not called if the result folder exists.
+        folder: contains the result folders.
+        description: label of the progress bar.
+        warm_up: called with the first lines of the text before the processes are forked. The processes share what it
+            loads and compiles.
+    Returns:
+        The result folders in the order of the segments, and the digest of the text.
+
+    Raises InputError for invalid text, and if there is no text.
     """
     folder.mkdir(exist_ok=True)
-    size = resources.segment_bytes(text)
-    workers = min(resources.workers, max(1, -(-text.text_size // size)))
+    segment_bytes = resources.segment_bytes(text)
+    workers = min(resources.workers, max(1, -(-text.text_size // segment_bytes)))
     if workers > 1:
         path = text.paths[0]
-        few_lines = Segment([Part(path, 1, beginning(path, REHEARSED), False)], text.text_field)
-        # What is bad about it will be found in its turn, and named.
+        first_lines = Segment([Part(path, 1, read_first_lines(path, WARM_UP_BYTES), False)], text.text_field)
+        # Invalid text is ignored here: the process that reads its segment reports it with file and line.
         with suppress(UnicodeDecodeError, InputError):
-            rehearse(few_lines.text())
-    sources = _Sources(text, size)
-    folders: list[Path] = []
+            warm_up(first_lines.text())
+    sources = _SegmentSources(text, segment_bytes)
+    result_folders: list[Path] = []
 
     def tasks() -> Iterator[_Task]:
-        for place, source in enumerate(sources):
-            folders.append(folder / f"{place}")
-            yield _Task(source, folders[-1], folders[-1].is_dir())
+        for index, source in enumerate(sources):
+            result_folders.append(folder / f"{index}")
+            yield _Task(source, result_folders[-1], result_folders[-1].is_dir())
 
     is_blank = True
-    with tqdm(total=text.size, unit="B", unit_scale=True, desc=what, mininterval=0.5) as bar:
-        for place, read in enumerate(in_order(_Unfinished(work, text.text_field), tasks(), workers)):
-            paths, read_bytes = sources.steps[place]
-            bar.update(read_bytes)
-            is_blank = is_blank and read.is_blank
-            sources.digest.add(paths, read.blocks)
+    process_segment = _ProcessSegment(function, text.text_field)
+    with tqdm(total=text.size, unit="B", unit_scale=True, desc=description, mininterval=0.5) as bar:
+        for index, result in enumerate(ordered_map(process_segment, tasks(), workers)):
+            paths, disk_bytes = sources.progress[index]
+            bar.update(disk_bytes)
+            is_blank = is_blank and result.is_blank
+            sources.digest.add(paths, result.block_digests)
     if is_blank:
-        raise no_text(text.paths)
-    return folders, sources.digest.result()
+        raise no_text_error(text.paths)
+    return result_folders, sources.digest.result()

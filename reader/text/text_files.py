@@ -1,7 +1,7 @@
-"""Raw text: what is in the files that hold it.
+"""Read the text of files.
 
-A file is `.txt` (one paragraph or sentence a line, a blank line between documents) or `.jsonl` (one
-document a line, its text in one field); either may be gzipped (`.gz`).
+A `.txt` file has one paragraph or sentence per line and a blank line between documents. A `.jsonl` file has one
+document per line; one field of the record contains its text. Either may be compressed with gzip (`.gz`).
 """
 
 from __future__ import annotations
@@ -20,131 +20,134 @@ from reader.errors import InputError
 from reader.text.digest import BlockDigests, file_digest, text_digest
 
 CHUNK_BYTES = 1 << 22
-UNPACKED = 3  # times as large as its file is a text that was packed, about
+ASSUMED_COMPRESSION_RATIO = 3  # approximate size of a text divided by the size of its compressed file
 
 Result = TypeVar("Result")
 
 
 class Part(NamedTuple):
-    """Whole lines of one file, as they lie in it.
+    """Consecutive whole lines of one file.
 
-    path: of the file; line: number of the first one, from 1 on; raw: their bytes; ends: whether the file ends here.
+    path: the file; first_line: the number of the first line, counted from 1; raw: the bytes of the lines as they are in
+    the file, after decompression; is_last: whether the file ends here.
     """
 
     path: Path
-    line: int
+    first_line: int
     raw: bytes
-    ends: bool
+    is_last: bool
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A piece of text: lines of one file or of several.
+    """A part of a text that is processed as a whole: lines of one or more files.
 
     Attributes:
-        parts: where it comes from.
-        text_field: of the records in .jsonl files.
+        parts: the lines.
+        text_field: the name of the field that contains the text in .jsonl records.
     """
 
     parts: list[Part]
     text_field: str
 
     def text(self) -> bytes:
-        """Its lines, each ending with a line feed; a blank one stands between documents.
+        """Return the lines of text. Each ends with a line feed; a blank line separates documents.
 
-        Raises InputError, with file and line, for a record of JSON that is bad.
+        Raises InputError, with file and line, for an invalid JSON record.
         """
         return b"".join(self._text_of(part) for part in self.parts)
 
     def _text_of(self, part: Part) -> bytes:
         if is_jsonl(part.path):
-            return b"".join(self._record(part.path, *line) for line in enumerate(part.raw.split(b"\n"), part.line))
-        # A byte order mark is an encoding's signature, not text.
-        raw = part.raw.removeprefix(codecs.BOM_UTF8) if part.line == 1 else part.raw
-        end = b"\n" if raw and not raw.endswith(b"\n") else b""
-        return raw + end + (b"\n" if part.ends else b"")
+            return b"".join(
+                self._record(part.path, *line) for line in enumerate(part.raw.split(b"\n"), part.first_line)
+            )
+        # A byte order mark at the beginning of a file identifies the encoding and is not part of the text.
+        raw = part.raw.removeprefix(codecs.BOM_UTF8) if part.first_line == 1 else part.raw
+        line_feed = b"\n" if raw and not raw.endswith(b"\n") else b""
+        return raw + line_feed + (b"\n" if part.is_last else b"")
 
-    def _record(self, path: Path, number: int, line: bytes) -> bytes:
-        """The text of one record, which is a document: blank lines inside it end none."""
+    def _record(self, path: Path, line_number: int, line: bytes) -> bytes:
+        """Return the text of one record, which is one document. Blank lines inside it are removed."""
         if not line.strip():
             return b""
         try:
-            record: Any = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            record: Any = json.loads(line.decode("utf-8-sig" if line_number == 1 else "utf-8"))
         except UnicodeDecodeError as error:
-            raise _not_utf8(path, number, error) from error
+            raise _not_utf8_error(path, line_number, error) from error
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}:{number}: not JSON: {error}") from error
+            raise InputError(f"{path}:{line_number}: not JSON: {error}") from error
         text = record.get(self.text_field) if isinstance(record, dict) else None
         if not isinstance(text, str):
-            raise InputError(f"{path}:{number}: no text field {self.text_field!r} (see --text_field)")
+            raise InputError(f"{path}:{line_number}: no text field {self.text_field!r} (see --text_field)")
         lines = "".join(f"{part}\n" for part in text.split("\n") if part.strip())
-        # An escape may stand for half a character (a lone surrogate), which no file can hold.
+        # A JSON escape may denote a lone surrogate (half a character), which cannot be encoded as UTF-8.
         return f"{lines}\n".encode("utf-8", "ignore")
 
     @property
     def is_blank(self) -> bool:
         return not any(part.raw.strip() for part in self.parts)
 
-    def decoded(self) -> str:
-        """`text` as a string; raises UnicodeDecodeError, too, if it is not UTF-8."""
+    def decode(self) -> str:
+        """Return the lines of text as a string. Raises UnicodeDecodeError if they are not UTF-8, or as `text` does."""
         return self.text().decode("utf-8")
 
-    def blame(self) -> None:
-        """Raise the InputError that names the first line which is not UTF-8, if there is one."""
+    def raise_if_not_utf8(self) -> None:
+        """Raise an InputError that names the first line that is not UTF-8, if there is such a line."""
         for part in self.parts:
-            for number, line in enumerate(part.raw.split(b"\n"), part.line):
+            for line_number, line in enumerate(part.raw.split(b"\n"), part.first_line):
                 try:
                     line.decode("utf-8")
                 except UnicodeDecodeError as error:
-                    raise _not_utf8(part.path, number, error) from error
+                    raise _not_utf8_error(part.path, line_number, error) from error
 
 
-def attributed(work: Callable[[Segment], Result], segment: Segment) -> Result:
-    """work(segment); a UnicodeDecodeError becomes the InputError that names file and line."""
+def run_with_error_location(function: Callable[[Segment], Result], segment: Segment) -> Result:
+    """Return function(segment). Replace a UnicodeDecodeError by an InputError that names the file and the line."""
     try:
-        return work(segment)
+        return function(segment)
     except UnicodeDecodeError:
-        segment.blame()
+        segment.raise_if_not_utf8()
         raise
 
 
-def _not_utf8(path: Path, number: int, error: UnicodeDecodeError) -> InputError:
-    return InputError(f"{path}:{number}: not UTF-8 ({error.reason} at byte {error.start})")
+def _not_utf8_error(path: Path, line_number: int, error: UnicodeDecodeError) -> InputError:
+    return InputError(f"{path}:{line_number}: not UTF-8 ({error.reason} at byte {error.start})")
 
 
 def is_jsonl(path: Path) -> bool:
     return path.name.removesuffix(".gz").endswith(".jsonl")
 
 
-def is_packed(path: Path) -> bool:
+def is_compressed(path: Path) -> bool:
     return path.name.endswith(".gz")
 
 
 def text_size(path: Path) -> int:
-    """How many bytes of text are in a file; for a packed one, about."""
-    return path.stat().st_size * (UNPACKED if is_packed(path) else 1)
+    """Return the number of bytes of text in a file; an estimate if the file is compressed."""
+    return path.stat().st_size * (ASSUMED_COMPRESSION_RATIO if is_compressed(path) else 1)
 
 
 class TextDigest:
-    """The digest of a text that is read in parts, by whoever it may be (see text_digest.py)."""
+    """Combine the digest of a text from the digests of its blocks, which several processes compute (see digest.py)."""
 
     def __init__(self, paths: list[Path], text_field: str) -> None:
         self._text_field = text_field
-        self._blocks = {path: bytearray() for path in paths}
+        self._block_digests = {path: bytearray() for path in paths}
 
-    def add(self, paths: list[Path], blocks: list[bytes]) -> None:
-        """Of each of these files the digests of the next blocks."""
-        for path, found in zip(paths, blocks, strict=True):
-            self._blocks[path] += found
+    def add(self, paths: list[Path], block_digests: list[bytes]) -> None:
+        """Append the digests of the next blocks of each of the files `paths`."""
+        for path, digests in zip(paths, block_digests, strict=True):
+            self._block_digests[path] += digests
 
     def result(self) -> str:
-        forms = (f"jsonl {self._text_field}" if is_jsonl(path) else "txt" for path in self._blocks)
-        return text_digest(map(file_digest, forms, self._blocks.values()))
+        formats = (f"jsonl {self._text_field}" if is_jsonl(path) else "txt" for path in self._block_digests)
+        return text_digest(map(file_digest, formats, self._block_digests.values()))
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """What goes wrong while a file is read, as an InputError that names it."""
+def convert_read_errors(path: Path) -> Iterator[None]:
+    """Convert an error that occurs while a file is read into an InputError that names the file."""
     try:
         yield
     except OSError as error:
@@ -155,18 +158,23 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: damaged or cut short: {error}") from error
 
 
-def beginning(path: Path, size: int) -> bytes:
-    """The lines at the beginning of a file, unpacked, of at most `size` bytes; raises InputError as TextFiles does."""
-    with reading(path), gzip.open(path) if is_packed(path) else path.open("rb") as file:
-        found = bytes(file.read(size))
-    return found[: found.rfind(b"\n") + 1]
+def read_first_lines(path: Path, max_bytes: int) -> bytes:
+    """Return the first whole lines of a file, decompressed, at most `max_bytes` bytes.
+
+    Raises InputError as TextFiles does.
+    """
+    with convert_read_errors(path), gzip.open(path) if is_compressed(path) else path.open("rb") as file:
+        content = bytes(file.read(max_bytes))
+    return content[: content.rfind(b"\n") + 1]
 
 
 class TextFiles:
     """The text of several files, read once from front to back.
 
-    `position` of `size` bytes on disk have been read (for progress), which hold about `text_size` bytes of text.
-    `blocks` holds the digests of the blocks, unpacked, of every file that has been read to its end.
+    Attributes:
+        size: the number of bytes on disk; position: how many of them have been read (for progress bars).
+        text_size: the number of bytes of text; an estimate if a file is compressed.
+        block_digests: for each file that has been read to its end, the digests of its blocks after decompression.
     """
 
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
@@ -174,71 +182,75 @@ class TextFiles:
         self.text_field = text_field
         self.size = sum(path.stat().st_size for path in paths)
         self.text_size = sum(map(text_size, paths))
-        self.blocks: list[bytes] = []
-        self._finished = 0
+        self.block_digests: list[bytes] = []
+        self._finished_bytes = 0
         self._current: IO[bytes] | None = None
 
     @property
     def position(self) -> int:
-        return self._finished + (self._current.tell() if self._current else 0)
+        return self._finished_bytes + (self._current.tell() if self._current else 0)
 
-    def segments(self, size: int) -> Iterator[Segment]:
-        """The text in pieces of about `size` bytes, cut at the ends of lines; the same text in the same pieces.
+    def segments(self, segment_bytes: int) -> Iterator[Segment]:
+        """Yield the text in segments of whole lines and about `segment_bytes` bytes.
 
-        Raises InputError for a file that cannot be read or is damaged, and when there is no text at all.
+        The same text always gives the same segments. Raises InputError for a file that cannot be read or is damaged,
+        and if there is no text.
         """
-        empty = True
-        for segment in self.pieces(size):
-            empty = empty and segment.is_blank
+        is_blank = True
+        for segment in self.segments_unchecked(segment_bytes):
+            is_blank = is_blank and segment.is_blank
             yield segment
-        if empty:
-            raise no_text(self.paths)
+        if is_blank:
+            raise no_text_error(self.paths)
 
-    def pieces(self, size: int) -> Iterator[Segment]:
-        """`segments`, of which there need not be any."""
+    def segments_unchecked(self, segment_bytes: int) -> Iterator[Segment]:
+        """Yield segments as `segments` does, but raise no error if there is no text."""
         parts: list[Part] = []
-        gathered = 0
+        size = 0
         for path in self.paths:
-            line = 1
-            for raw, ends in self._chunks(path, size):
-                parts.append(Part(path, line, raw, ends))
-                line += raw.count(b"\n")
-                gathered += len(raw)
-                if gathered >= size:
+            line_number = 1
+            for raw, is_last in self._chunks(path, segment_bytes):
+                parts.append(Part(path, line_number, raw, is_last))
+                line_number += raw.count(b"\n")
+                size += len(raw)
+                if size >= segment_bytes:
                     yield Segment(parts, self.text_field)
-                    parts, gathered = [], 0
+                    parts, size = [], 0
         if parts:
             yield Segment(parts, self.text_field)
 
     def lines(self) -> Iterator[str]:
-        """Each line of text without its line end; "" stands between documents.
+        """Yield each line of text without its line end; "" separates documents.
 
-        Raises InputError as `segments` does, and for what is not UTF-8.
+        Raises InputError as `segments` does, and for text that is not UTF-8.
         """
         for segment in self.segments(1 << 22):
-            for line in attributed(Segment.decoded, segment).split("\n")[:-1]:
+            for line in run_with_error_location(Segment.decode, segment).split("\n")[:-1]:
                 yield "" if line.isspace() else line.rstrip("\r")
 
-    def _chunks(self, path: Path, size: int) -> Iterator[tuple[bytes, bool]]:
-        """A file's bytes in chunks of whole lines (LF only ends one), and whether each is the last."""
+    def _chunks(self, path: Path, max_bytes: int) -> Iterator[tuple[bytes, bool]]:
+        """Yield the content of a file in chunks of whole lines, each with whether it is the last chunk.
+
+        Only a line feed ends a line.
+        """
         digests = BlockDigests()
         try:
-            with reading(path), path.open("rb") as self._current:
-                file = gzip.GzipFile(fileobj=self._current) if is_packed(path) else self._current
-                rest: list[bytes] = []
-                while chunk := file.read(min(size, CHUNK_BYTES)):
+            with convert_read_errors(path), path.open("rb") as self._current:
+                file = gzip.GzipFile(fileobj=self._current) if is_compressed(path) else self._current
+                unfinished_line: list[bytes] = []
+                while chunk := file.read(min(max_bytes, CHUNK_BYTES)):
                     digests.update(chunk)
                     end = chunk.rfind(b"\n") + 1
                     if end:
-                        yield b"".join([*rest, chunk[:end]]), False
-                        rest = []
-                    rest.append(chunk[end:])
-                yield b"".join(rest), True
+                        yield b"".join([*unfinished_line, chunk[:end]]), False
+                        unfinished_line = []
+                    unfinished_line.append(chunk[end:])
+                yield b"".join(unfinished_line), True
         finally:
             self._current = None
-        self.blocks.append(digests.finish())
-        self._finished += path.stat().st_size
+        self.block_digests.append(digests.finish())
+        self._finished_bytes += path.stat().st_size
 
 
-def no_text(paths: list[Path]) -> InputError:
-    return InputError(f"{', '.join(map(str, paths))}: no text in it")
+def no_text_error(paths: list[Path]) -> InputError:
+    return InputError(f"{', '.join(map(str, paths))}: contains no text")

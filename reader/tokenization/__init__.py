@@ -1,1 +1,1 @@
-"""Text to words, and words to the tokens of a vocabulary."""
+"""Split text into words, and words into tokens of a vocabulary."""

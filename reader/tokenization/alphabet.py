@@ -1,4 +1,4 @@
-"""The characters that a vocabulary is learnt with: the same choice for every kind."""
+"""The alphabet of a vocabulary in training. All kinds of vocabulary use the same selection of characters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 
-def character_counts(texts: Iterable[str]) -> Counter[str]:
-    """How often each character but the space occurs."""
+def count_characters(texts: Iterable[str]) -> Counter[str]:
+    """Return the number of occurrences of each character except the space."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(text)
@@ -15,14 +15,14 @@ def character_counts(texts: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def alphabet(counts: Counter[str], size: int) -> list[str]:
-    """The most frequent characters, at most a quarter of `size` tokens, in a fixed order.
+def select_alphabet(counts: Counter[str], vocab_size: int) -> list[str]:
+    """Return the most frequent characters, at most vocab_size // 4 of them, in descending order of their counts.
 
-    Equally frequent ones stay or go together.
+    Equally frequent characters are either all included or all left out.
     """
-    most = size // 4
+    limit = vocab_size // 4
     ranked = sorted(counts, key=lambda character: (-counts[character], character))
-    if len(ranked) > most:
-        bound = counts[ranked[most]]
-        ranked = [character for character in ranked if counts[character] > bound]
+    if len(ranked) > limit:
+        first_excluded = counts[ranked[limit]]
+        ranked = [character for character in ranked if counts[character] > first_excluded]
     return ranked

@@ -1,7 +1,8 @@
-"""Words, by BERT's rules for characters, which upstream ERNIE shares.
+"""Split text into words by the rules of BERT's basic tokenizer, which upstream ERNIE also uses.
 
-White space parts words; every Han character and every punctuation mark is one of its own; lower case without accents
-where the vocabulary is uncased. What becomes of a word then is the vocabulary's affair: see vocabulary.py.
+White space separates words. Every Han character and every punctuation mark is a separate word. For an uncased
+vocabulary, text is converted to lower case and accents are removed. The vocabulary then splits each word into tokens
+(see vocabulary.py).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import unicodedata
 from collections.abc import Callable
 from itertools import groupby
 
-# Control characters that str.split() would take for white space; BERT drops them and joins what they parted.
+# Control characters that str.split() treats as white space. BERT removes them without splitting the text there.
 _NOT_SPACE = {ord(c): None for c in "\x0b\x0c\x1c\x1d\x1e\x1f\x85"}
 
 _HAN_RANGES = (
@@ -31,34 +32,37 @@ def is_han(character: str) -> bool:
 
 
 def is_dropped(character: str) -> bool:
-    """Control, format, private and unassigned characters, and the replacement character."""
+    """Return whether a character is removed: control, format, private-use, unassigned and replacement characters."""
     return character == "\ufffd" or unicodedata.category(character)[0] == "C"
 
 
 def is_punctuation(character: str) -> bool:
-    """Unicode punctuation, and every ASCII character that is neither letter nor digit, such as $ or ^."""
+    """Return whether a character is Unicode punctuation, or ASCII but neither letter nor digit, such as $ or ^."""
     if character.isascii():
         return not character.isalnum()
     return unicodedata.category(character)[0] == "P"
 
 
 def fold(text: str) -> str:
-    """Lower case without accents."""
+    """Return a text in lower case and without accents."""
     folded = unicodedata.normalize("NFD", text.lower())
     return "".join(character for character in folded if unicodedata.category(character) != "Mn")
 
 
 def split_words(text: str, lowercase: bool, cut_han: Callable[[str], list[str]] = list) -> list[str]:
-    """Split a text into words, as BERT's basic tokenizer does."""
+    """Return the words of a text, as split by BERT's basic tokenizer. See `split_run` for `cut_han`."""
     return [word for run in text.translate(_NOT_SPACE).split() for word in split_run(run, lowercase, cut_han)]
 
 
 def split_run(run: str, lowercase: bool, cut_han: Callable[[str], list[str]] = list) -> list[str]:
-    """Split a text without white space into words; `cut_han` gives those of Han characters in a row."""
+    """Return the words of a text that contains no white space.
+
+    `cut_han` splits a sequence of consecutive Han characters into words; by default, each character is a word.
+    """
     if run.isascii() and run.isalnum():
         return [run.lower() if lowercase else run]
     words: list[str] = []
-    # Upstream's order: Han characters are set apart before folding, punctuation after it.
+    # As upstream does, Han characters are separated before folding, and punctuation after it.
     for in_han, group in groupby((c for c in run if not is_dropped(c)), key=is_han):
         part = "".join(group)
         part = fold(part) if lowercase else part
@@ -70,5 +74,5 @@ def split_run(run: str, lowercase: bool, cut_han: Callable[[str], list[str]] = l
 
 
 def holds_text(word: str) -> bool:
-    """Whether a word holds a letter, a digit or a Han character; other words end an n-gram."""
+    """Return whether a word contains a letter, a digit or a Han character. N-grams contain only such words."""
     return word.isalnum() or any(character.isalnum() for character in word)

@@ -1,4 +1,7 @@
-"""Cutting runs of Han characters into words; all other text is split alike, whatever the segmenter."""
+"""Segment runs of Han characters into words.
+
+A run is a sequence of consecutive Han characters. The segmenter has no influence on other text.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +10,42 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from reader.tables.string_table import Strings, packed, unpacked
+from reader.tables.string_table import PackedStrings, pack_strings, unpack_strings
 
-# How the words of Han characters are found. The last two need no dictionary.
+# The available segmenters. The last two need no dictionary.
 SEGMENTERS = ("jieba", "rjieba", "char", "space")
 
-Cut = Callable[[str], list[str]]
+CutFunction = Callable[[str], list[str]]
 
 
-def segmenter(name: str) -> Cut:
-    """The function that cuts a run of Han characters into words.
+def segmenter(name: str) -> CutFunction:
+    """Return the function that splits a run of Han characters into words.
 
-    jieba: its dictionary and algorithm, compiled, and equal to it; rjieba: the same in Rust, which parts near ties
-    otherwise here and there; char: every character is a word; space: a run is one word, for text whose words are
-    parted by spaces already.
+    jieba: a compiled implementation of jieba with its dictionary; the result is equal to that of jieba.
+    rjieba: an implementation of jieba in Rust, which sometimes decides differently between almost equal alternatives.
+    char: every character is a word.
+    space: every run is a word, for text whose words are already separated by spaces.
     """
     if name == "char":
         return list
     if name == "space":
         return lambda run: [run]
-    # A bytearray: for what cannot be written to, Numba would compile the kernel once more.
-    return lambda run: unpacked(cut_runs(name, np.frombuffer(bytearray(f"{run}\n".encode()), np.uint8)))[:-1]
+    # The bytearray makes the array writable. Numba would compile the kernel a second time for a read-only array.
+    return lambda run: unpack_strings(cut_runs(name, np.frombuffer(bytearray(f"{run}\n".encode()), np.uint8)))[:-1]
 
 
-def cut_runs(name: str, text: npt.NDArray[np.uint8]) -> Strings:
-    """The words of runs of Han characters, in UTF-8, each run followed by a line feed; "" where a run ends.
+def cut_runs(name: str, text: npt.NDArray[np.uint8]) -> PackedStrings:
+    """Return the words of several runs of Han characters, with "" after the last word of each run.
 
-    `name` is a segmenter that has a dictionary.
+    Args:
+        name: a segmenter that has a dictionary.
+        text: uint8, the runs in UTF-8, each followed by a line feed.
     """
-    # Most text needs none, and they take a while to load.
+    # The segmenters are imported here because they load slowly and most text does not need them.
     if name == "rjieba":
         import rjieba
 
-        return packed(["" if word == "\n" else word for word in rjieba.cut(text.tobytes().decode("utf-8"))])
+        return pack_strings(["" if word == "\n" else word for word in rjieba.cut(text.tobytes().decode("utf-8"))])
     from reader.tokenization import jieba_kernel
 
     return jieba_kernel.cut_runs(text, jieba_kernel.load_tables())

@@ -1,8 +1,9 @@
-"""The fine-grained vocabulary V_F, whatever its kind: words -> pieces, and pieces -> text for people.
+"""The base class of fine-grained vocabularies V_F, which convert words to tokens and tokens to readable text.
 
-Text is split into words by one rule (tokenization.py), and each word is cut into pieces on its own, so counting,
-boundaries and the lexicon know words only. How a word is cut is what the kinds differ in: see wordpiece.py and
-sentence_pieces.py; which kind a file holds: vocabulary_file.py.
+All kinds of vocabulary split text into words by the same rules (basic_tokenizer.py), and each word into tokens
+independently of the other words. Therefore the counting, the boundaries and the lexicon only deal with words. The kinds
+differ in how they split a word into tokens: see wordpiece.py and sentencepiece.py. vocabulary_file.py determines the
+kind of a file.
 """
 
 from __future__ import annotations
@@ -10,37 +11,34 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar
-
-import numpy as np
 
 from reader.errors import InputError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 
-CONTINUES = "##"  # in front of a token that continues a word, where that word is not shown
+CONTINUATION_PREFIX = "##"  # marks a token that continues a word, in readable text if the word itself is not shown
 
 
 class Vocabulary(ABC):
-    """Tokens by id, ids by token, how text is folded for them, and how a word is cut into them.
+    """The tokens with their IDs, the folding of text, and the split of a word into tokens.
 
     Attributes:
-        kind: what this kind of vocabulary is called.
-        file_name: what the copy of one is called that a corpus or a run keeps.
-        tokens: token of every id, F in all; ids: the other way round.
-        lowercase: whether text is lower-cased and stripped of accents first.
-        pad, unk, cls, sep, mask: ids of the special tokens.
+        kind: the name of this kind of vocabulary.
+        file_name: the name of the file in which a corpus or a run keeps a copy of the vocabulary.
+        tokens: the F tokens in the order of their IDs; ids: the ID of each token.
+        lowercase: whether text is first converted to lower case and stripped of accents.
+        pad, unk, cls, sep, mask: the IDs of the special tokens.
     """
 
     kind: ClassVar[str]
     file_name: ClassVar[str]
 
     def __init__(self, tokens: list[str], lowercase: bool, source: str) -> None:
-        """Raises InputError, which names `source`, if a token occurs twice or a special one is absent."""
+        """Raise an InputError that names `source` if a token occurs twice or a special token is missing."""
         self.tokens = tokens
         self.lowercase = lowercase
         self.ids = {token: i for i, token in enumerate(tokens)}
@@ -51,46 +49,46 @@ class Vocabulary(ABC):
         if missing:
             names = ", ".join(missing)
             raise InputError(
-                f"{source}: no {names} among its tokens; `python -m reader.build vocab` makes ones that fit"
+                f"{source}: special tokens missing: {names}; `python -m reader.build vocab` creates a valid vocabulary"
             )
         self.pad, self.unk, self.cls, self.sep, self.mask = (self.ids[token] for token in SPECIAL_TOKENS)
 
     @classmethod
     @abstractmethod
     def parse(cls, content: bytes, lowercase: bool, source: str) -> Vocabulary:
-        """The vocabulary in a file's content; raises InputError, which names `source`, if it holds none."""
+        """Return the vocabulary in the content of a file; raise an InputError that names `source` if it is invalid."""
 
     @property
     @abstractmethod
     def content(self) -> bytes:
-        """What a file of it holds."""
+        """The content of the vocabulary file."""
 
     @property
     @abstractmethod
-    def made_of(self) -> object:
-        """What decides how a word becomes ids, in JSON's types."""
+    def identity(self) -> object:
+        """Everything that determines the token IDs of a word, as a value that JSON can represent."""
 
     @abstractmethod
     def encode(self, word: str) -> list[int]:
-        """The token ids of a word, at least one."""
+        """Return the token IDs of a word, at least one."""
 
     @abstractmethod
     def spelling(self, token: int) -> tuple[str, bool]:
-        """The letters that a token adds to a text, and whether they begin a word."""
+        """Return the characters that a token adds to a text, and whether they begin a word."""
 
     def __len__(self) -> int:
-        """F."""
+        """Return the number of tokens, F."""
         return len(self.tokens)
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of everything that decides how text becomes ids."""
-        return hashlib.sha256(json.dumps([self.kind, self.lowercase, self.made_of]).encode()).hexdigest()
+        """SHA-256 of everything that determines the token IDs of a text."""
+        return hashlib.sha256(json.dumps([self.kind, self.lowercase, self.identity]).encode()).hexdigest()
 
     def text(self, parts: Iterable[int | str]) -> str:
-        """Token ids, and ready words such as "[MASK 1]" between them, as a person would write them.
+        """Return readable text for token IDs. `parts` may also contain finished words such as "[MASK 1]".
 
-        A token that continues a word is joined to what stands before it, and marked by "##" where nothing does.
+        A token that continues a word is appended to the preceding word, or marked by "##" at the beginning of the text.
         """
         words: list[str] = []
         for part in parts:
@@ -100,38 +98,5 @@ class Vocabulary(ABC):
             elif words:
                 words[-1] += letters
             else:
-                words.append(CONTINUES + letters)
+                words.append(CONTINUATION_PREFIX + letters)
         return " ".join(word for word in words if word)
-
-
-class PieceTable:
-    """The pieces of numbered words: `pieces[offsets[i]:offsets[i + 1]]` are the token ids of word i.
-
-    Attributes:
-        pieces: int32; offsets: int64 [words + 1].
-    """
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._encode = vocabulary.encode
-        self.pieces = np.zeros(0, np.int32)
-        self.offsets = np.zeros(1, np.int64)
-
-    def __len__(self) -> int:
-        """How many words it knows."""
-        return len(self.offsets) - 1
-
-    def extend(self, words: Sequence[str]) -> None:
-        """Cut the words numbered from len(self) on."""
-        if not words:
-            return
-        ends, pieces = array("q"), array("i")
-        for word in words:
-            pieces.extend(self._encode(word))
-            ends.append(len(pieces))
-        self.offsets = np.concatenate([self.offsets, self.offsets[-1] + np.asarray(ends, np.int64)])
-        self.pieces = np.concatenate([self.pieces, np.asarray(pieces, np.int32)])
-
-    def keep(self, words: int) -> None:
-        """Forget all but the first `words` words."""
-        self.offsets = self.offsets[: words + 1].copy()
-        self.pieces = self.pieces[: self.offsets[-1]].copy()

@@ -1,4 +1,4 @@
-"""Vocabularies as files: here, and nowhere else, it is decided of which kind one is."""
+"""Read vocabulary files. Only this module determines which kind of vocabulary a file contains."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ FILE_NAMES = tuple(kind.file_name for kind in KINDS)
 
 
 def kind_of(path: Path) -> type[Vocabulary]:
-    """Which kind of vocabulary a file is taken to hold: a .model is sentencepiece's, all else a vocab.txt."""
+    """Return the kind of vocabulary in a file: SentencePiece for the suffix .model, otherwise WordPiece."""
     return SentencePieceVocabulary if path.suffix == ".model" else WordPieceVocabulary
 
 
 def load_vocabulary(path: Path, lowercase: bool = True) -> Vocabulary:
-    """Read a vocabulary; raises InputError if it cannot be read or is damaged, or a special token is absent."""
+    """Read a vocabulary.
+
+    Raises InputError if the file cannot be read or is damaged, or if a special token is missing.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -28,17 +31,18 @@ def load_vocabulary(path: Path, lowercase: bool = True) -> Vocabulary:
 
 
 def kept_vocabulary(folder: Path, fingerprint: str, owner: str) -> Vocabulary:
-    """The copy of its vocabulary that a corpus or a run keeps.
+    """Return the vocabulary whose copy is kept in the folder of a corpus or a run.
 
-    Raises InputError if it is absent, damaged or another; then `owner` says whose it should be.
+    Raises InputError if the file is missing or damaged, or if the vocabulary has another fingerprint. In the message,
+    `owner` completes "the vocabulary", for example "the model was trained with".
     """
-    here = [folder / name for name in FILE_NAMES if (folder / name).is_file()]
-    if not here:
-        raise InputError(f"{folder}: no {' or '.join(FILE_NAMES)} in it, the vocabulary {owner}")
-    for path in here:
-        # Whether text is lower-cased is not in the file, but in the fingerprint.
+    paths = [folder / name for name in FILE_NAMES if (folder / name).is_file()]
+    if not paths:
+        raise InputError(f"{folder}: contains no {' or '.join(FILE_NAMES)}, the vocabulary {owner}")
+    for path in paths:
+        # The fingerprint covers whether text is converted to lower case, but the file does not say it.
         for lowercase in (True, False):
             vocabulary = load_vocabulary(path, lowercase)
             if vocabulary.fingerprint == fingerprint:
                 return vocabulary
-    raise InputError(f"{here[0]}: not the vocabulary {owner}")
+    raise InputError(f"{paths[0]}: not the vocabulary {owner}")

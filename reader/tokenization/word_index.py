@@ -1,8 +1,9 @@
-"""Text as bytes -> words as numbers, fast: a compiled pass for what is simple, Python once for each distinct rest.
+"""Convert text to word IDs at high speed: a compiled pass for simple text, and Python code for the remaining runs.
 
-The words are those of `tokenization.split_words`, the rule written plainly. Here a table says of every character of
-Unicode's first plane what that rule makes of it wherever it stands; a run without white space that holds another
-one (an accent to fold, say) is split by the rule itself, each distinct run once.
+The words are those of `basic_tokenizer.split_words`, the plain implementation of the rules. Here, a table contains the
+class of every character of Unicode's Basic Multilingual Plane whose treatment does not depend on its context. A run (a
+sequence of characters without white space) that contains another character, such as an accent to remove, is split by
+the plain implementation, once for each distinct run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.tables.string_table import ByteTable, Strings, empty_table, number, packed, strings_of
+from reader.tables.string_table import (
+    PackedStrings,
+    StringTable,
+    empty_table,
+    find_or_add_strings,
+    list_strings,
+    pack_strings,
+)
 from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han, is_punctuation, split_run
 from reader.tokenization.chinese_segmentation import cut_runs, segmenter
 from reader.tokenization.word_kernel import (
@@ -23,16 +31,16 @@ from reader.tokenization.word_kernel import (
     DOCUMENT_END,
     DROPPED,
     DROPPED_SPACE,
-    EACH,
     HAN,
+    HAN_PER_CHARACTER,
+    HAN_PER_RUN,
+    HAN_SEGMENTED,
     LETTER,
-    SEGMENT,
-    SINGLE,
+    PUNCTUATION,
     SPACE,
-    WHOLE,
-    Runs,
-    expand,
-    split,
+    RunWords,
+    insert_run_words,
+    split_bytes,
 )
 
 UInt8s = npt.NDArray[np.uint8]
@@ -40,141 +48,154 @@ Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
-_HAN_MODES = {"char": EACH, "space": WHOLE}
-_ROOM = 1 << 20  # bytes of text split at a time
-# More bytes of runs that the rule had to split are not remembered: text repeats itself, but memory is bounded.
-MAX_RUN_BYTES = 1 << 24
+_HAN_MODES = {"char": HAN_PER_CHARACTER, "space": HAN_PER_RUN}
+_BUFFER_BYTES = 1 << 20  # bytes of text that the compiled pass splits per call
+# The cache of split runs is cleared when its runs exceed this size in bytes. Most runs of a text repeat, but memory is
+# bounded.
+MAX_CACHED_RUN_BYTES = 1 << 24
 
 
 @cache
-def _kinds(lowercase: bool) -> UInt8s:
-    """What the rule makes of every character of the first plane, uint8 [65536]."""
+def _character_classes(lowercase: bool) -> UInt8s:
+    """Return the class of every character of the Basic Multilingual Plane, uint8 [65536]."""
     characters = [chr(code) for code in range(1 << 16)]
-    # At once, with what no character folds into between them.
+    # All characters are folded in one call, separated by line feeds. No character becomes a line feed by folding. The
+    # line feed itself (code 10) and the control characters before it are left out.
     folded = fold("\n".join(characters[11:])).split("\n") if lowercase else characters[11:]
-    return np.array([*map(_kind, characters, characters[:11] + folded)], np.uint8)
+    return np.array([*map(_character_class, characters, characters[:11] + folded)], np.uint8)
 
 
-def _kind(character: str, folded: str) -> int:
+def _character_class(character: str, folded: str) -> int:
     if character in " \t\r\n":
         return SPACE
     if is_dropped(character):
         return DROPPED_SPACE if character.isspace() else DROPPED
     if character.isspace():
         return SPACE
-    is_capital = "A" <= character <= "Z"  # folded on the way
+    is_capital = "A" <= character <= "Z"  # the compiled pass folds these
     if unicodedata.combining(character) or (folded != character and not is_capital):
         return COMPLEX
     if is_han(character):
         return HAN
-    return SINGLE if is_punctuation(character) else LETTER
+    return PUNCTUATION if is_punctuation(character) else LETTER
 
 
-class _Split(NamedTuple):
-    """Room for what `split` finds in `size` bytes of text.
+class _SplitBuffers(NamedTuple):
+    """The output arrays of `split_bytes`, with capacity for `size` bytes of text.
 
-    letters: uint8 [size], the words one after the other; ends: int64 [size + 1], where each item's end in them;
-    what: int8 [size], the kind of each item. The same two for the runs: of Han characters a line feed behind each.
+    word_bytes: uint8 [size], the concatenated words; item_ends: int64 [size + 1], where each item ends in them.
+    item_kinds: int8 [size], the kind of each item. A line end and a run have no bytes in `word_bytes`.
+    run_bytes: uint8 [size], the concatenated runs to split in Python; run_ends: int64 [size + 1], where each run ends.
+    han_bytes: uint8 [2 * size], the runs of Han characters to segment, each followed by a line feed.
     """
 
-    letters: UInt8s
-    ends: Int64s
-    what: Int8s
-    run_letters: UInt8s
+    word_bytes: UInt8s
+    item_ends: Int64s
+    item_kinds: Int8s
+    run_bytes: UInt8s
     run_ends: Int64s
-    han_letters: UInt8s
+    han_bytes: UInt8s
 
     @classmethod
-    def room(cls, size: int) -> _Split:
-        letters = (np.empty(factor * size, np.uint8) for factor in (1, 1, 2))
-        ends = (np.zeros(size + 1, np.int64) for _ in range(2))
-        return cls(next(letters), next(ends), np.empty(size, np.int8), next(letters), next(ends), next(letters))
+    def allocate(cls, size: int) -> _SplitBuffers:
+        return cls(
+            word_bytes=np.empty(size, np.uint8),
+            item_ends=np.zeros(size + 1, np.int64),
+            item_kinds=np.empty(size, np.int8),
+            run_bytes=np.empty(size, np.uint8),
+            run_ends=np.zeros(size + 1, np.int64),
+            han_bytes=np.empty(2 * size, np.uint8),
+        )
 
 
-def _no_runs() -> tuple[ByteTable, Runs]:
-    return empty_table(), Runs(np.zeros(0, np.int32), np.zeros(1, np.int64))
+def _empty_run_cache() -> tuple[StringTable, RunWords]:
+    return empty_table(), RunWords(np.zeros(0, np.int32), np.zeros(1, np.int64))
 
 
 class WordIndex:
-    """Numbers the distinct words of a text in the order in which it meets them.
+    """Assigns consecutive IDs to distinct words, in order of first occurrence.
 
     Args:
-        lowercase: whether words are folded.
-        han: how words of Han characters are found, see segmenters.py.
+        lowercase: whether words are converted to lower case and stripped of accents.
+        han: the segmenter for Han characters, see chinese_segmentation.py.
     """
 
     def __init__(self, lowercase: bool, han: str = "char") -> None:
         self.lowercase = lowercase
         self.table = empty_table()
-        self._han, self._cut = han, segmenter(han)
-        self._han_mode = _HAN_MODES.get(han, SEGMENT)
-        self._room = _Split.room(_ROOM)
-        # Runs that the rule had to split, and what came of them.
-        self._run_table, self._runs = _no_runs()
+        self._han, self._cut_han = han, segmenter(han)
+        self._han_mode = _HAN_MODES.get(han, HAN_SEGMENTED)
+        self._buffers = _SplitBuffers.allocate(_BUFFER_BYTES)
+        # A cache: the runs that were split in Python, and their words.
+        self._run_table, self._run_words = _empty_run_cache()
 
     def __len__(self) -> int:
-        """How many distinct words there are."""
+        """Return the number of distinct words."""
         return int(self.table.used[0])
 
     def words(self, first: int = 0) -> list[str]:
-        """The words from number `first` on."""
-        return strings_of(self.table, first)
+        """Return the words with IDs from `first` on."""
+        return list_strings(self.table, first)
 
     def add(self, words: Sequence[str]) -> Int32s:
-        """The numbers of some words, int32; new ones are added."""
-        self.table, numbers = number(self.table, packed(words))
-        return numbers
+        """Return the IDs of words, int32 [len(words)]. New words are added."""
+        self.table, ids = find_or_add_strings(self.table, pack_strings(words))
+        return ids
 
     def encode(self, text: bytes) -> Int32s:
-        """The words of a text in UTF-8 as numbers, int32, with LINE_END or DOCUMENT_END where each line ends.
+        """Return the word IDs of a text in UTF-8, int32, with LINE_END or DOCUMENT_END at the end of each line.
 
-        The last line ends with the text. Raises UnicodeDecodeError for what is not UTF-8.
+        The last line needs no line feed. Raises UnicodeDecodeError for text that is not UTF-8.
         """
         data = np.frombuffer(text if text.endswith(b"\n") else text + b"\n", np.uint8)
-        kinds = _kinds(self.lowercase)
+        classes = _character_classes(self.lowercase)
         parts: list[Int32s] = []
-        state = np.zeros(2, np.int64)  # where to go on, and whether the line so far is blank (0) or not
+        state = np.zeros(2, np.int64)  # position of the next byte; whether the current line is not blank so far
         while state[0] < len(data):
-            items, runs, han, longest = split(data, state, kinds, self.lowercase, self._han_mode, *self._room)
-            parts.append(self._numbered(items, runs, han))
-            if longest >= len(self._room.what):
-                self._room = _Split.room(2 * longest)
+            num_items, num_runs, han_size, next_run_size = split_bytes(
+                data, state, classes, self.lowercase, self._han_mode, *self._buffers
+            )
+            parts.append(self._word_ids(num_items, num_runs, han_size))
+            if next_run_size >= len(self._buffers.item_kinds):
+                self._buffers = _SplitBuffers.allocate(2 * next_run_size)
         return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
-    def _numbered(self, items: int, runs: int, han: int) -> Int32s:
-        """The stream of what the room holds: so many items, so many of them runs, so many bytes of Han runs."""
-        room = self._room
-        self.table, stream = number(self.table, Strings(room.ends[: items + 1], room.letters))
-        what = room.what[:items]
-        stream[what == DOCUMENT_END] = DOCUMENT_END
-        if not runs and not han:
+    def _word_ids(self, num_items: int, num_runs: int, han_size: int) -> Int32s:
+        """Return the stream of word IDs for the items in the buffers. The arguments are results of `split_bytes`."""
+        buffers = self._buffers
+        item_words = PackedStrings(buffers.item_ends[: num_items + 1], buffers.word_bytes)
+        self.table, stream = find_or_add_strings(self.table, item_words)
+        item_kinds = buffers.item_kinds[:num_items]
+        stream[item_kinds == DOCUMENT_END] = DOCUMENT_END
+        if not num_runs and not han_size:
             return stream
-        chosen = np.zeros(0, np.int32)
-        if runs:
-            if self._run_table.offsets[self._run_table.used[0]] > MAX_RUN_BYTES:
-                self._run_table, self._runs = _no_runs()
-            known = int(self._run_table.used[0])
-            self._run_table, chosen = number(self._run_table, Strings(room.run_ends[: runs + 1], room.run_letters))
+        run_ids = np.zeros(0, np.int32)
+        if num_runs:
+            if self._run_table.offsets[self._run_table.used[0]] > MAX_CACHED_RUN_BYTES:
+                self._run_table, self._run_words = _empty_run_cache()
+            num_cached = int(self._run_table.used[0])
+            runs = PackedStrings(buffers.run_ends[: num_runs + 1], buffers.run_bytes)
+            self._run_table, run_ids = find_or_add_strings(self._run_table, runs)
             try:
-                new_runs = strings_of(self._run_table, known)
+                new_runs = list_strings(self._run_table, num_cached)
             except UnicodeDecodeError:
-                self._run_table, self._runs = _no_runs()
+                self._run_table, self._run_words = _empty_run_cache()
                 raise
             words: list[str] = []
             for run in new_runs:
-                words += split_run(run, self.lowercase, self._cut)
+                words += split_run(run, self.lowercase, self._cut_han)
                 words.append("")
-            new = self._number_runs(packed(words))
-            self._runs = Runs(
-                np.concatenate([self._runs.words, new.words]),
-                np.concatenate([self._runs.offsets, self._runs.offsets[-1] + new.offsets[1:]]),
+            new = self._add_run_words(pack_strings(words))
+            self._run_words = RunWords(
+                np.concatenate([self._run_words.words, new.words]),
+                np.concatenate([self._run_words.offsets, self._run_words.offsets[-1] + new.offsets[1:]]),
             )
-        # Han characters in a row seldom come again: they are not remembered.
-        han_runs = self._number_runs(cut_runs(self._han, room.han_letters[:han]) if han else packed([]))
-        return expand(stream, what, chosen, self._runs, han_runs)
+        # Runs of Han characters are not cached, because they seldom repeat.
+        han_words = cut_runs(self._han, buffers.han_bytes[:han_size]) if han_size else pack_strings([])
+        return insert_run_words(stream, item_kinds, run_ids, self._run_words, self._add_run_words(han_words))
 
-    def _number_runs(self, words: Strings) -> Runs:
-        """Number the words of several runs, each run's followed by "" (which has the number -1)."""
-        self.table, numbers = number(self.table, words)
-        ends = np.flatnonzero(numbers < 0)
-        return Runs(numbers[numbers >= 0], np.concatenate([[0], ends - np.arange(len(ends))]))
+    def _add_run_words(self, words: PackedStrings) -> RunWords:
+        """Return the IDs of the words of several runs. In `words`, "" (which has the ID -1) follows each run."""
+        self.table, ids = find_or_add_strings(self.table, words)
+        run_ends = np.flatnonzero(ids < 0)
+        return RunWords(ids[ids >= 0], np.concatenate([[0], run_ends - np.arange(len(run_ends))]))

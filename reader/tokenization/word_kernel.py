@@ -1,4 +1,8 @@
-"""The compiled part of splitting: one pass over bytes. splitting.py says what for."""
+"""The compiled part of splitting text into words: one pass over the bytes. word_index.py explains its purpose.
+
+A run is a sequence of characters without white space. The output consists of items: line ends, words, sequences of Han
+characters for a segmenter, and whole runs that this module cannot split.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +17,23 @@ Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
-# In a stream of words: where a line ends, and where a blank one does, which also ends a document.
+# Values in a stream of word IDs: the end of a line, and the end of a blank line, which also ends a document.
 LINE_END, DOCUMENT_END = -1, -2
-# In what `split` finds, beside these two: a word; a run that the rule has to split; Han characters to be segmented.
-WORD, RUN, HAN_RUN = 0, 1, 2
+# Other kinds of items: a word; a run that basic_tokenizer.split_run must split; Han characters for the segmenter.
+WORD_ITEM, RUN_ITEM, HAN_ITEM = 0, 1, 2
 
-# What the rule makes of a character.
-SPACE, LETTER, SINGLE, HAN, DROPPED, DROPPED_SPACE, COMPLEX = range(7)
-# What becomes of Han characters: each is a word, those in a row are a word, or those in a row go to a segmenter.
-EACH, WHOLE, SEGMENT = 0, 1, 2
+# Classes of characters by their treatment in basic_tokenizer. A PUNCTUATION character is a word of its own.
+# DROPPED_SPACE: the character is dropped and str.isspace() is true, so that a line of such characters is blank. A run
+# that contains a COMPLEX character must be split by basic_tokenizer.split_run.
+SPACE, LETTER, PUNCTUATION, HAN, DROPPED, DROPPED_SPACE, COMPLEX = range(7)
+# Modes for consecutive Han characters: each character is a word, all together are one word, or a segmenter splits them.
+HAN_PER_CHARACTER, HAN_PER_RUN, HAN_SEGMENTED = 0, 1, 2
 
 LINE_FEED = 10
 
 
-class Runs(NamedTuple):
-    """The words of several runs: those of run i are words[offsets[i]:offsets[i + 1]].
+class RunWords(NamedTuple):
+    """The word IDs of several runs: those of run i are words[offsets[i]:offsets[i + 1]].
 
     words: int32; offsets: int64 [runs + 1].
     """
@@ -43,182 +49,201 @@ def _is_space(byte: int) -> bool:
 
 @numba.njit(cache=True, nogil=True)
 def _width(byte: int) -> int:
-    """Bytes of the character that begins with this one, if it is of the first plane."""
+    """Return the number of bytes of a character by its first byte. It must be in the Basic Multilingual Plane."""
     return 1 if byte < 0x80 else 2 if byte < 0xE0 else 3
 
 
 @numba.njit(cache=True, nogil=True)
 def _code_point(a: int, b: int, c: int) -> int:
-    """The code point that bytes begin with; -1 if it is not of the first plane, or they are not UTF-8 at all."""
+    """Return the code point of the character that begins at byte `a`, followed by the bytes `b` and `c`.
+
+    Return -1 if it is not in the Basic Multilingual Plane, or if the bytes are not UTF-8.
+    """
     if a < 0x80:
         return a
     if 0xC2 <= a < 0xE0 and b & 0xC0 == 0x80:
         return (a & 0x1F) << 6 | (b & 0x3F)
     if 0xE0 <= a < 0xF0 and b & 0xC0 == 0x80 and c & 0xC0 == 0x80:
-        code = (a & 0x0F) << 12 | (b & 0x3F) << 6 | (c & 0x3F)
-        if code >= 0x800 and not 0xD800 <= code < 0xE000:
-            return code
+        code_point = (a & 0x0F) << 12 | (b & 0x3F) << 6 | (c & 0x3F)
+        if code_point >= 0x800 and not 0xD800 <= code_point < 0xE000:
+            return code_point
     return -1
 
 
 @numba.njit(cache=True, nogil=True)
-def split(
+def split_bytes(
     text: UInt8s,
     state: Int64s,
-    kinds: UInt8s,
+    character_classes: UInt8s,
     lowercase: bool,
     han_mode: int,
-    letters: UInt8s,
-    ends: Int64s,
-    what: Int8s,
-    run_letters: UInt8s,
+    word_bytes: UInt8s,
+    item_ends: Int64s,
+    item_kinds: Int8s,
+    run_bytes: UInt8s,
     run_ends: Int64s,
-    han_letters: UInt8s,
+    han_bytes: UInt8s,
 ) -> tuple[int, int, int, int]:
-    """Split `text`, which ends with a line feed, into words from state[0] on until it or the room ends.
+    """Split a text into items until the text or the capacity of the output arrays is exhausted.
 
-    Returns the number of items, of runs among them, the bytes of Han runs, and the bytes of the run that no longer
-    found room (0 at the text's end). Words and line ends are items; a line end has no letters, a run has them apart.
+    Args:
+        text: UTF-8; ends with a line feed.
+        state: int64 [2], the position of the next byte, and whether the current line is not blank so far. Updated.
+        character_classes: uint8 [65536], the class of each character of the Basic Multilingual Plane.
+        lowercase: whether to convert ASCII letters to lower case.
+        han_mode: how to treat consecutive Han characters.
+        word_bytes, item_ends, item_kinds, run_bytes, run_ends, han_bytes: outputs, see word_index._SplitBuffers.
+    Returns:
+        The number of items, the number of RUN_ITEMs among them, the number of bytes in `han_bytes`, and why splitting
+        stopped: 0 at the end of the text, the number of bytes of the next run if it exceeds the remaining capacity, or
+        1 if a line end used up the capacity.
     """
-    at, seen = state[0], state[1]
-    room = len(what)
-    items = runs = han = size = run_size = used = 0
-    longest = 0
-    while at < len(text):
-        byte = text[at]
+    position, is_nonblank = state[0], state[1]
+    capacity = len(item_kinds)
+    num_items = num_runs = han_size = word_size = run_size = used_capacity = 0
+    next_run_size = 0
+    while position < len(text):
+        byte = text[position]
         if _is_space(byte):
-            at += 1
+            position += 1
             if byte == LINE_FEED:
-                what[items] = LINE_END if seen else DOCUMENT_END
-                items += 1
-                ends[items] = size
-                used += 1
-                seen = 0
-                if used >= room:
-                    longest = 1
+                item_kinds[num_items] = LINE_END if is_nonblank else DOCUMENT_END
+                num_items += 1
+                item_ends[num_items] = word_size
+                used_capacity += 1
+                is_nonblank = 0
+                if used_capacity >= capacity:
+                    next_run_size = 1
                     break
             continue
-        last = at
-        every = 0
-        while not _is_space(text[last]):
-            every |= text[last]
-            last += 1
-        # Of as many bytes as were read come at most as many items and letters.
-        if used + last - at >= room:
-            longest = last - at
+        end = position
+        all_bits = 0
+        while not _is_space(text[end]):
+            all_bits |= text[end]
+            end += 1
+        # n bytes of text give at most n items and n bytes of words.
+        if used_capacity + end - position >= capacity:
+            next_run_size = end - position
             break
-        used += last - at
-        if every >= 0x80:
+        used_capacity += end - position
+        if all_bits >= 0x80:
             is_complex = False
-            i = at
-            while i < last and not is_complex:
+            i = position
+            while i < end and not is_complex:
                 a = np.int64(text[i])
-                code = _code_point(a, np.int64(text[min(i + 1, last)]), np.int64(text[min(i + 2, last)]))
-                is_complex = code < 0 or kinds[code] == COMPLEX
+                code_point = _code_point(a, np.int64(text[min(i + 1, end)]), np.int64(text[min(i + 2, end)]))
+                is_complex = code_point < 0 or character_classes[code_point] == COMPLEX
                 i += _width(a)
             if is_complex:
-                for i in range(at, last):
-                    run_letters[run_size] = text[i]
+                for i in range(position, end):
+                    run_bytes[run_size] = text[i]
                     run_size += 1
-                runs += 1
-                run_ends[runs] = run_size
-                what[items] = RUN
-                items += 1
-                ends[items] = size
-                seen = 1
-                at = last
+                num_runs += 1
+                run_ends[num_runs] = run_size
+                item_kinds[num_items] = RUN_ITEM
+                num_items += 1
+                item_ends[num_items] = word_size
+                is_nonblank = 1
+                position = end
                 continue
         in_word = in_han = False
-        while at < last:
-            a = np.int64(text[at])
-            if a < 0x80 and kinds[a] == LETTER and not in_han:
-                # Most of most text: ASCII letters in a row. The white space behind the run ends them at the latest.
-                while a < 0x80 and kinds[a] == LETTER:
-                    letters[size] = a + 32 if lowercase and 65 <= a <= 90 else a
-                    size += 1
-                    at += 1
-                    a = np.int64(text[at])
+        while position < end:
+            a = np.int64(text[position])
+            if a < 0x80 and character_classes[a] == LETTER and not in_han:
+                # Fast path for consecutive ASCII letters, the most frequent case. White space follows the run, so that
+                # the loop ends there at the latest.
+                while a < 0x80 and character_classes[a] == LETTER:
+                    word_bytes[word_size] = a + 32 if lowercase and 65 <= a <= 90 else a
+                    word_size += 1
+                    position += 1
+                    a = np.int64(text[position])
                 in_word = True
-                seen = 1
+                is_nonblank = 1
                 continue
             if a < 0x80:
-                code, width = a, 1
+                code_point, width = a, 1
             else:
-                code = _code_point(a, np.int64(text[at + 1]), np.int64(text[min(at + 2, last)]))
+                code_point = _code_point(a, np.int64(text[position + 1]), np.int64(text[min(position + 2, end)]))
                 width = _width(a)
-            kind = kinds[code]
-            if kind in (DROPPED, DROPPED_SPACE):
-                seen |= kind == DROPPED
-                at += width
+            character_class = character_classes[code_point]
+            if character_class in (DROPPED, DROPPED_SPACE):
+                is_nonblank |= character_class == DROPPED
+                position += width
                 continue
-            if in_word and kind != LETTER:
-                what[items] = WORD
-                items += 1
-                ends[items] = size
+            if in_word and character_class != LETTER:
+                item_kinds[num_items] = WORD_ITEM
+                num_items += 1
+                item_ends[num_items] = word_size
                 in_word = False
-            if in_han and kind != HAN:
-                if han_mode == SEGMENT:
-                    han_letters[han] = LINE_FEED
-                    han += 1
-                    what[items] = HAN_RUN
+            if in_han and character_class != HAN:
+                if han_mode == HAN_SEGMENTED:
+                    han_bytes[han_size] = LINE_FEED
+                    han_size += 1
+                    item_kinds[num_items] = HAN_ITEM
                 else:
-                    what[items] = WORD
-                items += 1
-                ends[items] = size
+                    item_kinds[num_items] = WORD_ITEM
+                num_items += 1
+                item_ends[num_items] = word_size
                 in_han = False
-            seen |= kind != SPACE
-            if kind == HAN and han_mode == SEGMENT:
+            is_nonblank |= character_class != SPACE
+            if character_class == HAN and han_mode == HAN_SEGMENTED:
                 for i in range(width):
-                    han_letters[han] = text[at + i]
-                    han += 1
+                    han_bytes[han_size] = text[position + i]
+                    han_size += 1
                 in_han = True
-            elif kind != SPACE:
+            elif character_class != SPACE:
                 if width == 1:
-                    letters[size] = code + 32 if lowercase and 65 <= code <= 90 else code
-                    size += 1
+                    word_bytes[word_size] = code_point + 32 if lowercase and 65 <= code_point <= 90 else code_point
+                    word_size += 1
                 else:
                     for i in range(width):
-                        letters[size] = text[at + i]
-                        size += 1
-                if kind == LETTER:
+                        word_bytes[word_size] = text[position + i]
+                        word_size += 1
+                if character_class == LETTER:
                     in_word = True
-                elif kind == HAN and han_mode == WHOLE:
+                elif character_class == HAN and han_mode == HAN_PER_RUN:
                     in_han = True
                 else:
-                    what[items] = WORD
-                    items += 1
-                    ends[items] = size
-            at += width
+                    item_kinds[num_items] = WORD_ITEM
+                    num_items += 1
+                    item_ends[num_items] = word_size
+            position += width
         if in_word or in_han:
-            what[items] = WORD
-            if in_han and han_mode == SEGMENT:
-                han_letters[han] = LINE_FEED
-                han += 1
-                what[items] = HAN_RUN
-            items += 1
-            ends[items] = size
-    state[0], state[1] = at, seen
-    return items, runs, han, longest
+            item_kinds[num_items] = WORD_ITEM
+            if in_han and han_mode == HAN_SEGMENTED:
+                han_bytes[han_size] = LINE_FEED
+                han_size += 1
+                item_kinds[num_items] = HAN_ITEM
+            num_items += 1
+            item_ends[num_items] = word_size
+    state[0], state[1] = position, is_nonblank
+    return num_items, num_runs, han_size, next_run_size
 
 
 @numba.njit(cache=True, nogil=True)
-def expand(stream: Int32s, what: Int8s, chosen: Int32s, runs: Runs, han_runs: Runs) -> Int32s:
-    """Put the words of runs in their places: of the i-th RUN those of run chosen[i], of the i-th HAN_RUN its own."""
-    run_words, run_offsets = runs
-    han_words, han_offsets = han_runs
-    total = len(stream) - len(chosen) - (len(han_offsets) - 1) + len(han_words)
-    for run in chosen:
-        total += run_offsets[run + 1] - run_offsets[run]
+def insert_run_words(
+    stream: Int32s, item_kinds: Int8s, run_ids: Int32s, run_words: RunWords, han_run_words: RunWords
+) -> Int32s:
+    """Return the stream with the words of each run in place of its item.
+
+    The i-th RUN_ITEM is replaced by the words of run run_ids[i], the i-th HAN_ITEM by those of the i-th run of Han
+    characters.
+    """
+    words, offsets = run_words
+    han_words, han_offsets = han_run_words
+    total = len(stream) - len(run_ids) - (len(han_offsets) - 1) + len(han_words)
+    for run in run_ids:
+        total += offsets[run + 1] - offsets[run]
     out = np.empty(total, np.int32)
     filled = next_run = next_han = 0
     for i in range(len(stream)):
-        if what[i] == RUN:
-            run = chosen[next_run]
+        if item_kinds[i] == RUN_ITEM:
+            run = run_ids[next_run]
             next_run += 1
-            for j in range(run_offsets[run], run_offsets[run + 1]):
-                out[filled] = run_words[j]
+            for j in range(offsets[run], offsets[run + 1]):
+                out[filled] = words[j]
                 filled += 1
-        elif what[i] == HAN_RUN:
+        elif item_kinds[i] == HAN_ITEM:
             for j in range(han_offsets[next_han], han_offsets[next_han + 1]):
                 out[filled] = han_words[j]
                 filled += 1

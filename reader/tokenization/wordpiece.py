@@ -1,4 +1,4 @@
-"""WordPiece vocabularies, BERT's: a `vocab.txt`; words are cut greedily, longest match first."""
+"""WordPiece vocabularies, as in BERT: a `vocab.txt` file. The longest matching token is taken first (greedy)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import WordPieceTrainer
 
 from reader.errors import InputError
-from reader.tokenization.alphabet import alphabet, character_counts
+from reader.tokenization.alphabet import count_characters, select_alphabet
 from reader.tokenization.basic_tokenizer import is_han, split_words
-from reader.tokenization.vocabulary import CONTINUES, SPECIAL_TOKENS, UNK, Vocabulary
+from reader.tokenization.vocabulary import CONTINUATION_PREFIX, SPECIAL_TOKENS, UNK, Vocabulary
 
-# The longest word that is cut into pieces, in characters; a longer one is [UNK]. BERT's number.
+# The maximum length of a word that is split into tokens, as in BERT. A longer word becomes [UNK].
 MAX_WORD_CHARACTERS = 100
 
 
 class WordPieceVocabulary(Vocabulary):
-    """Tokens of which "##" marks those that continue a word."""
+    """A WordPiece vocabulary. The prefix "##" marks tokens that continue a word."""
 
     kind = "wordpiece"
     file_name = "vocab.txt"
@@ -27,75 +27,78 @@ class WordPieceVocabulary(Vocabulary):
     def __init__(self, tokens: list[str], lowercase: bool = True, source: str = "vocabulary") -> None:
         super().__init__(tokens, lowercase, source)
         self._model = WordPiece(
-            self.ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARACTERS, continuing_subword_prefix=CONTINUES
+            self.ids,
+            unk_token=UNK,
+            max_input_chars_per_word=MAX_WORD_CHARACTERS,
+            continuing_subword_prefix=CONTINUATION_PREFIX,
         )
 
     @classmethod
     def parse(cls, content: bytes, lowercase: bool, source: str) -> WordPieceVocabulary:
-        """Read one token a line, or `token<TAB>id` as in upstream's Chinese vocabulary.
+        """Parse one token per line, or `token<TAB>id` per line as in upstream's Chinese vocabulary.
 
-        Raises InputError if an id is missing or repeated, or a special token is absent.
+        Raises InputError if an ID is missing or repeated, or if a special token is missing.
         """
         try:
             lines = content.decode("utf-8-sig").rstrip("\r\n").split("\n")
         except UnicodeDecodeError as error:
             raise InputError(f"{source}: not UTF-8 ({error.reason} at byte {error.start})") from error
         by_id: dict[int, str] = {}
-        for number, line in enumerate(lines):
-            token, tab, given = line.strip("\r\n ").partition("\t")
-            if tab and not given.strip().isdecimal():
-                raise InputError(f"{source}:{number + 1}: expected token<TAB>id, found {line!r}")
-            index = int(given) if tab else number
-            if index in by_id:
-                raise InputError(f"{source}:{number + 1}: id {index} occurs twice")
-            by_id[index] = token
+        for index, line in enumerate(lines):
+            token, tab, id_text = line.strip("\r\n ").partition("\t")
+            if tab and not id_text.strip().isdecimal():
+                raise InputError(f"{source}:{index + 1}: expected token<TAB>id, found {line!r}")
+            token_id = int(id_text) if tab else index
+            if token_id in by_id:
+                raise InputError(f"{source}:{index + 1}: id {token_id} occurs twice")
+            by_id[token_id] = token
         if sorted(by_id) != list(range(len(by_id))):
-            gap = next(i for i in range(len(by_id)) if i not in by_id)
-            raise InputError(f"{source}: id {gap} is missing")
+            missing = next(i for i in range(len(by_id)) if i not in by_id)
+            raise InputError(f"{source}: id {missing} is missing")
         return cls([by_id[i] for i in range(len(by_id))], lowercase, source)
 
     @property
     def content(self) -> bytes:
-        """One token a line."""
+        """One token per line."""
         return "".join(f"{token}\n" for token in self.tokens).encode("utf-8")
 
     @property
-    def made_of(self) -> object:
+    def identity(self) -> object:
         """The tokens."""
         return self.tokens
 
     def encode(self, word: str) -> list[int]:
-        """The token ids of a word. Of a segmenter's word of several Han characters each is cut apart, as upstream."""
+        """Return the token IDs of a word. As in upstream, each Han character of a segmented word is one token."""
         if is_han(word[0]):
             return [self.ids.get(character, self.unk) for character in word]
         return [token.id for token in self._model.tokenize(word)]
 
     def spelling(self, token: int) -> tuple[str, bool]:
-        """The letters that a token adds to a text, and whether they begin a word."""
+        """Return the characters that a token adds to a text, and whether they begin a word."""
         text = self.tokens[token]
-        return text.removeprefix(CONTINUES), not text.startswith(CONTINUES)
+        return text.removeprefix(CONTINUATION_PREFIX), not text.startswith(CONTINUATION_PREFIX)
 
 
 def train_wordpiece(lines: Iterable[str], size: int, lowercase: bool) -> WordPieceVocabulary:
-    """Learn a vocabulary of at most `size` tokens from lines of text; the same text gives the same one.
+    """Train a vocabulary of at most `size` tokens on lines of text. The same text always gives the same vocabulary.
 
-    Raises InputError when `size` leaves no room beside the special tokens and the alphabet, or there are no words.
+    Raises InputError if `size` is too small for the special tokens and the alphabet, or if the text has no words.
     """
-    # The words reach the trainer already split by the rule, so white space is all that parts them.
+    # The trainer receives text that is already split into words, so it only has to split at white space.
     texts = [" ".join(split_words(line, lowercase)) for line in lines]
     if not any(texts):
-        raise InputError("no words in the text to learn a vocabulary from")
-    characters = alphabet(character_counts(texts), size)
-    fixed = [*SPECIAL_TOKENS, *characters, *(f"{CONTINUES}{character}" for character in characters)]
+        raise InputError("the text for training a vocabulary contains no words")
+    characters = select_alphabet(count_characters(texts), size)
+    fixed = [*SPECIAL_TOKENS, *characters, *(f"{CONTINUATION_PREFIX}{character}" for character in characters)]
     if len(fixed) >= size:
-        raise InputError(f"--size {size}: too small, special tokens and characters alone take {len(fixed)}")
+        raise InputError(f"--size {size}: too small; special tokens and characters alone need {len(fixed)} tokens")
     tokenizer = Tokenizer(WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = WhitespaceSplit()
-    # The trainer numbers characters in hash order and breaks ties between merges by number. Handing it the
-    # characters as "special" tokens fixes their numbers, and with them the result.
+    # The trainer assigns IDs to characters in hash order, and breaks ties between merges by ID. To make the result
+    # reproducible, the characters are passed as "special" tokens, which fixes their IDs.
     trainer = WordPieceTrainer(
         vocab_size=size, special_tokens=fixed, limit_alphabet=len(characters), show_progress=False
     )
     tokenizer.train_from_iterator(texts, trainer)
-    learned: dict[str, int] = tokenizer.get_vocab()
-    return WordPieceVocabulary(sorted(learned, key=learned.__getitem__), lowercase, "trained vocabulary")
+    ids: dict[str, int] = tokenizer.get_vocab()
+    return WordPieceVocabulary(sorted(ids, key=ids.__getitem__), lowercase, "trained vocabulary")

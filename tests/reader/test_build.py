@@ -14,7 +14,12 @@ from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
-from reader.text.map_segments import BASE_BYTES, LEAST_BYTES, WAITING, WORKING
+from reader.text.map_segments import (
+    BASE_MEMORY_BYTES,
+    MIN_SEGMENT_BYTES,
+    PROCESSING_BYTES_PER_TEXT_BYTE,
+    QUEUED_BYTES_PER_TEXT_BYTE,
+)
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.support.commands import ROOT
 
@@ -102,7 +107,7 @@ def test_vocabularies_and_corpora_in_an_input_folder_are_not_read_as_text(text: 
     for overwrite in ([], ["--overwrite"]):
         run("corpus", "--input", tmp_path, "--vocab", vocab, "--output", corpus, *overwrite)
         assert Corpus(corpus).info.documents == 1
-    with pytest.raises(InputError, match="no text there"):
+    with pytest.raises(InputError, match="refers to no text file"):
         run("corpus", "--input", corpus, "--vocab", vocab, "--output", tmp_path / "other")
 
 
@@ -151,7 +156,9 @@ def test_many_workers_respect_the_memory_limit() -> None:
 
     def peak_memory(workers: int) -> int:
         """Return the memory in bytes if each process has a segment of minimum size, and workers + 3 segments wait."""
-        return BASE_BYTES + LEAST_BYTES * (workers * WORKING + (workers + 3) * WAITING)
+        return BASE_MEMORY_BYTES + MIN_SEGMENT_BYTES * (
+            workers * PROCESSING_BYTES_PER_TEXT_BYTE + (workers + 3) * QUEUED_BYTES_PER_TEXT_BYTE
+        )
 
     for memory, workers, allowed in (("2GB", 8, 8), ("320MB", 64, 6), ("2GB", 256, 82)):
         args = build_parser().parse_args([*arguments, "--memory", memory, "--workers", str(workers)])

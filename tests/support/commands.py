@@ -55,7 +55,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 def digest_of(text: TextFiles) -> str:
     """Return the digest of a text that has been read to its end."""
     digest = TextDigest(text.paths, text.text_field)
-    digest.add(text.paths, text.blocks)
+    digest.add(text.paths, text.block_digests)
     return digest.result()
 
 

@@ -109,7 +109,7 @@ def test_joined_shards_equal_the_corpus_of_all_files(built: Path, tmp_path: Path
     # The digest of the whole text cannot be computed from the digests of the shards.
     assert joined.info.fingerprint != whole.info.fingerprint
     done = python("-m", "reader.build", *command, str(tmp_path / "none"), "--shard", "1/6")
-    assert done.stderr.splitlines()[-1].startswith("error: --shard: 5 files cannot be dealt to 6 shards")
+    assert done.stderr.splitlines()[-1].startswith("error: --shard: 5 files cannot be divided into 6 shards")
     build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", str(tmp_path / "other"))
     wrong = ["join", "--input", shards[0], str(tmp_path / "other"), "--output", str(tmp_path / "x")]
     done = python("-m", "reader.build", *wrong)
@@ -120,7 +120,7 @@ def test_segments_may_outnumber_the_limit_of_open_files(built: Path, tmp_path: P
     content = (built / "train.txt").read_bytes()
     (tmp_path / "text.txt").write_bytes(content * (30_000_000 // len(content)))
     limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))"
-    small = "from reader import build; from reader.text import map_segments; map_segments.MOST_BYTES = 1 << 20"
+    small = "from reader import build; from reader.text import map_segments; map_segments.MAX_SEGMENT_BYTES = 1 << 20"
     limited = f"{limit}; {small}; build.main()"
     made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv"), "--workers", "1"]
     text = ["--input", str(tmp_path / "text.txt")]

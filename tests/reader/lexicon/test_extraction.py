@@ -25,8 +25,8 @@ TOP = {2: 300, 3: 200}
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(map_segments, "LEAST_BYTES", 1 << 12)
-    monkeypatch.setattr(map_segments, "MOST_BYTES", 1 << 12)
+    monkeypatch.setattr(map_segments, "MIN_SEGMENT_BYTES", 1 << 12)
+    monkeypatch.setattr(map_segments, "MAX_SEGMENT_BYTES", 1 << 12)
     for module in (digest, file_ranges):
         monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 12)
 
@@ -63,7 +63,7 @@ def test_result_does_not_depend_on_segments_and_workers(built: Path, tmp_path: P
 def test_little_memory_is_respected_by_merging_many_ranges(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Resources, "entries", 1000)
+    monkeypatch.setattr(Resources, "max_merge_entries", 1000)
     ranges: list[int] = []
     entry_ranges = LocalEngine._entry_ranges
 
@@ -186,7 +186,7 @@ def test_a_job_is_resumed_with_other_memory_and_workers(
     monkeypatch.setattr(digest, "BLOCK_BYTES", 1 << 12)
     found = []
     for entries in (1 << 30, 1 << 8):
-        monkeypatch.setattr(Resources, "entries", entries)
+        monkeypatch.setattr(Resources, "max_merge_entries", entries)
         result, _, segments = count(path, work, TOP)
         assert segments > 2
         found.append(entries_of(result.best))
@@ -205,7 +205,7 @@ def test_digest_does_not_depend_on_segments_and_workers_for_any_kind_of_file(
     (tmp_path / "d.txt.gz").write_bytes(gzip.compress(content[:1000]))
     paths = sorted(tmp_path.iterdir())
     text = TextFiles(paths)
-    assert all(not segment.is_blank for segment in text.pieces(1 << 20))
+    assert all(not segment.is_blank for segment in text.segments_unchecked(1 << 20))
     (tmp_path / "work").mkdir()
     engine = LocalEngine(TextFiles(paths), Resources(2 << 30, workers), tmp_path / "work")
     totals, found_digest = engine.split(SplitSegment(True, "char"))

@@ -113,7 +113,7 @@ def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Pat
     ("name", "content", "message"),
     [
         ("a.txt", b"good line\n" * 150_000 + b"bad \xff\n", r"a\.txt:150001: not UTF-8"),
-        ("a.txt", b"\n \n" * 10, r"a\.txt: no text in it"),
+        ("a.txt", b"\n \n" * 10, r"a\.txt: contains no text"),
         ("a.txt.gz", gzip.compress(b"hello world\n" * 1000, mtime=0)[:-20], r"a\.txt\.gz: damaged or cut short"),
         ("a.jsonl", b'{"text": "x"}\n{"text"', r"a\.jsonl:2: not JSON"),
     ],

@@ -1,4 +1,4 @@
-"""Several processes: order, how much is under way, and what goes wrong in one of them."""
+"""Process pool: the order of results, the number of pending tasks, and errors in a worker process."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.process_pool import in_order
+from reader.system.process_pool import ordered_map
 from tests.support.commands import ROOT
 
 
 @dataclass
-class Work:
-    """Squares, after as many hundredths of a second as stand first."""
+class Square:
+    """Return (number squared, process ID) for a task (delay in hundredths of a second, number)."""
 
     def __call__(self, task: tuple[int, int]) -> tuple[int, int]:
         time.sleep(task[0] / 100)
@@ -32,7 +32,7 @@ class Work:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_results_come_in_order_and_tasks_as_needed(workers: int) -> None:
+def test_results_are_ordered_and_tasks_are_taken_when_needed(workers: int) -> None:
     taken = 0
 
     def tasks() -> Iterator[tuple[int, int]]:
@@ -42,35 +42,35 @@ def test_results_come_in_order_and_tasks_as_needed(workers: int) -> None:
             yield (12 - i) % 4, i
 
     processes = set()
-    for place, (square, process) in enumerate(in_order(Work(), tasks(), workers)):
-        assert square == place**2
-        assert taken <= place + workers + 2
+    for index, (square, process) in enumerate(ordered_map(Square(), tasks(), workers)):
+        assert square == index**2
+        assert taken <= index + workers + 2
         processes.add(process)
-    assert place == 11
+    assert index == 11
     assert (os.getpid() in processes) == (workers == 1)
     assert len(processes) > 1 or workers == 1
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_bad_input_comes_through(workers: int) -> None:
+def test_an_input_error_of_a_worker_is_raised(workers: int) -> None:
     with pytest.raises(InputError, match="thirteen"):
-        list(in_order(Work(), [(0, i) for i in range(20)], workers))
+        list(ordered_map(Square(), [(0, i) for i in range(20)], workers))
 
 
-def test_a_killed_worker_is_told() -> None:
+def test_a_killed_worker_is_reported() -> None:
     with pytest.raises(SystemRefusedError, match="a worker process was killed"):
-        list(in_order(Work(), [(0, 1), (0, 99), (0, 2)], 2))
+        list(ordered_map(Square(), [(0, 1), (0, 99), (0, 2)], 2))
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     script = """
 import os, sys, time
 from pathlib import Path
-from reader.system.process_pool import in_order
+from reader.system.process_pool import ordered_map
 def work(i):
     Path(sys.argv[1], str(os.getpid())).touch()
     time.sleep(60)
-list(in_order(work, range(2), 2))
+list(ordered_map(work, range(2), 2))
 """
     parent = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT)
     deadline = time.monotonic() + 30
@@ -86,7 +86,7 @@ list(in_order(work, range(2), 2))
 
 
 def is_alive(process: int) -> bool:
-    """Whether a process is there, and not only waiting to be buried."""
+    """Return whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -1,4 +1,4 @@
-"""What a stopped job finds again, and what it does not."""
+"""Which finished parts a stopped job can reuse."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.resumable_folder import work_folder
+from reader.system.resumable_folder import resumable_folder
 
 
-def leave_behind(output: Path, plan: dict[str, int], error: BaseException) -> None:
-    """A job that finishes one thing, and ends with an error."""
+def stop_job(output: Path, plan: dict[str, int], error: BaseException) -> None:
+    """Run a job that finishes one part and then raises an error."""
 
     def job() -> None:
-        with work_folder(output, plan) as folder:
+        with resumable_folder(output, plan) as folder:
             (folder / "part").mkdir()
             raise error
 
@@ -25,51 +25,51 @@ def leave_behind(output: Path, plan: dict[str, int], error: BaseException) -> No
 
 
 @pytest.mark.parametrize("error", [SystemRefusedError("full"), KeyboardInterrupt()])
-def test_a_job_that_was_stopped_goes_on(tmp_path: Path, error: BaseException) -> None:
-    leave_behind(tmp_path / "out", {"a": 1}, error)
-    with work_folder(tmp_path / "out", {"a": 1}) as folder:
+def test_a_stopped_job_is_resumed(tmp_path: Path, error: BaseException) -> None:
+    stop_job(tmp_path / "out", {"a": 1}, error)
+    with resumable_folder(tmp_path / "out", {"a": 1}) as folder:
         assert (folder / "part").is_dir()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_plan_begins_anew(tmp_path: Path) -> None:
-    leave_behind(tmp_path / "out", {"a": 1}, KeyboardInterrupt())
-    with work_folder(tmp_path / "out", {"a": 2}) as folder:
+def test_a_job_with_another_plan_starts_from_scratch(tmp_path: Path) -> None:
+    stop_job(tmp_path / "out", {"a": 1}, KeyboardInterrupt())
+    with resumable_folder(tmp_path / "out", {"a": 2}) as folder:
         assert not (folder / "part").exists()
 
 
-def test_bad_input_leaves_nothing(tmp_path: Path) -> None:
-    leave_behind(tmp_path / "out", {"a": 1}, InputError("bad"))
+def test_the_folder_is_removed_if_the_input_is_invalid(tmp_path: Path) -> None:
+    stop_job(tmp_path / "out", {"a": 1}, InputError("bad"))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_jobs_may_not_make_the_same_thing(tmp_path: Path) -> None:
-    with work_folder(tmp_path / "out", {}) as folder:
-        with pytest.raises(InputError, match="another process is making it"), work_folder(tmp_path / "out", {}):
+def test_two_jobs_cannot_create_the_same_output(tmp_path: Path) -> None:
+    with resumable_folder(tmp_path / "out", {}) as folder:
+        with pytest.raises(InputError, match="another process is creating it"), resumable_folder(tmp_path / "out", {}):
             pass
         assert folder.is_dir()
 
 
-def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SystemRefusedError, match="No space left"), work_folder(tmp_path / "out", {}):
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(SystemRefusedError, match="No space left"), resumable_folder(tmp_path / "out", {}):
         raise OSError(28, "No space left on device")
     assert (tmp_path / ".out.work").is_dir()
 
 
 @pytest.mark.parametrize("error", [None, InputError("bad text")])
-def test_nothing_is_taken_up_that_is_being_removed(
+def test_a_folder_that_is_being_removed_is_not_reused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: InputError | None
 ) -> None:
-    """A kill in the middle of a removal leaves some of a folder; without its plan nobody goes on with it."""
+    """A kill during the removal leaves a partial folder. Without a plan, no later job reuses it."""
     plans: list[bool] = []
 
     def removed(folder: Path) -> None:
         plans.append((tmp_path / ".output.work" / "plan.json").exists())
 
     monkeypatch.setattr(shutil, "rmtree", removed)
-    with suppress(InputError), work_folder(tmp_path / "output", {"a": 1}) as folder:
-        for place in range(20):
-            (folder / f"{place}").mkdir()
+    with suppress(InputError), resumable_folder(tmp_path / "output", {"a": 1}) as folder:
+        for index in range(20):
+            (folder / f"{index}").mkdir()
         if error:
             raise error
-    assert plans == [False] * 21  # what was finished, and the folder
+    assert plans == [False] * 21  # the finished parts, and the folder itself

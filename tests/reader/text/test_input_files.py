@@ -1,4 +1,4 @@
-"""Files, folders and patterns that a user names, and the text files they stand for."""
+"""The text files that files, folders and glob patterns on the command line refer to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from reader.text.input_files import find_files, shard_of
+from reader.text.input_files import find_files, shard_files
 
 
 def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:
     assert find_files([str(tmp_path)]) == files
     assert find_files([str(tmp_path / "*.txt"), str(files[0])]) == files[:1]
     assert find_files([str(tmp_path / "**" / "*.txt")]) == [files[0], files[2]]
-    # Folders that a pattern names, and those that a link names.
+    # Folders that match a pattern, and folders behind a symbolic link.
     assert find_files([str(tmp_path / "*ee*")]) == files[2:]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "link").symlink_to(tmp_path / "deep")
@@ -31,11 +31,11 @@ def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:
     (tmp_path / "nowhere.txt").symlink_to(tmp_path / "removed.txt")
     assert find_files([str(tmp_path)]) == files
     assert find_files([str(tmp_path / "*.txt")]) == files[:1]
-    with pytest.raises(InputError, match=r"nowhere\.txt: no text there"):
+    with pytest.raises(InputError, match=r"nowhere\.txt: refers to no text file"):
         find_files([str(tmp_path / "nowhere.txt")])
 
 
-def test_bad_inputs_are_named(tmp_path: Path) -> None:
+def test_an_error_names_the_invalid_input(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x")
     (tmp_path / "empty").mkdir()
     for name in ("missing.txt", "nothing*.txt", "a.csv", "empty"):
@@ -43,20 +43,20 @@ def test_bad_inputs_are_named(tmp_path: Path) -> None:
             find_files([str(tmp_path / name)])
 
 
-def test_shards_share_all_files_in_their_order(tmp_path: Path) -> None:
+def test_concatenated_shards_contain_all_files_in_order(tmp_path: Path) -> None:
     draw = random.Random(3)
     for trial in range(30):
         paths = [tmp_path / f"{trial}_{i:02}.txt" for i in range(draw.randint(1, 12))]
         for path in paths:
             path.write_bytes(b"x" * draw.choice([0, 1, 10, 500]))
-        shards = draw.randint(1, len(paths))
-        dealt = [shard_of(paths, shard, shards) for shard in range(shards)]
-        assert [path for shard in dealt for path in shard] == paths
-        assert all(dealt)
+        num_shards = draw.randint(1, len(paths))
+        shards = [shard_files(paths, shard, num_shards) for shard in range(num_shards)]
+        assert [path for shard in shards for path in shard] == paths
+        assert all(shards)
 
 
-def test_equal_files_are_dealt_evenly(tmp_path: Path) -> None:
+def test_files_of_equal_size_are_divided_evenly(tmp_path: Path) -> None:
     paths = [tmp_path / f"{i}.txt" for i in range(6)]
     for path in paths:
         path.write_bytes(b"x" * 500)
-    assert [len(shard_of(paths, shard, 3)) for shard in range(3)] == [2, 2, 2]
+    assert [len(shard_files(paths, shard, 3)) for shard in range(3)] == [2, 2, 2]

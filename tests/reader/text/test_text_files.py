@@ -1,4 +1,4 @@
-"""Which files are read, and what lines come out of them."""
+"""Reading text files: lines, segments, digests and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def lines(*paths: Path) -> list[str]:
     return list(TextFiles(list(paths)).lines())
 
 
-def test_every_kind_of_file_gives_the_same_lines(tmp_path: Path) -> None:
+def test_all_file_formats_give_the_same_lines(tmp_path: Path) -> None:
     text = "first line\nsecond line\n\nnext document\n"
     (tmp_path / "a.txt").write_text(text)
     with gzip.open(tmp_path / "b.txt.gz", "wt") as file:
@@ -39,8 +39,8 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", b"", "a.txt: no text in it"),
-        ("a.txt", b"\n \n", "a.txt: no text in it"),
+        ("a.txt", b"", "a.txt: contains no text"),
+        ("a.txt", b"\n \n", "a.txt: contains no text"),
         ("a.txt", b"good\nbad \xff\n", "a.txt:2: not UTF-8"),
         ("a.txt.gz", gzip.compress(b"hello world\n" * 1000, mtime=0)[:-20], "a.txt.gz: damaged or cut short"),
         ("a.txt.gz", b"not gzip", "a.txt.gz: damaged or cut short"),
@@ -49,13 +49,15 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
         ("a.jsonl", b"[1]\n", "a.jsonl:1: no text field 'text'"),
     ],
 )
-def test_bad_text_is_named_with_its_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_an_error_names_the_file_and_line_of_invalid_text(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message.replace(".", r"\.")):
         lines(tmp_path / name)
 
 
-def test_segments_are_whole_lines_whatever_their_size(tmp_path: Path) -> None:
+def test_segments_of_any_size_consist_of_whole_lines(tmp_path: Path) -> None:
     content = "".join(f"line {i}\n\n" * (i % 3) for i in range(1000)) + "a long line " * 50
     (tmp_path / "a.txt").write_text(content)
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"more\n"))
@@ -73,7 +75,7 @@ def test_segments_are_whole_lines_whatever_their_size(tmp_path: Path) -> None:
     assert len(digests) == 1
 
 
-def test_a_packed_text_counts_for_about_what_it_unpacks_to(tmp_path: Path) -> None:
+def test_the_estimated_size_of_a_compressed_text_is_close_to_its_real_size(tmp_path: Path) -> None:
     words = " ".join("".join(random.Random(i).choices("etaoinshr", k=4)) for i in range(20_000)).encode()
     (tmp_path / "a.txt").write_bytes(words)
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(words))
@@ -81,7 +83,7 @@ def test_a_packed_text_counts_for_about_what_it_unpacks_to(tmp_path: Path) -> No
     assert 0.5 < text_size(tmp_path / "a.txt.gz") / len(words) < 2
 
 
-def test_the_digest_tells_documents_apart(tmp_path: Path) -> None:
+def test_texts_with_different_documents_have_different_digests(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n")
     (tmp_path / "b.txt").write_text("two\n")
     (tmp_path / "c.txt").write_text("one\ntwo\n")
@@ -96,6 +98,6 @@ def test_the_digest_tells_documents_apart(tmp_path: Path) -> None:
     assert len(found) == 4
 
 
-def test_blank_lines_in_a_record_end_no_document(tmp_path: Path) -> None:
+def test_blank_lines_in_a_record_do_not_end_the_document(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "one\n\n \ntwo\n"}) + "\n")
     assert lines(tmp_path / "a.jsonl") == ["one", "two", ""]

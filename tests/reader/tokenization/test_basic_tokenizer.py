@@ -1,4 +1,7 @@
-"""Words and pieces against Hugging Face's BERT tokenizer, which shares no code with ours but WordPiece itself."""
+"""Our words and pieces equal those of Hugging Face's BERT tokenizer.
+
+Both use the same implementation of WordPiece; the other code is independent.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.errors import InputError
 from reader.tokenization.basic_tokenizer import holds_text, split_words
-from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable
+from reader.tokenization.piece_table import PieceTable
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.word_index import WordIndex
 from reader.tokenization.wordpiece import WordPieceVocabulary, train_wordpiece
@@ -40,20 +44,20 @@ def reference_words(text: str, lowercase: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_words_are_berts(lowercase: bool) -> None:
+def test_words_equal_those_of_berts_tokenizer(lowercase: bool) -> None:
     lines = [line for text in topics.values() for line in text.split("\n")] + MIXED
     for line in lines:
         assert split_words(line, lowercase) == reference_words(line, lowercase), repr(line)
 
 
-def test_pieces_are_wordpieces(built: Path) -> None:
+def test_pieces_equal_those_of_berts_tokenizer(built: Path) -> None:
     vocabulary = load_vocabulary(built / "vocab.txt")
     tokenizer = Tokenizer(WordPiece(vocabulary.ids, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.normalizer = BertNormalizer()
     tokenizer.pre_tokenizer = BertPreTokenizer()
     lines = (built / "held_out.txt").read_text(encoding="utf-8").split("\n") + MIXED
     index, table = WordIndex(lowercase=True), PieceTable(vocabulary)
-    for _ in range(2):  # the second time every run and word has been seen
+    for _ in range(2):  # in the second iteration, every run and every word is already known
         stream = index.encode("".join(f"{line}\n" for line in lines).encode())
         table.extend(index.words(len(table)))
         ends = np.flatnonzero(stream < 0)
@@ -68,7 +72,7 @@ def test_a_segmented_word_has_the_pieces_of_its_characters(built: Path) -> None:
     table.extend(["中国", "国外"])
     assert table.pieces.tolist() == [5, 6, 6, vocabulary.unk]
     assert table.offsets.tolist() == [0, 2, 4]
-    table.keep(1)
+    table.truncate(1)
     assert (len(table), table.pieces.tolist()) == (1, [5, 6])
 
 
@@ -76,17 +80,18 @@ def test_lone_surrogates_are_dropped() -> None:
     assert split_words("a\ud800b c", True) == ["ab", "c"]
 
 
-def test_a_final_sigma_is_lower_cased_as_upstream_does() -> None:
-    # Python knows where a word ends, Hugging Face's Rust folds each character alone; upstream is Python.
+def test_a_final_sigma_is_converted_to_lower_case_as_in_upstream() -> None:
+    # Python, which upstream uses, considers the end of the word. Hugging Face's Rust code converts each character
+    # independently.
     assert split_words("ΑΣ", True) == ["ας"]
 
 
-def test_what_ends_an_ngram() -> None:
+def test_only_words_with_letters_digits_or_han_characters_hold_text() -> None:
     assert all(map(holds_text, ["word", "3", "中", "½", "a-b"]))
     assert not any(map(holds_text, ["-", "...", "$", "_", "—"]))
 
 
-def test_both_vocabulary_formats(tmp_path: Path) -> None:
+def test_both_vocabulary_formats_give_the_same_vocabulary(tmp_path: Path) -> None:
     tokens = [*SPECIAL_TOKENS, "a", "##b"]
     (tmp_path / "plain.txt").write_text("\n".join(tokens) + "\n")
     shuffled = [(token, i) for i, token in enumerate(tokens)][::-1]
@@ -100,7 +105,7 @@ def test_both_vocabulary_formats(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", r"no \[MASK\]"),
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n", r"special tokens missing: \[MASK\]"),
         (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\na\n", "'a' occurs twice"),
         (b"[PAD]\t0\n[UNK]\t2\n", "id 1 is missing"),
         (b"[PAD]\t0\n[UNK]\t0\n", "v.txt:2: id 0 occurs twice"),
@@ -108,13 +113,13 @@ def test_both_vocabulary_formats(tmp_path: Path) -> None:
         (b"\xff\n", "not UTF-8"),
     ],
 )
-def test_bad_vocabularies(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_vocabularies_are_rejected(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "v.txt").write_bytes(content)
     with pytest.raises(InputError, match=message):
         load_vocabulary(tmp_path / "v.txt")
 
 
-def test_training_a_vocabulary_repeats_itself(built: Path) -> None:
+def test_training_a_vocabulary_is_reproducible(built: Path) -> None:
     lines = (built / "train.txt").read_text(encoding="utf-8").split("\n")
     first, second = (train_wordpiece(lines, 1000, True) for _ in range(2))
     assert first.tokens == second.tokens == load_vocabulary(built / "vocab.txt").tokens

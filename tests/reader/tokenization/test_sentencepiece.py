@@ -1,4 +1,4 @@
-"""Sentencepiece vocabularies, from training one to predicting with a model that was trained on its pieces."""
+"""SentencePiece vocabularies: training one, building a corpus, and predicting with a model trained on its pieces."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ OURS = {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "control_symbols": [
 OURS |= {"pad_piece": "[PAD]", "unk_piece": "[UNK]", "bos_piece": "[CLS]", "eos_piece": "[SEP]"}
 
 
-def test_training_repeats_itself(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+def test_training_is_reproducible(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
     lines = lines_of(pieces)
     first, second = (train_sentencepiece(lines, 1000, True, "jieba") for _ in range(2))
     assert first.content == second.content == vocabulary.content == (pieces / "spm.model").read_bytes()
@@ -84,15 +84,15 @@ def test_training_repeats_itself(pieces: Path, vocabulary: SentencePieceVocabula
     assert (vocabulary.pad, vocabulary.unk, vocabulary.cls, vocabulary.sep, vocabulary.mask) == (0, 1, 2, 3, 4)
     assert {"▁the", "▁中国"} <= set(vocabulary.tokens)
     assert len(train_sentencepiece(["a few words"], 800, True)) < 40
-    # A line is neither passed over for its length, nor does it take forever.
+    # The trainer does not ignore long lines, and it finishes in reasonable time.
     assert "▁words" in train_sentencepiece(["many words " * 50000 + "a" * 50000], 40, True).tokens
-    with pytest.raises(InputError, match=r"--size 6: too small, special tokens and characters alone take \d+"):
+    with pytest.raises(InputError, match=r"--size 6: too small; special tokens and characters alone need \d+ tokens"):
         train_sentencepiece(lines, 6, True)
-    with pytest.raises(InputError, match="no words in the text"):
+    with pytest.raises(InputError, match="contains no words"):
         train_sentencepiece(["\x00"], 100, True)
 
 
-def test_documents_hold_the_pieces_of_their_words(pieces: Path) -> None:
+def test_documents_contain_the_pieces_of_their_words(pieces: Path) -> None:
     reference, cut = SentencePieceProcessor(model_file=str(pieces / "spm.model")), segmenter("jieba")
     documents: list[list[int]] = [[]]
     for line in lines_of(pieces):
@@ -106,7 +106,7 @@ def test_documents_hold_the_pieces_of_their_words(pieces: Path) -> None:
     assert corpus.info.tokens == sum(map(len, expected))
 
 
-def test_the_lexicon_holds_words_and_no_token_twice(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+def test_the_lexicon_contains_no_word_that_is_a_single_token(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
     corpus = Corpus(pieces / "corpus")
     assert corpus.lexicon is not None
     words = [tuple(text.split(" ")) for text in corpus.lexicon.ngrams.texts()]
@@ -121,7 +121,7 @@ def test_the_lexicon_holds_words_and_no_token_twice(pieces: Path, vocabulary: Se
         assert corpus.names.text(unit) == vocabulary.text(tokens) == " ".join(ngram)
 
 
-def test_texts_for_people_are_the_words(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+def test_readable_text_consists_of_the_words(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
     cut = segmenter("jieba")
     texts = [" ".join(split_words(line, True, cut)) for line in lines_of(pieces)]
     for text in (unicodedata.normalize("NFKC", text) for text in texts):
@@ -139,15 +139,15 @@ def test_texts_for_people_are_the_words(pieces: Path, vocabulary: SentencePieceV
     ]
 
 
-def test_every_word_has_a_piece(vocabulary: SentencePieceVocabulary) -> None:
-    # Sentencepiece takes its own mark for white space, and drops it.
+def test_every_word_has_at_least_one_piece(vocabulary: SentencePieceVocabulary) -> None:
+    # SentencePiece treats its own mark as white space, and drops it.
     assert vocabulary.encode("▁") == [vocabulary.unk]
     assert vocabulary.encode("☃")[-1] == vocabulary.unk
-    # What special tokens are spelt like is text.
+    # Text that looks like a special token does not become one.
     assert not {*range(5)} & {token for word in split_words("[MASK]", True) for token in vocabulary.encode(word)}
 
 
-def test_text_to_fill_is_cut_as_the_corpus(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+def test_text_with_masks_is_split_as_the_corpus_is(pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
     lexicon, text = Lexicon.load(pieces / "lexicon.tsv"), (HAN + "the language reference").encode()
     corpus = Corpus(pieces / "corpus")
     units = UnitCutter(vocabulary, lexicon).cut(text).units
@@ -157,42 +157,44 @@ def test_text_to_fill_is_cut_as_the_corpus(pieces: Path, vocabulary: SentencePie
 
 
 def damaged(model: bytes) -> bytes:
-    at = model.index("▁the".encode())
-    return model[:at] + b"\xff" + model[at + 1 :]
+    position = model.index("▁the".encode())
+    return model[:position] + b"\xff" + model[position + 1 :]
 
 
-BAD = {
-    "empty": (lambda model: b"", "damaged, or not a model"),
-    "text": (lambda model: b"[PAD]\n[UNK]\n", "damaged, or not a model"),
-    "cut short": (lambda model: model[:-9], "damaged, or not a model"),
-    "not UTF-8": (damaged, "damaged, or not a model"),
-    "no specials": (lambda model: trained(), r"no \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\] among its tokens"),
-    "no mask": (lambda model: trained(**OURS | {"control_symbols": []}), r"no \[MASK\] among its tokens"),
+INVALID_MODELS = {
+    "empty": (lambda model: b"", "damaged, or not a SentencePiece model"),
+    "text": (lambda model: b"[PAD]\n[UNK]\n", "damaged, or not a SentencePiece model"),
+    "cut short": (lambda model: model[:-9], "damaged, or not a SentencePiece model"),
+    "not UTF-8": (damaged, "damaged, or not a SentencePiece model"),
+    "no specials": (lambda model: trained(), r"special tokens missing: \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\];"),
+    "no mask": (lambda model: trained(**OURS | {"control_symbols": []}), r"special tokens missing: \[MASK\];"),
     "other unknown": (
         lambda model: trained(**OURS | {"unk_piece": "<unk>", "control_symbols": ["[UNK]", "[MASK]"]}),
-        r"unknown characters become <unk> in it, not \[UNK\]",
+        r"the token for unknown characters is <unk>; it must be \[UNK\]",
     ),
-    "no prefix": (lambda model: trained(**OURS, add_dummy_prefix=False), "do not mark where a word begins"),
-    "suffixes": (lambda model: trained(**OURS, treat_whitespace_as_suffix=True), "do not mark where a word begins"),
+    "no prefix": (lambda model: trained(**OURS, add_dummy_prefix=False), "do not mark the beginning of a word"),
+    "suffixes": (lambda model: trained(**OURS, treat_whitespace_as_suffix=True), "do not mark the beginning of a word"),
 }
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_bad_models(vocabulary: SentencePieceVocabulary, tmp_path: Path, what: str) -> None:
-    spoil, message = BAD[what]
-    (tmp_path / "v.model").write_bytes(spoil(vocabulary.content))
+@pytest.mark.parametrize("case", INVALID_MODELS)
+def test_invalid_models_are_rejected(vocabulary: SentencePieceVocabulary, tmp_path: Path, case: str) -> None:
+    change, message = INVALID_MODELS[case]
+    (tmp_path / "v.model").write_bytes(change(vocabulary.content))
     with pytest.raises(InputError, match=rf"v\.model: .*{message}"):
         load_vocabulary(tmp_path / "v.model")
 
 
 @pytest.mark.parametrize("settings", [OURS, OURS | {"model_type": "bpe"}, OURS | {"byte_fallback": True}])
-def test_models_of_others(settings: dict[str, object]) -> None:
+def test_models_from_other_trainings_are_accepted(settings: dict[str, object]) -> None:
     settings = settings | {"vocab_size": 300}
     model = SentencePieceVocabulary(trained(**settings))
     assert model.text(token for word in ("some", "words") for token in model.encode(word)) == "some words"
 
 
-def test_fingerprints_tell_kinds_and_contents(built: Path, pieces: Path, vocabulary: SentencePieceVocabulary) -> None:
+def test_vocabularies_of_different_kind_or_content_have_different_fingerprints(
+    built: Path, pieces: Path, vocabulary: SentencePieceVocabulary
+) -> None:
     found = [
         load_vocabulary(path, lowercase)
         for path in (built / "vocab.txt", pieces / "spm.model")
@@ -203,7 +205,7 @@ def test_fingerprints_tell_kinds_and_contents(built: Path, pieces: Path, vocabul
     assert load_vocabulary(pieces / "spm.model").fingerprint == vocabulary.fingerprint
 
 
-def test_one_kind_is_refused_with_the_lexicon_of_another(
+def test_a_vocabulary_is_rejected_with_the_lexicon_of_another_kind(
     built: Path, pieces: Path, vocabulary: SentencePieceVocabulary, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match="--lexicon: it was made with another vocabulary"):
@@ -219,7 +221,7 @@ def test_one_kind_is_refused_with_the_lexicon_of_another(
 
 
 @pytest.mark.parametrize(("tokenizer", "name"), [("sentencepiece", "v.txt"), ("wordpiece", "v.model")])
-def test_a_file_is_called_after_its_kind(pieces: Path, tmp_path: Path, tokenizer: str, name: str) -> None:
+def test_an_output_name_of_another_kind_is_rejected(pieces: Path, tmp_path: Path, tokenizer: str, name: str) -> None:
     output = tmp_path / name
     arguments = ["--input", str(pieces / "train.txt"), "--tokenizer", tokenizer, "--output", str(output)]
     done = python("-m", "reader.build", "vocab", *arguments)
@@ -229,10 +231,10 @@ def test_a_file_is_called_after_its_kind(pieces: Path, tmp_path: Path, tokenizer
     assert not output.exists()
 
 
-def test_training_and_filling_in(built: Path, pieces: Path, tmp_path: Path) -> None:
+def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    # Left by an attempt with another corpus that came to nothing.
+    # A file that a failed attempt with another corpus left behind.
     shutil.copyfile(built / "vocab.txt", run / "vocab.txt")
     paths = [f"--paths.corpus={pieces / 'corpus'}", f"--paths.output={run}"]
     steps = ["--trainer.max_steps=5", "--trainer.save_every=5"]
@@ -255,5 +257,5 @@ def test_training_and_filling_in(built: Path, pieces: Path, tmp_path: Path) -> N
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("spm.model: not the vocabulary the model was trained with")
     (run / "spm.model").unlink()
-    with pytest.raises(InputError, match=r"run: no vocab\.txt or spm\.model in it, the vocabulary of x"):
+    with pytest.raises(InputError, match=r"run: contains no vocab\.txt or spm\.model, the vocabulary of x"):
         kept_vocabulary(run, "", "of x")

@@ -1,4 +1,4 @@
-"""The fast splitting against the rule, on text made to be hostile."""
+"""The fast word splitting gives the same words as the plain implementation, also for adversarial text."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from reader.tables.string_table import empty_table, number, packed, strings_of
-from reader.tokenization import word_index as splitting
+from reader.tables.string_table import empty_table, find_or_add_strings, find_strings, list_strings, pack_strings
+from reader.tokenization import word_index
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.chinese_segmentation import SEGMENTERS, segmenter
 from reader.tokenization.word_index import WordIndex
 from reader.tokenization.word_kernel import DOCUMENT_END, LINE_END
 
-# One of every kind: letters that fold and that do not, accents, white space of all sorts, controls, punctuation that
-# decomposes, Han characters of every block, Hangul, emoji, characters beyond the first plane.
+# Examples of every kind: letters with and without an effect of folding, accents, all kinds of white space, control
+# characters, punctuation that decomposes, Han characters of every block, Hangul, emoji, and characters outside the
+# Basic Multilingual Plane.
 CHARACTERS = [
     *"abAB09 .,-\t\r$^_\x00\x0b\x1c\x7f\x85\u00a0\u2028\u3000",
     *"éÉıİßΣσς\u1e9e\u037e\u0345\u302e\u0301\u200b\ufeff“—\ufffdﬁ",
@@ -40,7 +41,7 @@ def found(index: WordIndex, lines: list[str]) -> list[str | int]:
 
 @pytest.mark.parametrize("han", SEGMENTERS)
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_words_are_those_of_the_rule(han: str, lowercase: bool) -> None:
+def test_words_equal_those_of_the_plain_implementation(han: str, lowercase: bool) -> None:
     draw = random.Random(1)
     index, cut = WordIndex(lowercase, han), segmenter(han)
     for _ in range(150):
@@ -48,7 +49,7 @@ def test_words_are_those_of_the_rule(han: str, lowercase: bool) -> None:
         assert found(index, lines) == expected(lines, lowercase, cut), lines
 
 
-def test_real_text_and_every_character_of_the_first_plane() -> None:
+def test_real_text_and_every_basic_multilingual_plane_character_are_split_correctly() -> None:
     lines = [line for text in topics.values() for line in text.split("\n")]
     every = [chr(code) for code in range(1 << 16) if not 0xD800 <= code < 0xE000 and chr(code) != "\n"]
     lines += [f"a{character}b {character} {character}c" for character in every]
@@ -56,7 +57,7 @@ def test_real_text_and_every_character_of_the_first_plane() -> None:
         assert found(WordIndex(lowercase), lines) == expected(lines, lowercase, list)
 
 
-def test_long_runs_and_many_words_find_room() -> None:
+def test_the_buffers_grow_for_long_runs_and_many_words() -> None:
     lines = ["x" * 3_000_000, " ".join(f"word{i}" for i in range(200_000)), "中" * 700_000 + "é" * 100_000, "\r", "end"]
     for han in ("char", "space"):
         index = WordIndex(True, han)
@@ -64,9 +65,9 @@ def test_long_runs_and_many_words_find_room() -> None:
             assert found(index, lines) == expected(lines, True, segmenter(han))
 
 
-def test_runs_as_long_as_the_room_and_more_runs_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(splitting, "_ROOM", 64)
-    monkeypatch.setattr(splitting, "MAX_RUN_BYTES", 40)
+def test_runs_may_fill_the_buffers_and_exceed_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_index, "_BUFFER_BYTES", 64)
+    monkeypatch.setattr(word_index, "MAX_CACHED_RUN_BYTES", 40)
     lines = ["x" * size for size in (62, 63, 64, 65, 127, 128, 129)] + ["a b " + "y" * size for size in (59, 60, 61)]
     lines += [f"café{i % 9} é{i}" for i in range(40)]
     for _ in range(2):
@@ -76,7 +77,7 @@ def test_runs_as_long_as_the_room_and_more_runs_than_are_remembered(monkeypatch:
         assert found(WordIndex(True), [line]) == expected([line], True, list)
 
 
-def test_text_may_come_in_pieces_and_without_a_last_line_feed() -> None:
+def test_text_may_be_encoded_in_several_calls_and_without_a_final_line_feed() -> None:
     index = WordIndex(True)
     assert index.words() == []
     assert index.encode(b"").tolist() == [DOCUMENT_END]
@@ -87,21 +88,21 @@ def test_text_may_come_in_pieces_and_without_a_last_line_feed() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"a \xff b", b"caf\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf8\x88\x80\x80"])
-def test_what_is_not_utf8_is_refused(bad: bytes) -> None:
+def test_invalid_utf8_is_rejected(bad: bytes) -> None:
     index = WordIndex(True)
     for _ in range(2):
         with pytest.raises(UnicodeDecodeError):
             index.encode("good café\n".encode() + bad + b"\n")
-        # No trace is left of it.
+        # The rejected text does not affect later calls.
         assert found(index, ["café éa good"]) == ["cafe", "ea", "good", LINE_END]
 
 
-def test_a_table_numbers_strings_as_they_come() -> None:
+def test_a_table_assigns_ids_in_order_of_first_occurrence() -> None:
     draw = random.Random(2)
     strings = ["".join(draw.choices("abé中", k=draw.randint(1, 12))) for _ in range(20_000)]
-    table, numbers = number(empty_table(4, 8), packed(strings))
+    table, ids = find_or_add_strings(empty_table(4, 8), pack_strings(strings))
     distinct = list(dict.fromkeys(strings))
-    assert strings_of(table) == distinct
-    assert [distinct[i] for i in numbers] == strings
-    _, missing = number(table, packed(["a", "not there", "", "x" * 100, distinct[-1]]), add=False)
-    assert missing.tolist()[1:] == [-1, -1, -1, len(distinct) - 1]
+    assert list_strings(table) == distinct
+    assert [distinct[i] for i in ids] == strings
+    found_ids = find_strings(table, pack_strings(["a", "not there", "", "x" * 100, distinct[-1]]))
+    assert found_ids.tolist()[1:] == [-1, -1, -1, len(distinct) - 1]
