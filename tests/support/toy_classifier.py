@@ -1,4 +1,4 @@
-"""A job for the training loop that is as different from pre-training as possible: a classifier of points in the plane."""
+"""A job for the training loop that differs from pre-training in every part: a classifier of points in the plane."""
 
 from __future__ import annotations
 
