@@ -23,11 +23,8 @@ def test_imports_follow_the_rule(rule: str) -> None:
         ("imports_run_one_way", "reader.corpus.memmap", "ernie_gram.model.config"),
         ("imports_run_one_way", "ernie_gram.model.config", "tasks.registry"),
         ("imports_run_one_way", "ernie_gram.model.config", "tests.support.runs"),
-        (
-            "imports_run_one_way",
-            "reader.errors",
-            "reader.corpus.memmap",
-        ),  # reader.corpus.memmap imports reader.errors: a cycle
+        # A cycle, because reader.corpus.memmap imports reader.errors.
+        ("imports_run_one_way", "reader.errors", "reader.corpus.memmap"),
         (
             "training_is_independent_of_model_and_pretraining",
             "ernie_gram.training.trainer",

@@ -46,7 +46,7 @@ def test_an_invalid_number_of_processes_is_refused(
 def test_the_number_of_processes_defaults_to_the_number_of_visible_gpus(
     built: Path, tmp_path: Path, visible: str | None, processes: int
 ) -> None:
-    """Nine processes show by their error: a batch of 8 sequences is too small for them."""
+    """Nine processes are recognised by their error, because a batch of 8 sequences is too small for them."""
     nvidia_smi = tmp_path / "bin" / "nvidia-smi"
     nvidia_smi.parent.mkdir()
     nvidia_smi.write_text("#!/bin/sh\nseq 9\n")

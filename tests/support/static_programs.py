@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
+from ernie_gram.distributed.world import World, start_world  # import before Paddle: sets the number of threads
 
 import paddle  # isort: skip
 

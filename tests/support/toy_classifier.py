@@ -6,7 +6,7 @@ from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 
-from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
+from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
 
 import numpy as np  # isort: skip
 import paddle  # isort: skip

@@ -82,7 +82,7 @@ def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tm
     for name in BODY:
         assert np.abs(moved[name] - given[name]).max() < 0.0201 < np.abs(drawn[name] - given[name]).max()
     for name in HEAD:
-        assert np.abs(moved[name] - drawn[name]).max() <= 2 * 0.0201  # two first steps of 0.1 / 5 each
+        assert np.abs(moved[name] - drawn[name]).max() <= 2 * 0.0201  # each run made one step at the rate 0.1 / 5
 
 
 def test_start_values_of_another_shape_are_refused(train: Callable[..., str], tmp_path: Path) -> None:
