@@ -1,4 +1,4 @@
-"""The structure of the project: imports run one way, and some things have one place."""
+"""The structure of the project: rules for imports, for calls that only one package may make, and for source files."""
 
 from __future__ import annotations
 
@@ -7,44 +7,49 @@ import ast
 import pytest
 
 from tests.support.commands import ROOT
-from tests.support.import_graph import READER_ROOMS, WALLS, import_graph, imports, module, sources
+from tests.support.import_graph import IMPORT_RULES, READER_PACKAGES, import_graph, imports, module, sources
 
 
-@pytest.mark.parametrize("wall", WALLS)
-def test_a_wall_stands(wall: str) -> None:
+@pytest.mark.parametrize("rule", IMPORT_RULES)
+def test_imports_follow_the_rule(rule: str) -> None:
     graph = import_graph()
     assert len(graph) > 60
-    assert list(WALLS[wall](graph)) == []
+    assert list(IMPORT_RULES[rule](graph)) == []
 
 
 @pytest.mark.parametrize(
-    ("wall", "name", "need"),
+    ("rule", "name", "need"),
     [
-        ("one_way", "reader.corpus.memmap", "ernie_gram.model.config"),
-        ("one_way", "ernie_gram.model.config", "tasks.registry"),
-        ("one_way", "ernie_gram.model.config", "tests.support.runs"),
-        ("one_way", "reader.errors", "reader.corpus.memmap"),  # which imports it: a circle
-        ("training_is_general", "ernie_gram.training.trainer", "ernie_gram.pretraining.config"),
-        ("training_is_general", "ernie_gram.training.trainer", "ernie_gram.model.layers"),
-        ("tasks_stand_alone", "tasks.finetune", "ernie_gram.pretraining.network"),
+        ("imports_run_one_way", "reader.corpus.memmap", "ernie_gram.model.config"),
+        ("imports_run_one_way", "ernie_gram.model.config", "tasks.registry"),
+        ("imports_run_one_way", "ernie_gram.model.config", "tests.support.runs"),
+        # A cycle, because reader.corpus.memmap imports reader.errors.
+        ("imports_run_one_way", "reader.errors", "reader.corpus.memmap"),
+        (
+            "training_is_independent_of_model_and_pretraining",
+            "ernie_gram.training.trainer",
+            "ernie_gram.pretraining.config",
+        ),
+        ("training_is_independent_of_model_and_pretraining", "ernie_gram.training.trainer", "ernie_gram.model.layers"),
+        ("tasks_are_independent_of_pretraining", "tasks.finetune", "ernie_gram.pretraining.network"),
         ("loads_without_paddle", "ernie_gram.config.loading", "paddle"),
         ("loads_without_paddle", "ernie_gram.run.checkpoint", "ernie_gram.model.layers"),
         ("loads_without_paddle", "reader.errors", "paddle.nn"),
-        ("rooms_in_order", "reader.text.text_files", "reader.corpus.memmap"),
-        ("rooms_in_order", "reader.system.atomic_files", "reader.text.digest"),
+        ("reader_packages_are_in_order", "reader.text.text_files", "reader.corpus.memmap"),
+        ("reader_packages_are_in_order", "reader.system.atomic_files", "reader.text.digest"),
     ],
 )
-def test_a_broken_wall_is_noticed(wall: str, name: str, need: str) -> None:
+def test_a_violation_of_a_rule_is_found(rule: str, name: str, need: str) -> None:
     graph = import_graph()
     graph[name] = graph.get(name, set()) | {need}
-    assert [line for line in WALLS[wall](graph) if name in line]
+    assert [line for line in IMPORT_RULES[rule](graph) if name in line]
 
 
-def test_every_room_of_the_reader_is_in_the_order() -> None:
-    assert {path.parent.name for path in (ROOT / "reader").glob("*/__init__.py")} == set(READER_ROOMS)
+def test_the_order_holds_every_package_of_the_reader() -> None:
+    assert {path.parent.name for path in (ROOT / "reader").glob("*/__init__.py")} == set(READER_PACKAGES)
 
 
-def test_some_things_have_one_place() -> None:
+def test_distributed_calls_devices_and_parameter_creation_are_confined_to_one_package_each() -> None:
     for path in sources():
         name, text = module(path), path.read_text(encoding="utf-8")
         if not name.startswith("ernie_gram.distributed"):
@@ -56,7 +61,7 @@ def test_some_things_have_one_place() -> None:
             assert "create_parameter" not in text, path
 
 
-def test_files_stay_small_and_none_is_called_utils() -> None:
+def test_source_files_are_short_documented_and_not_named_utils() -> None:
     for path in sources():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 350, path
         assert "util" not in path.stem, path

@@ -1,4 +1,4 @@
-"""Timing a piece of work in CPU seconds, which a busy machine disturbs less than wall time."""
+"""Measure CPU seconds, which vary less than wall time on a busy machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def cpu_seconds(work: Callable[[], object], runs: int = 5) -> float:
-    """Median CPU seconds (all threads) of `runs` calls, after one that is not counted."""
+    """Return the median CPU seconds (all threads) of `runs` calls, after one warm-up call that is not counted."""
     work()
     seconds = []
     for _ in range(runs):

@@ -1,10 +1,10 @@
-"""Seconds and memory of a training step on this machine: `python -m tests.benchmarks.pretrain_step [--model base]`.
+"""Measure time and memory of a training step: `python -m tests.benchmarks.pretrain_step [--model base]`.
 
-Every rung of the ablation, on random sequences as explicit masking leaves them where 15 % of the tokens are masked and
-a masked unit has 1.9 tokens (as with 300,000 n-grams); each in a process of its own, one after the other. Beside the
-time, what the products of a forward and backward pass let expect, for the same number of sequences.
-`--torch` times the same encoder and a masked-LM head over the same classes in Hugging Face's BERT, if torch and
-transformers are installed.
+Each rung of the ablation runs in a separate process, one after the other. The sequences are random. Their lengths are
+those after explicit masking, if 15 % of the tokens are masked and a masked unit has 1.9 tokens (as with 300,000
+n-grams). The column "products alone" is the ratio expected from the matrix products of the forward and backward pass,
+for the same number of sequences. `--torch` also times Hugging Face's BERT with the same encoder and a masked-LM head
+over the same classes; it needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MODELS = {
 RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 TOKENS_PER_UNIT = 1.9
 Times = list[tuple[float, float]]  # wall and CPU seconds
-# As run_pretrain.sh has it.
+# The default of run_pretrain.sh.
 MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1000000000000"
 
 
 def shapes(length: int, rung: str) -> tuple[int, int, int]:
-    """L context slots, M predicted slots and K query rows of a sequence of `length` tokens."""
+    """Return the numbers of context slots, predicted slots and query rows of a sequence of `length` tokens."""
     tokens = round(0.15 * length)
     if rung == "contiguous":
         return length, tokens, 0
@@ -46,16 +46,16 @@ def shapes(length: int, rung: str) -> tuple[int, int, int]:
 
 
 def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, np.ndarray]:
-    """Sequences without padding."""
+    """Return a batch of random sequences without padding."""
     random = np.random.default_rng(0)
     width, masked, queries = shapes(length, rung)
     slots = np.sort(np.argsort(random.random((batch, width - 2)))[:, :masked] + 1)
-    at = slots + np.arange(batch)[:, None] * width
+    flat_slots = slots + np.arange(batch)[:, None] * width
     labels = random.integers(0, TOKENS if rung == "contiguous" else classes, slots.size)
     fields = {
         "input_ids": random.integers(200, TOKENS, (batch, width)),
         "lengths": np.full(batch, width),
-        "slots": at.flatten(),
+        "slots": flat_slots.flatten(),
         ("token_labels" if rung == "contiguous" else "coarse_labels"): labels,
     }
     if queries:
@@ -67,7 +67,7 @@ def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, 
 
 
 def gigaflops(name: str, rung: str, out_emb_size: int) -> float:
-    """Of a sequence, forward and backward: the matrix products, each three times."""
+    """Return the GFLOP of the matrix products per sequence: forward, and twice as much backward."""
     layers, hidden, heads, _, length, ngrams, _ = MODELS[name]
     slots, masked, queries = shapes(length, rung)
 
@@ -85,7 +85,7 @@ def gigaflops(name: str, rung: str, out_emb_size: int) -> float:
 
 
 def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
-    """Wall and CPU seconds of each step after the first."""
+    """Return the wall and CPU seconds of each step after the first."""
     from ernie_gram.distributed.world import start_world
     from ernie_gram.model.config import ModelConfig
     from ernie_gram.pretraining.config import DataConfig, PretrainConfig
@@ -120,7 +120,7 @@ def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
 
 
 def time_torch(name: str, dropout: float) -> Times:
-    """The same for Hugging Face's BERT with a head over all classes at the masked slots only."""
+    """Return the same for Hugging Face's BERT; its head predicts all classes, at the masked slots only."""
     import torch
     from transformers import BertConfig, BertModel
 
@@ -156,6 +156,7 @@ def time_torch(name: str, dropout: float) -> Times:
 
 
 def _times(step: Callable[[], object], steps: int) -> Times:
+    """Return the wall and CPU seconds of `steps` calls, after a first one that is not counted."""
     seconds = []
     for _ in range(steps + 1):
         wall, cpu = time.perf_counter(), time.process_time()
@@ -165,12 +166,13 @@ def _times(step: Callable[[], object], steps: int) -> Times:
 
 
 def main() -> None:
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", nargs="+", choices=MODELS, default=["small"])
     parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(RUNGS))
     parser.add_argument("--out_emb_size", type=int, default=128)
     parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--torch", action="store_true", help="time Hugging Face's BERT too")
+    parser.add_argument("--torch", action="store_true", help="also time Hugging Face's BERT")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
@@ -186,7 +188,7 @@ def main() -> None:
     print("| model | rung | seconds a step | to explicit | CPU seconds | to explicit | products alone | peak GB |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name in arguments.model:
-        # Explicit first: the others are set against it.
+        # Explicit runs first, because the ratios are relative to it.
         rungs = sorted(arguments.rungs, key=lambda rung: rung != "explicit")
         base: dict[str, float] | None = None
         for rung in [*rungs, *(["torch"] if arguments.torch else [])]:

@@ -1,7 +1,7 @@
-"""Loss and gradients of a softmax over very many classes: `python -m tests.benchmarks.softmax`.
+"""Measure loss and gradients of a softmax over hundreds of thousands of classes: `python -m tests.benchmarks.softmax`.
 
-Each way in a process of its own, one after the other: wall and CPU seconds, and how much memory it takes beyond what
-was there before. "plain" is one matrix product and Paddle's cross entropy.
+Each variant runs in a separate process, one after the other. The table shows wall and CPU seconds, and the peak memory
+beyond that of the inputs. "plain" is one matrix product and Paddle's cross entropy.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def measure(way: str, rows: int, classes: int, size: int, runs: int = 3) -> dict[str, float]:
-    """Seconds of the median run, and the peak of memory beyond the inputs, in GB."""
+def measure(variant: str, rows: int, classes: int, size: int, runs: int = 3) -> dict[str, float]:
+    """Return the median wall and CPU seconds of a run, the peak memory beyond the inputs in GB, and the loss."""
     from ernie_gram.distributed.world import start_world
     from ernie_gram.model.layers import add_bias
     from ernie_gram.pretraining.chunked_softmax import LazyLogits, chunks_for, cross_entropy
@@ -39,12 +39,12 @@ def measure(way: str, rows: int, classes: int, size: int, runs: int = 3) -> dict
             paddle.create_parameter(shape, "float32", attr=paddle.ParamAttr(initializer=start))
             for shape in ([classes, size], [classes])
         )
-        if way == "plain":
+        if variant == "plain":
             logits = add_bias(paddle.matmul(x, table, transpose_y=True), bias)
             total = paddle.nn.functional.cross_entropy(logits, labels, reduction="sum")
         else:
-            chunks = 1 if way == "ours, one chunk" else chunks_for(rows, classes)
-            found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, True, sample=way == "ours, sampling")
+            chunks = 1 if variant == "ours, one chunk" else chunks_for(rows, classes)
+            found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, True, sample=variant == "ours, sampling")
             total = found.total if found.sampled is None else found.total + 0 * found.sampled.sum().astype("float32")
         gradients = paddle.static.gradients([total], [x, table, bias])
         fetches = [total, *(gradient.flatten()[:1] for gradient in gradients)]
@@ -67,6 +67,7 @@ def measure(way: str, rows: int, classes: int, size: int, runs: int = 3) -> dict
 
 
 def main() -> None:
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1024)
     parser.add_argument("--classes", type=int, default=330_000)
@@ -79,13 +80,14 @@ def main() -> None:
         return
     print(f"{sizes[0]} rows, {sizes[1]} classes, size {sizes[2]}\n")
     print("| way | wall s | CPU s | peak GB beyond the inputs | loss |\n| --- | ---: | ---: | ---: | ---: |")
-    for way in ("plain", "ours, one chunk", "ours", "ours, sampling"):
-        command = [sys.executable, "-m", "tests.benchmarks.softmax", "--one", way]
+    for variant in ("plain", "ours, one chunk", "ours", "ours, sampling"):
+        command = [sys.executable, "-m", "tests.benchmarks.softmax", "--one", variant]
         command += ["--rows", str(sizes[0]), "--classes", str(sizes[1]), "--size", str(sizes[2])]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         seen = json.loads(done.stdout.splitlines()[-1])
         print(
-            f"| {way} | {seen['wall']:.2f} | {seen['cpu']:.2f} | {seen['peak']:.2f} | {seen['loss']:.6g} |", flush=True
+            f"| {variant} | {seen['wall']:.2f} | {seen['cpu']:.2f} | {seen['peak']:.2f} | {seen['loss']:.6g} |",
+            flush=True,
         )
 
 

@@ -1,4 +1,4 @@
-"""Predicting with a trained model from the command line, and that what it says is what the model computes."""
+"""Filling masks with a trained model from the command line: output formats, errors, and the probabilities."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tests.support.static_programs import fresh_scope
 
 @pytest.fixture(scope="module", params=["explicit", "full", "contiguous"])
 def trained(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of 30 steps of a rung; the folder has the rung's name."""
     output = tmp_path_factory.mktemp("fill") / request.param
     paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.output={output}"]
     done = pretrain_with(*TINY, *paths, "--trainer.max_steps=30", *as_options(request.param))
@@ -33,7 +34,7 @@ def trained(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytes
 
 
 class Filled(NamedTuple):
-    """What a call of the command line left behind."""
+    """The result of a command; `error` is the last line on standard error, if the command failed."""
 
     returncode: int
     stdout: str
@@ -42,7 +43,10 @@ class Filled(NamedTuple):
 
 @pytest.fixture
 def fill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Filled]:
-    """`python -m ernie_gram.fill` in this process: Paddle takes seconds to load."""
+    """Return a function that runs `python -m ernie_gram.fill_mask` in this process.
+
+    A new process would load Paddle, which takes seconds.
+    """
 
     def call(*arguments: str, stdin: bytes = b"") -> Filled:
         monkeypatch.setattr(sys, "argv", ["fill", *arguments])
@@ -63,7 +67,7 @@ def fill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 LINES = b"the [MASK] of a [MASK] is\n\nin [MASK]\n"
 
 
-def test_lines_of_standard_input_as_json(
+def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
     trained: Path, fill: Callable[..., Filled], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES)
@@ -77,18 +81,20 @@ def test_lines_of_standard_input_as_json(
         assert sum(probabilities) == pytest.approx(1, abs=1e-4)
         has_ngrams = any(" " in guess["unit"] for guess in mask)
         assert has_ngrams == (trained.name != "contiguous")
-    # Alone or among others, a text gets the same answer; and the next time, too.
+    # A text gets the same probabilities alone, in a batch, and when the command is repeated.
     monkeypatch.chdir(trained / "step_30")
     again = fill("--model", ".", "--json", "--top", "4000", "in [MASK]")
     (alone,) = json.loads(again.stdout)["masks"]
-    if trained.name != "full":  # elsewhere in the batch, other samples are drawn
+    if trained.name != "full":  # the generator's samples depend on the position in the batch
         for one, other in zip(alone[:20], second["masks"][0][:20], strict=True):
             assert one["unit"] == other["unit"]
             assert one["probability"] == pytest.approx(other["probability"], rel=1e-4)
     assert fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES).stdout == done.stdout
 
 
-def test_a_text_for_people(trained: Path, fill: Callable[..., Filled]) -> None:
+def test_an_argument_gives_a_readable_list_of_the_best_units_per_mask(
+    trained: Path, fill: Callable[..., Filled]
+) -> None:
     done = fill("--model", str(trained), "--top", "3", "the [MASK] of a [MASK] is")
     lines = done.stdout.splitlines()
     assert lines[0] == "the [MASK] of a [MASK] is"
@@ -105,7 +111,7 @@ def test_a_text_for_people(trained: Path, fill: Callable[..., Filled]) -> None:
         assert all(" " in unit for unit in shown)
 
 
-def test_probabilities_are_those_of_the_evaluation(trained: Path, built: Path) -> None:
+def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, built: Path) -> None:
     import paddle
 
     from ernie_gram.distributed.world import start_world
@@ -126,7 +132,7 @@ def test_probabilities_are_those_of_the_evaluation(trained: Path, built: Path) -
         executor = paddle.static.Executor(world.place)
         executor.run(evaluation.startup)
         set_arrays(checkpoint.load_model(path), evaluation.parameters, str(path), world.place)
-        paddle.seed(0)  # that of the first draw
+        paddle.seed(0)  # the seed of the first draw
         expected = evaluation.run(executor, batch)
     labels = batch["coarse_labels" if explicit else "token_labels"]
     np.testing.assert_allclose(-np.log(found[np.arange(len(labels)), labels]), expected["row_loss"], atol=1e-4)
@@ -140,7 +146,7 @@ def test_probabilities_are_those_of_the_evaluation(trained: Path, built: Path) -
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)
-def test_bad_input_is_one_line(trained: Path, tmp_path: Path, fill: Callable[..., Filled]) -> None:
+def test_invalid_input_gives_a_one_line_error(trained: Path, tmp_path: Path, fill: Callable[..., Filled]) -> None:
     run = str(trained)
     long = " ".join(["word"] * 40) + " [MASK]"
     for arguments, stdin, message in (
@@ -166,7 +172,7 @@ def test_bad_input_is_one_line(trained: Path, tmp_path: Path, fill: Callable[...
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)
-def test_the_former_command_still_works(trained: Path) -> None:
+def test_the_former_command_runs_the_new_one_with_a_note(trained: Path) -> None:
     done = python("-m", "ernie_gram.fill", "--model", str(trained), "no mask")
     assert done.returncode == 2
     note, error = done.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Whole runs in processes of their own: ranks in step, kills survived, held-out perplexity going down."""
+"""Whole pre-training runs: several processes, killed and resumed runs, held-out perplexity, and precision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train
 
 
 def launch(script: str, log: Path, *arguments: str) -> list[str]:
-    """The command that starts two processes."""
+    """Return the command that runs a script in two processes."""
     return [
         *(sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", str(log)),
         *(str(ROOT / script), *arguments),
@@ -29,10 +29,10 @@ def launch(script: str, log: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.parametrize("objective", ["contiguous", "full"])
-def test_two_processes_are_one_with_the_whole_batch(
+def test_two_processes_give_the_same_result_as_one(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str
 ) -> None:
-    # An odd batch: the ranks' shares differ.
+    # The batch size is odd, so the ranks get shares of different sizes.
     more = ["--trainer.max_steps=20", "--data.batch_size=7", *as_options(objective), *NO_DROPOUT]
     with monkeypatch.context() as patched:
         patched.setattr("ernie_gram.pretraining.chunked_softmax._sample", lambda p, blocks: p.argmax(-1))
@@ -48,14 +48,14 @@ def test_two_processes_are_one_with_the_whole_batch(
         assert np.array_equal(first[name], second[name]), name
         assert np.abs(first[name] - alone[name]).max() < 1e-5, name
     moved = min(np.abs(alone[name]).max() for name in alone if name.endswith("ffn_fc_0.b_0"))
-    assert moved > 1e-2  # these biases started at 0: there was something to be equal about
+    assert moved > 1e-2  # these biases start at 0, so the parameters did change
     for one, two in zip(evaluations(tmp_path / "run1"), evaluations(tmp_path / "run2"), strict=True):
         assert one.pop("kind") == two.pop("kind") == "eval"
         assert one == pytest.approx(two, rel=1e-4)
 
 
 def start_and_kill(command: list[str], environment: dict[str, str], output: Path, step: int) -> None:
-    """Start a run, and kill all its processes at once when it has logged a step beyond `step`."""
+    """Start a run, and kill all its processes as soon as it has logged `step` or a later step."""
     process = subprocess.Popen(command, env=environment, cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
@@ -63,7 +63,7 @@ def start_and_kill(command: list[str], environment: dict[str, str], output: Path
             break
         time.sleep(0.005)
     assert process.poll() is None, "the run ended before it could be killed"
-    # The launcher's children have sessions of their own: find them by the run's output folder.
+    # The launcher starts its children in new sessions, so they are found by the output folder in their command line.
     pids = subprocess.run(["pgrep", "-f", str(output)], capture_output=True, text=True, check=False).stdout.split()
     for pid in {*map(int, pids), process.pid}:
         with suppress(ProcessLookupError):
@@ -71,9 +71,9 @@ def start_and_kill(command: list[str], environment: dict[str, str], output: Path
     process.wait()
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_been(built: Path, tmp_path: Path) -> None:
-    """With all that draws random numbers: masks, dropout, and the generator's samples."""
-    finished, output = tmp_path / "calm", tmp_path / "run"
+def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) -> None:
+    """The run uses every source of random numbers: masks, dropout, and the generator's samples."""
+    finished, output = tmp_path / "uninterrupted", tmp_path / "run"
     more = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12", *as_options("full")]
     assert pretrain(built, finished, *more).returncode == 0
     command = [sys.executable, "-m", "ernie_gram.pretrain", *options(built, output, *more)]
@@ -83,17 +83,17 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(built: Path, tmp_path: Path
     resumed = pretrain(built, output, *more)
     assert resumed.returncode == 0, resumed.stderr
     assert f"resumes from {saved}" in resumed.stdout
-    # To the last bit, dropout and evaluation included; and no record twice.
+    # Bit for bit, with dropout and evaluations, and without repeated records.
     assert train_losses(output) == train_losses(finished)
     assert evaluations(output) == evaluations(finished)
-    ours, theirs = (checkpoint.load_model(path / "step_24") for path in (output, finished))
-    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+    found, expected = (checkpoint.load_model(path / "step_24") for path in (output, finished))
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
 
 
-def test_two_killed_processes_go_on(built: Path, tmp_path: Path) -> None:
+def test_a_killed_run_of_two_processes_resumes_to_the_same_losses(built: Path, tmp_path: Path) -> None:
     more = ["--trainer.max_steps=12", "--trainer.save_every=2"]
     losses = []
-    for name in ("calm", "killed"):
+    for name in ("uninterrupted", "killed"):
         output = tmp_path / name
         command = launch("ernie_gram/pretrain.py", tmp_path / "log", *options(built, output, *more))
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -110,7 +110,7 @@ def test_two_killed_processes_go_on(built: Path, tmp_path: Path) -> None:
     ("objective", "start"),
     [("explicit", "frequency"), ("explicit", "zero"), ("contiguous", "frequency")],
 )
-def test_learning_lowers_the_held_out_perplexity(built: Path, tmp_path: Path, objective: str, start: str) -> None:
+def test_training_lowers_the_held_out_perplexity(built: Path, tmp_path: Path, objective: str, start: str) -> None:
     more = ["--trainer.max_steps=100", "--trainer.eval_every=50", "--trainer.log_every=50", "--data.batch_size=32"]
     done = pretrain(built, tmp_path / "run", *more, *as_options(objective), f"--objective.output_bias={start}")
     assert done.returncode == 0, done.stderr
@@ -118,23 +118,23 @@ def test_learning_lowers_the_held_out_perplexity(built: Path, tmp_path: Path, ob
     by_frequency = evaluations(tmp_path / "run")[0]["frequency_perplexity"]
     assert last < middle < first
     if start == "zero":
-        assert first > 1000  # about as many as there are units
+        assert first > 1000  # about the number of units
     elif objective != "contiguous":
         assert first == pytest.approx(by_frequency, rel=0.1)
         assert last < 0.9 * by_frequency
 
 
-def test_bfloat16_stays_close_to_float32(built: Path, tmp_path: Path) -> None:
+def test_bfloat16_losses_are_within_2_percent_of_float32(built: Path, tmp_path: Path) -> None:
     losses = []
     for precision in ("float32", "bfloat16"):
         output = tmp_path / precision
-        # A rate at which rounding does not grow from step to step: what is compared is the arithmetic.
+        # At this learning rate rounding errors do not grow from step to step, so the arithmetic itself is compared.
         more = ["--trainer.max_steps=200", "--trainer.eval_every=1000", "--optimizer.learning_rate=1e-3"]
         more += [f"--optimizer.precision={precision}", *as_options("cnp"), "--objective.output_bias=zero"]
         done = pretrain(built, output, *more, *NO_DROPOUT)
         assert done.returncode == 0, done.stderr
         losses.append([loss for _, loss, _ in train_losses(output)])
     single, half = np.array(losses)
-    assert single[-20:].mean() < 0.9 * single[:5].mean()  # it did train
+    assert single[-20:].mean() < 0.9 * single[:5].mean()  # training had an effect
     assert not np.array_equal(single, half)
     assert (np.abs(half / single - 1) < 0.02).all()

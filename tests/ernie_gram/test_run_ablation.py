@@ -1,9 +1,8 @@
-"""The ablation's command: rungs alike but for what they ablate, a table and a picture of what they logged."""
+"""The ablation command: training and resuming rungs, the table and the plot, errors, and termination."""
 
 from __future__ import annotations
 
 import csv
-import dataclasses
 import os
 import shutil
 import subprocess
@@ -13,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.pretraining import ablation_plan
-from ernie_gram.pretraining.ablation_plan import CONFIGS, RUNGS, plan
+from ernie_gram.pretraining.ablation_plan import plan
 from ernie_gram.run.run_log import read_log
 from ernie_gram.run_ablation import finish, main, markdown, table_rows
 from reader.errors import InputError
@@ -22,69 +20,12 @@ from reader.system.resumable_folder import lock_folder
 from tests.support.commands import ROOT, build, call, python
 from tests.support.runs import TINY
 
-# Rungs bring their objectives.
+# Without the objective, which each rung sets itself.
 SMALL = [option for option in TINY if not option.startswith("--objective")]
 
 
-def test_rungs_are_one_change_apart(tmp_path: Path) -> None:
-    """The table of the paper's ablation: what each rung has, and nothing else between them."""
-    jobs = {job.rung: job.config for job in plan(tmp_path, list(RUNGS), [1], "tokens", [])}
-    # rung: explicit, query rows, generator, detection, relative position
-    table = {
-        "token": (False, False, False, False, False),
-        "contiguous": (False, False, False, False, False),
-        "explicit": (True, False, False, False, False),
-        "cnp": (True, True, False, False, False),
-        "enrm": (True, False, True, True, False),
-        "both": (True, True, True, True, False),
-        "full": (True, True, True, True, True),
-    }
-    for rung, config in jobs.items():
-        objective = config.objective
-        found = (objective.is_explicit, objective.has_queries, objective.has_generator, objective.rtd_weight > 0)
-        assert (*found, config.model.use_relative_position) == table[rung]
-        full = jobs["full"].objective
-        weights = {key: value or getattr(full, key) for key, value in vars(objective).items() if "_weight" in key}
-        same = dataclasses.replace(
-            config,
-            objective=dataclasses.replace(objective, masking="explicit", **weights),
-            model=dataclasses.replace(config.model, use_relative_position=True),
-            paths=jobs["full"].paths,
-        )
-        assert same == jobs["full"]
-        assert config.paths.corpus == ("tokens" if rung == "token" else jobs["full"].paths.corpus)
-        assert config.paths.output == str(tmp_path / f"{rung}_1")
-
-
-@pytest.mark.parametrize(
-    ("rung", "option"),
-    [
-        ("explicit", "objective.fine_weight=0.5"),
-        ("full", "model.use_relative_position=false"),
-        ("enrm", "objective.rtd_weight=0"),
-    ],
-)
-def test_a_rung_stays_what_it_is(tmp_path: Path, rung: str, option: str) -> None:
-    with pytest.raises(InputError, match=f"{option.partition('=')[0]}: makes {rung} another rung"):
-        plan(tmp_path, list(RUNGS), [1], "tokens", [f"--{option}"])
-    for job in plan(tmp_path, list(RUNGS), [1], "tokens", ["--objective.mask_fraction=0.2"]):
-        assert job.config.objective.mask_fraction == 0.2
-
-
-@pytest.mark.parametrize("changed", ["mask_fraction: 0.5", "output_bias: zero", "fine_weight: 7"])
-def test_rungs_that_are_not_alike_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
-    for path in CONFIGS.iterdir():
-        (tmp_path / path.name).write_text(path.read_text())
-    cnp = (tmp_path / "cnp.yaml").read_text()
-    assert "objective: {" in cnp
-    (tmp_path / "cnp.yaml").write_text(cnp.replace("objective: {", f"objective: {{{changed}, "))
-    monkeypatch.setattr(ablation_plan, "CONFIGS", tmp_path)
-    with pytest.raises(InputError, match="differs from that of the other rungs"):
-        plan(tmp_path, list(RUNGS), [1], "tokens", [])
-
-
-def test_the_ladder_trains_resumes_and_reports(built: Path, tmp_path: Path) -> None:
-    tokens, output, held_out = tmp_path / "tokens", tmp_path / "ladder", tmp_path / "held_out"
+def test_the_ablation_trains_resumes_and_reports(built: Path, tmp_path: Path) -> None:
+    tokens, output, held_out = tmp_path / "tokens", tmp_path / "ablation", tmp_path / "held_out"
     shutil.copytree(built / "held_out", held_out)
     build("corpus", "--input", str(built / "train.txt"), "--vocab", str(built / "vocab.txt"), "--output", str(tokens))
     options = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={held_out}"]
@@ -116,7 +57,7 @@ def test_the_ladder_trains_resumes_and_reports(built: Path, tmp_path: Path) -> N
     assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_table_gives_the_mean_and_the_range_of_the_seeds() -> None:
+def test_the_table_shows_mean_and_range_over_the_seeds() -> None:
     rows: list[dict[str, float | int | str]] = [
         {
             "rung": "explicit",
@@ -137,9 +78,9 @@ def test_the_table_gives_the_mean_and_the_range_of_the_seeds() -> None:
     assert "| 100 | 10 | 25.0% | 3.00 s (1.50 x) |" in text
 
 
-def test_mistakes_come_before_any_training(built: Path, tmp_path: Path) -> None:
-    command = ["--output", str(tmp_path / "ladder")]
-    good = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
+def test_invalid_options_are_refused_before_any_training(built: Path, tmp_path: Path) -> None:
+    command = ["--output", str(tmp_path / "ablation")]
+    valid = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
     for options, message in (
         (["--rungs", "fuller"], "invalid choice: 'fuller'"),
         (["--jobs", "0"], "--jobs: must be at least 1"),
@@ -149,14 +90,14 @@ def test_mistakes_come_before_any_training(built: Path, tmp_path: Path) -> None:
         (["--rungs", "token", "--token_corpus", str(built / "corpus")], "corpus has n-grams; give one made without"),
         (["--rungs", "full", "--config", "conf/pretrain/demo.yaml"], "--config: not for the ablation"),
     ):
-        done = call(main, *command, *good, "--trainer.max_steps=8", *options)
+        done = call(main, *command, *valid, "--trainer.max_steps=8", *options)
         assert done.returncode == 2
         assert message in done.stderr.splitlines()[-1]
-        assert not (tmp_path / "ladder").exists()
+        assert not (tmp_path / "ablation").exists()
 
 
-def test_a_rung_that_fails_is_named(built: Path, tmp_path: Path) -> None:
-    output = tmp_path / "ladder"
+def test_a_failed_run_is_named_with_its_error(built: Path, tmp_path: Path) -> None:
+    output = tmp_path / "ablation"
     options = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
     options += ["--trainer.max_steps=8", "--trainer.save_every=4", "--optimizer.learning_rate=1e30"]
     done = python("-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "explicit", *options)
@@ -172,17 +113,17 @@ def test_a_rung_that_fails_is_named(built: Path, tmp_path: Path) -> None:
     assert table_rows([]) == []
 
 
-def test_stopped_it_stops_what_it_started(built: Path, tmp_path: Path) -> None:
-    output = tmp_path / "ladder"
+def test_terminating_the_ablation_stops_its_runs(built: Path, tmp_path: Path) -> None:
+    output = tmp_path / "ablation"
     options = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
     command = [sys.executable, "-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "explicit"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([*command, *options, "--trainer.max_steps=3000"], cwd=ROOT, env=environment) as ladder:
-        while ladder.poll() is None and not read_log(output / "explicit_1"):
+    with subprocess.Popen([*command, *options, "--trainer.max_steps=3000"], cwd=ROOT, env=environment) as ablation:
+        while ablation.poll() is None and not read_log(output / "explicit_1"):
             time.sleep(0.05)
-        ladder.terminate()
-    assert ladder.returncode == 143
-    # Nobody trains there any more.
+        ablation.terminate()
+    assert ablation.returncode == 143
+    # No process trains in the folder any more.
     lock = lock_folder(output / "explicit_1")
     assert lock is not None
     lock.close()

@@ -1,4 +1,4 @@
-"""The golden runs: every rung's losses and parameters are what they were when they were recorded."""
+"""The golden runs: the losses and parameters of every rung equal the recorded ones."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.commands import ROOT
 pytestmark = pytest.mark.xdist_group("golden")
 
 EXPECTED = json.loads(GOLDEN.read_text())
-# Another kind of machine rounds differently, and each step builds on the one before.
+# Another kind of machine rounds differently, and rounding errors grow from step to step.
 TOLERANCE = 2e-3
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What this checkout computes now. In a process of its own: the number of threads is fixed as Paddle loads."""
+    """What this checkout computes, in a separate process, because the number of threads is fixed when Paddle loads."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.golden.train_rungs", str(tmp_path_factory.mktemp("golden"))],
         cwd=ROOT,
@@ -41,13 +41,13 @@ def test_lexicon_and_corpora_are_the_same_on_every_machine(found: dict[str, Any]
 
 
 @pytest.mark.parametrize("name", [*RUNGS, *VARIANTS])
-def test_a_rung_computes_what_it_did(found: dict[str, Any], name: str) -> None:
+def test_a_rung_reproduces_its_recorded_results(found: dict[str, Any], name: str) -> None:
     run = found["runs"][name]
     recorded = EXPECTED["runs"].get(machine())
     if recorded is not None:
-        assert run == recorded[name]  # to the bit
+        assert run == recorded[name]  # bit for bit
         return
-    # Not recorded on this kind of machine (see the head of train_rungs.py): the same within rounding.
+    # Without a record for this kind of machine (see train_rungs.py), results may differ by rounding.
     reference = next(iter(EXPECTED["runs"].values()))[name]
     assert len(run["records"]) == len(reference["records"])
     for record, other in zip(run["records"], reference["records"], strict=True):
@@ -56,7 +56,7 @@ def test_a_rung_computes_what_it_did(found: dict[str, Any], name: str) -> None:
         assert record == pytest.approx(other, rel=TOLERANCE), name
 
 
-def test_every_rung_is_recorded() -> None:
+def test_every_rung_is_recorded_and_no_two_are_equal() -> None:
     assert EXPECTED["runs"]
     for runs in EXPECTED["runs"].values():
         assert list(runs) == [*RUNGS, *VARIANTS]

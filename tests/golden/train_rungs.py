@@ -1,9 +1,9 @@
-"""Train every rung of the ablation for a few steps on a fixed text, and print what came out, as JSON.
+"""Train every rung of the ablation for a few steps on a fixed text, and print the results as JSON.
 
     python -m tests.golden.train_rungs FOLDER
 
-Everything is fixed: text, vocabulary, seeds, one thread. So the same code on the same kind of machine gives the same
-bits; a change that only moves code must not change any. `--record` writes the result into golden.json.
+Text, vocabulary, seeds and the number of threads (one) are fixed, so the same code on the same kind of machine gives
+the same bits. Refactoring must not change any of them. `--record` writes the results to golden.json.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 GOLDEN = Path(__file__).with_name("golden.json")
-# Read when the libraries are loaded: sums over several threads depend on how many there are.
+# Set before the libraries are loaded, which read it: sums over several threads depend on the number of threads.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -36,7 +36,7 @@ SETTINGS = [
     *("--trainer.max_steps=12", "--trainer.log_every=1", "--trainer.eval_every=6", "--trainer.eval_sequences=20"),
     *("--trainer.save_every=12", "--trainer.visualdl=false"),
 ]
-# One run in lower precision, and one whose heads are tied to embeddings of another width, take other paths.
+# Two runs that take other code paths: lower precision, and heads tied to embeddings narrower than the hidden size.
 VARIANTS = {
     "cnp, bfloat16": ("cnp", ["--optimizer.precision=bfloat16"]),
     "both, tied": ("both", ["--model.out_emb_size=0", "--model.emb_size=16", "--model.use_sentence_embedding=true"]),
@@ -44,11 +44,12 @@ VARIANTS = {
 
 
 def text(lines: int, seed: int) -> str:
-    """Lines of words and phrases chosen by a linear congruential generator: the same on every machine."""
+    """Return lines of words and phrases from a linear congruential generator, so that every machine gets the same."""
     state = seed
     words: list[str] = []
 
     def below(limit: int) -> int:
+        """Return a random number in [0, limit)."""
         nonlocal state
         state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
         return (state >> 33) % limit
@@ -62,14 +63,14 @@ def text(lines: int, seed: int) -> str:
 
 
 def vocabulary() -> str:
-    """A vocabulary in which some words are whole and others are cut into letters."""
+    """Return a vocab.txt that holds some words as one token; the other words are split into letters."""
     whole = [*NOUNS[:6], *VERBS[:4], *OTHERS]
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
     return "".join(f"{token}\n" for token in dict.fromkeys([*tokens, *whole]))
 
 
 def call(main: Callable[[], None], *arguments: str) -> None:
-    """A command's `main` with these arguments, in this process; its output goes to standard error."""
+    """Run a command's `main` with these arguments in this process; its output goes to standard error."""
     sys.argv = ["command", *arguments]
     console, sys.stdout = sys.stdout, sys.stderr
     try:
@@ -79,7 +80,7 @@ def call(main: Callable[[], None], *arguments: str) -> None:
 
 
 def machine() -> str:
-    """What the last bits may depend on: the processor's instructions and the library that computes."""
+    """Return what rounding depends on: the processor model and the version of Paddle."""
     from importlib.metadata import version
 
     lines = Path("/proc/cpuinfo").read_text().splitlines() if platform.system() == "Linux" else []
@@ -89,12 +90,12 @@ def machine() -> str:
 
 
 def digest(paths: list[Path]) -> str:
-    """One digest of some files' bytes."""
+    """Return one digest of the contents of several files."""
     return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:32]
 
 
 def corpora(folder: Path) -> dict[str, str]:
-    """Make the text, lexicon and corpora in a folder; returns digests of what does not depend on the machine."""
+    """Build text, lexicon and corpora in a folder; return their digests, which are the same on every machine."""
     from reader.build import main as build
 
     (folder / "vocab.txt").write_text(vocabulary())
@@ -112,7 +113,7 @@ def corpora(folder: Path) -> dict[str, str]:
 
 
 def train(folder: Path, rung: str, more: list[str], name: str) -> dict[str, Any]:
-    """Train one rung; returns its losses, its evaluations, and a digest of its parameters."""
+    """Train one rung; return its losses, its evaluations, and a digest of its parameters."""
     import paddle
     from safetensors.numpy import load_file
 
@@ -133,7 +134,7 @@ def train(folder: Path, rung: str, more: list[str], name: str) -> dict[str, Any]
 
 
 def as_lines(golden: dict[str, Any]) -> str:
-    """The golden results as JSON with a line for every run."""
+    """Return the golden results as JSON, one line per run."""
     machines = (
         f" {json.dumps(name)}: {{\n"
         + ",\n".join(f"  {json.dumps(run)}: {json.dumps(runs[run])}" for run in runs)
@@ -144,6 +145,7 @@ def as_lines(golden: dict[str, Any]) -> str:
 
 
 def main() -> None:
+    """Run the command line."""
     folder = Path(sys.argv[1]).resolve()
     record = "--record" in sys.argv
     found: dict[str, Any] = {"corpora": corpora(folder), "runs": {}}

@@ -1,4 +1,4 @@
-"""Run the project's commands: in this process, which is faster, or in a process of their own."""
+"""Run the project's commands, either in this process, which is faster, or in a new one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Done(NamedTuple):
 
 
 def call(main: Callable[[], None], *arguments: str) -> Done:
-    """Run a command's `main` in this process, as `python -m` would."""
+    """Run a command's `main` in this process, as `python -m` would, and capture its output."""
     status, stdout, stderr = 0, io.StringIO(), io.StringIO()
     with patch.object(sys, "argv", ["command", *arguments]), redirect_stdout(stdout), redirect_stderr(stderr):
         try:
@@ -40,7 +40,7 @@ def call(main: Callable[[], None], *arguments: str) -> Done:
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python command from the root of the checkout, and capture its output."""
+    """Run Python in a new process from the root of the checkout, and capture its output."""
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -53,7 +53,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def digest_of(text: TextFiles) -> str:
-    """Return the digest of a text that has been read to its end."""
+    """Return the digest of a text that has been read completely."""
     digest = TextDigest(text.paths, text.text_field)
     digest.add(text.paths, text.block_digests)
     return digest.result()
@@ -67,8 +67,8 @@ def build(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def kill_when(arguments: list[str], there: Callable[[], object]) -> None:
-    """Start a Python command, and kill it and its children as soon as `there()` is true."""
+def kill_when(arguments: list[str], condition: Callable[[], object]) -> None:
+    """Start a Python command, and kill it and its children as soon as `condition()` is true."""
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -77,7 +77,7 @@ def kill_when(arguments: list[str], there: Callable[[], object]) -> None:
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline and not there():
+    while process.poll() is None and time.monotonic() < deadline and not condition():
         time.sleep(0.002)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,4 +1,4 @@
-"""The imports of the source files, and the rules they keep."""
+"""The import graph of the source files, and the rules that imports must follow."""
 
 from __future__ import annotations
 
@@ -8,101 +8,112 @@ from pathlib import Path
 
 from tests.support.commands import ROOT
 
-# Each may import what stands before it.
+# A package may import only those before it in its list.
 PACKAGES = ["reader", "ernie_gram", "tasks"]
-READER_ROOMS = ["system", "tables", "text", "tokenization", "lexicon", "corpus", "batches"]
+READER_PACKAGES = ["system", "tables", "text", "tokenization", "lexicon", "corpus", "batches"]
 
 Graph = dict[str, set[str]]
 
 
 def sources() -> list[Path]:
-    """Every source file of the packages."""
+    """Return all source files of the packages."""
     return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 
 def module(path: Path) -> str:
-    """The name of a source file's module; a package's is that of its folder."""
+    """Return the name of a source file's module; `__init__.py` has the name of its package."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def imports(path: Path) -> set[str]:
-    """Every module that a source file imports, wherever in the file."""
+    """Return every module that a source file imports, at the top or inside functions."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are written in full"
+            assert node.level == 0, f"{path}: relative import; use the full name"
             found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
 
 
 def import_graph() -> Graph:
-    """Module -> the modules it imports, those of other projects included."""
+    """Return for each module the modules that it imports, including those of other projects."""
     return {module(path): imports(path) for path in sources()}
 
 
 def is_in(name: str, *packages: str) -> bool:
-    """Whether a module is one of these packages or lies in one."""
+    """Return whether a module is one of these packages or is inside one of them."""
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
-def one_way(graph: Graph) -> Iterator[str]:
-    """reader <- ernie_gram <- tasks, no package imports the tests, and there is no circle."""
+def imports_run_one_way(graph: Graph) -> Iterator[str]:
+    """Yield violations: tasks imports ernie_gram, which imports reader; none imports tests; there is no cycle."""
     for name, needs in graph.items():
         above = PACKAGES[PACKAGES.index(name.split(".")[0]) + 1 :]
         yield from (f"{name} imports {need}" for need in needs if is_in(need, "tests", *above))
-    edges = {name: {need for need in needs if need in graph} for name, needs in graph.items()}
-    done: set[str] = set()
-    while edges:
-        free = {name for name, needs in edges.items() if needs <= done}
-        if not free:
-            yield f"a circle among {sorted(edges)}"
+    unsorted = {name: {need for need in needs if need in graph} for name, needs in graph.items()}
+    sorted_modules: set[str] = set()
+    while unsorted:
+        independent = {name for name, needs in unsorted.items() if needs <= sorted_modules}
+        if not independent:
+            yield f"an import cycle among {sorted(unsorted)}"
             return
-        done |= free
-        edges = {name: needs for name, needs in edges.items() if name not in free}
+        sorted_modules |= independent
+        unsorted = {name: needs for name, needs in unsorted.items() if name not in independent}
 
 
-def training_is_general(graph: Graph) -> Iterator[str]:
-    """The training loop knows neither the model nor pre-training."""
+def training_is_independent_of_model_and_pretraining(graph: Graph) -> Iterator[str]:
+    """Yield violations: training imports neither the model nor pre-training."""
     for name, needs in graph.items():
         if is_in(name, "ernie_gram.training"):
             forbidden = ("ernie_gram.model", "ernie_gram.pretraining")
             yield from (f"{name} imports {need}" for need in needs if is_in(need, *forbidden))
 
 
-def tasks_stand_alone(graph: Graph) -> Iterator[str]:
-    """Fine-tuning needs nothing of pre-training."""
+def tasks_are_independent_of_pretraining(graph: Graph) -> Iterator[str]:
+    """Yield violations: fine-tuning does not import pre-training."""
     for name, needs in graph.items():
         if is_in(name, "tasks"):
             yield from (f"{name} imports {need}" for need in needs if is_in(need, "ernie_gram.pretraining"))
 
 
 def loads_without_paddle(graph: Graph) -> Iterator[str]:
-    """Configurations and run folders are checked before Paddle loads; the reader never needs it."""
+    """Yield violations: reader, config and run import no Paddle, not even indirectly.
+
+    Configs and run folders are checked before Paddle is loaded; the reader never needs it.
+    """
     for name in graph:
         if not is_in(name, "reader", "ernie_gram.config", "ernie_gram.run"):
             continue
-        seen, waiting = {name}, [name]
-        while waiting:
-            here = waiting.pop()
-            if any(is_in(need, "paddle") for need in graph[here]):
-                yield f"{name} needs Paddle by way of {here}"
-            new = {need for need in graph[here] if need in graph} - seen
-            seen |= new
-            waiting += new
+        reached, queue = {name}, [name]
+        while queue:
+            module_name = queue.pop()
+            if any(is_in(need, "paddle") for need in graph[module_name]):
+                yield f"{name} imports Paddle through {module_name}"
+            new = {need for need in graph[module_name] if need in graph} - reached
+            reached |= new
+            queue += new
 
 
-def rooms_in_order(graph: Graph) -> Iterator[str]:
-    """A folder of the reader imports only those before it, and no command."""
-    rooms = [f"reader.{room}" for room in READER_ROOMS]
+def reader_packages_are_in_order(graph: Graph) -> Iterator[str]:
+    """Yield violations: a package of the reader imports only those before it, and no command."""
+    packages = [f"reader.{package}" for package in READER_PACKAGES]
     for name, needs in graph.items():
-        for place, room in enumerate(rooms):
-            if is_in(name, room):
-                allowed = (*rooms[: place + 1], "reader.errors")
+        for index, package in enumerate(packages):
+            if is_in(name, package):
+                allowed = (*packages[: index + 1], "reader.errors")
                 inside = (need for need in needs if is_in(need, "reader") and need != "reader")
                 yield from (f"{name} imports {need}" for need in inside if not is_in(need, *allowed))
 
 
-WALLS = {rule.__name__: rule for rule in (one_way, training_is_general, tasks_stand_alone, loads_without_paddle)}
-WALLS["rooms_in_order"] = rooms_in_order
+IMPORT_RULES = {
+    rule.__name__: rule
+    for rule in (
+        imports_run_one_way,
+        training_is_independent_of_model_and_pretraining,
+        tasks_are_independent_of_pretraining,
+        loads_without_paddle,
+        reader_packages_are_in_order,
+    )
+}

@@ -1,4 +1,4 @@
-"""The model and its objective in numpy, float64, one sequence and one row at a time, written from the definitions."""
+"""The model and its loss terms in numpy and float64, one sequence and one row at a time, by their definitions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ernie_gram.model.config import ModelConfig
 from reader.batches.fields import Batch
 from tests.support.static_programs import Arrays
 
-# |n| -> bucket, spelt out range by range.
+# (first, last, bucket): the bucket of each range of distances |n|.
 RANGES = [(8, 11, 8), (12, 15, 9), (16, 22, 10), (23, 31, 11), (32, 45, 12), (46, 63, 13), (64, 90, 14)]
 
 
 def bucket(query: int, key: int) -> int:
-    """The bucket of one pair of slots, from the written list."""
+    """Return the bucket of a query slot and a key slot, from the written list of ranges."""
     if query == 0:
         return 16
     if key == 0:
@@ -41,7 +41,7 @@ def gelu(x: np.ndarray) -> np.ndarray:
 
 
 def embed(config: ModelConfig, p: Arrays, x: np.ndarray, sentences: np.ndarray, prefix: str) -> np.ndarray:
-    """From embedded words and positions to the blocks' input."""
+    """Return the input of the first block, given the sum of word and position embeddings."""
     if config.use_sentence_embedding:
         x = x + p[f"{prefix}sent_embedding"][sentences]
     x = norm(x, p, f"{prefix}pre_encoder_layer_norm")
@@ -58,9 +58,9 @@ def encode(
     queries: list[tuple[int, int]],
     prefix: str = "",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One sequence without padding: embedded words [L, E], sentences int [L], query rows as (i - 1, slot).
+    """Encode one sequence without padding; return context rows [L, H] and query rows [K, H].
 
-    Returns the context's rows [L, H] and the query rows', [K, H].
+    `words` [L, E] are word embeddings and `sentences` int [L] sentence IDs; `queries` has (i - 1, slot) for each [Mi].
     """
     length, heads = len(words), config.num_attention_heads
     position = p[f"{prefix}pos_embedding"]
@@ -75,7 +75,7 @@ def encode(
         table = p[f"{prefix}rel_pos_embedding"] if config.use_relative_position else np.zeros((33, heads))
 
         def attend(rows: np.ndarray, keys: np.ndarray, buckets: np.ndarray, name: str, table: np.ndarray) -> np.ndarray:
-            """rows [Q, H] over keys [T, H]; buckets int [Q, T]."""
+            """Return a block's output [Q, H]; rows [Q, H] attend to keys [T, H] (equation 4); buckets int [Q, T]."""
             query = linear(rows, p, f"{name}_multi_head_att_query_fc")
             key, value = (linear(keys, p, f"{name}_multi_head_att_{part}_fc") for part in ("key", "value"))
             found = np.zeros_like(rows)
@@ -98,7 +98,7 @@ def encode(
 
 
 def scores(p: Arrays, x: np.ndarray, prefix: str, table: np.ndarray | None) -> np.ndarray:
-    """A head's scores of rows [.., H]; without a table, of the low-rank head with its own."""
+    """Return a head's logits of rows [.., H]; if `table` is None, the head has its own low-rank table."""
     x = gelu(linear(x, p, f"{prefix}_trans_fc"))
     if f"{prefix}_trans_layer_norm_scale" in p:
         x = norm(x, p, f"{prefix}_trans_layer_norm")
@@ -110,9 +110,10 @@ def scores(p: Arrays, x: np.ndarray, prefix: str, table: np.ndarray | None) -> n
 def terms(
     main: ModelConfig, small: ModelConfig, p: Arrays, batch: Batch, sampled: np.ndarray | None, tokens: int
 ) -> dict[str, float]:
-    """Every term whose fields the batch holds and whose parameters there are: the mean over its rows.
+    """Return the mean of each loss term that the batch has labels for and `p` has parameters for.
 
-    `sampled`: what the generator drew for each masked slot.
+    `sampled` holds the generator's sample for each masked slot, or is None without a generator. Terms by equation:
+    "token" is 1; "coarse" is 2, and with "fine" 3; these and "generator" are 5; "rtd" is 6.
     """
     p = {name: value.astype(np.float64) for name, value in p.items()}
     tied = "mask_lm_out_embedding" not in p
@@ -148,11 +149,11 @@ def terms(
             words[slots] = units[sampled[mine]]
         queries: list[tuple[int, int]] = []
         if "fine_rows" in batch:
-            most = batch["query_slots"].shape[1]
-            rows = np.flatnonzero(batch["fine_rows"] // most == b)
+            max_queries = batch["query_slots"].shape[1]
+            rows = np.flatnonzero(batch["fine_rows"] // max_queries == b)
             queries = [
                 (int(batch["query_ranks"][b, k]), int(batch["query_slots"][b, k]))
-                for k in batch["fine_rows"][rows] % most
+                for k in batch["fine_rows"][rows] % max_queries
             ]
         x, extra = encode(main, p, words, nothing, queries)
         for m, slot in zip(mine, slots, strict=True):

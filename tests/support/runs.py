@@ -1,4 +1,4 @@
-"""Tiny pre-training runs: their options, how to start them, and what they logged."""
+"""Tiny pre-training runs: their options, functions that start them, and functions that read their logs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TINY = [
     "--optimizer.warmup_steps=2",
     "--trainer.log_every=1",
     "--trainer.visualdl=false",
-    # The objective whose program is built fastest; tests of the others ask for them, see objectives.py.
+    # The objective whose program is built fastest. Tests of other objectives append them, see objectives.py.
     *as_options("explicit"),
 ]
 
 NO_DROPOUT = ["--model.hidden_dropout_prob=0", "--model.attention_probs_dropout_prob=0"]
-# The options of the fixture `finished`, beside its folders.
+# The options of the fixture `finished`, without its folders.
 FINISHED = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12"]
 
 
@@ -36,15 +36,15 @@ def options(built: Path, output: Path, *more: str) -> list[str]:
 
 
 def pretrain(built: Path, output: Path, *more: str) -> Done:
-    """Run `python -m ernie_gram.pretrain` in this process: a new process would load Paddle for seconds.
+    """Run `python -m ernie_gram.pretrain` in this process, because a new process would load Paddle for seconds.
 
-    Tests of kills, signals and several processes start real processes instead.
+    Tests of kills, signals and several processes start new processes instead.
     """
     return pretrain_with(*options(built, output, *more))
 
 
 def pretrain_with(*arguments: str) -> Done:
-    """Run `python -m ernie_gram.pretrain` in this process with the given arguments alone."""
+    """Run `python -m ernie_gram.pretrain` in this process with only these arguments."""
     from ernie_gram.pretrain import main
     from tests.support.static_programs import fresh_scope
 

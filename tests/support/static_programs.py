@@ -1,4 +1,4 @@
-"""Run parts of the model as static programs in the tests' own process."""
+"""Run parts of the model as static programs in the process of the tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
+from ernie_gram.distributed.world import World, start_world  # import before Paddle: sets the number of threads
 
 import paddle  # isort: skip
 
@@ -23,7 +23,7 @@ Arrays = dict[str, np.ndarray]
 
 @contextmanager
 def fresh_scope() -> Iterator[paddle.static.Executor]:
-    """An executor over a scope of its own: no parameter of another test is in it."""
+    """Yield an executor in a new scope, which holds no parameters of other tests."""
     place = start_world("cpu").place
     with paddle.static.scope_guard(paddle.static.Scope()):
         yield paddle.static.Executor(place)
@@ -32,9 +32,10 @@ def fresh_scope() -> Iterator[paddle.static.Executor]:
 def run(
     build: Callable[[dict[str, paddle.Tensor]], list[paddle.Tensor]], feeds: Arrays, seed: int = 1
 ) -> tuple[list[np.ndarray], Arrays]:
-    """Build a program on feeds of open shape, run it once on start values from `seed`, return fetches and parameters.
+    """Build a program, run it once, and return the fetched arrays and the parameters by name.
 
-    Biases and LayerNorms are given random values too, so that a test sees them work.
+    All dimensions of the feeds are left open. `seed` determines the initial values. Noise is added to every parameter,
+    because a bias of 0 or a LayerNorm scale of 1 would hide errors.
     """
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()

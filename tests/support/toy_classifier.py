@@ -1,4 +1,4 @@
-"""A second job for the training loop, as unlike pre-training as can be: a classifier of points in the plane."""
+"""A job for the training loop that differs from pre-training in every part: a classifier of points in the plane."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 
-from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
+from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
 
 import numpy as np  # isort: skip
 import paddle  # isort: skip
@@ -28,13 +28,13 @@ BATCH_SIZE = 32
 
 
 def logits_of(points: paddle.Tensor) -> paddle.Tensor:
-    """Build the network: a body of one hidden layer, and a head."""
+    """Return logits [B, 2] of points [B, 2]: a body of one hidden layer, and a head."""
     hidden = F.tanh(Linear("body_fc", 2, 16, 0.5)(points))
     return Linear("head_fc", 16, 2, 0.5)(hidden)
 
 
 class ToyNetwork:
-    """Cross entropy of two classes."""
+    """The network with one loss term, the cross entropy of two classes."""
 
     fields = (POINTS, CLASSES)
 
@@ -44,13 +44,13 @@ class ToyNetwork:
 
 
 def samples(first: int, last: int) -> Batch:
-    """Samples first..last - 1 of an endless sequence; each depends on its number alone."""
+    """Return samples first..last - 1 of an endless sequence; each sample depends only on its index."""
     points = np.array([np.random.default_rng(i).uniform(-1.5, 1.5, 2) for i in range(first, last)], np.float32)
     return {"points": points, "classes": (np.hypot(*points.T) > 1).astype(np.int64)}
 
 
 def batches(consumed: int, world: World) -> Generator[Batch, None, None]:
-    """Endless batches; this job has one process."""
+    """Yield batches without end; this job runs in one process."""
     assert world.size == 1
     while True:
         yield samples(consumed, consumed + BATCH_SIZE)
@@ -58,7 +58,7 @@ def batches(consumed: int, world: World) -> Generator[Batch, None, None]:
 
 
 class ToyEvaluator:
-    """Accuracy on samples that training does not reach."""
+    """Measures the accuracy on samples that training does not use."""
 
     def __init__(self) -> None:
         with open_program([POINTS]) as opened:

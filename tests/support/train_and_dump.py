@@ -24,12 +24,12 @@ config, _ = load_config(PretrainConfig, sys.argv[1:], "train_and_dump", "", {})
 run = prepare(config, WORLD_SIZE)
 run.output.mkdir(parents=True, exist_ok=True)
 world = start_world("cpu")
-# Each rank draws other start values: those of rank 0 must reach the others.
-plain_seed = paddle.seed
-paddle.seed = lambda seed: plain_seed(seed + RANK)
-# Ranks draw different samples; without randomness, two ranks compute what one process does.
+# Each rank draws different initial values, so the test fails unless those of rank 0 are copied to all ranks.
+original_seed = paddle.seed
+paddle.seed = lambda seed: original_seed(seed + RANK)
+# Ranks would draw different samples. Without sampling, two ranks compute the same as one process.
 chunked_softmax._sample = lambda p, blocks: p.argmax(-1)
-# Many buckets even for a small model.
+# Small buckets, so that even this small model has many of them.
 collectives.BUCKET_NUMBERS = 1000
 trainer = Trainer(pretraining_job(run, world), world)
 trainer.train()

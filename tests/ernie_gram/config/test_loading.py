@@ -1,4 +1,4 @@
-"""Configuration files: bases, merging, types, misspelt keys, and that every file in conf/ loads."""
+"""Config files: base files, merging, types, unknown keys, help, and that every pre-training config in conf/ loads."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ernie_gram.config.loading import all_keys, explained_yaml, load_config
+from ernie_gram.config.loading import all_keys, explained_yaml
 from ernie_gram.pretraining.config import PretrainConfig
-from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from tests.support.commands import ROOT, python
-
-
-def load(*arguments: str) -> PretrainConfig:
-    return load_config(PretrainConfig, list(arguments), "test", "", {})[0]
+from tests.support.configs import load
 
 
 def write(path: Path, text: str) -> str:
@@ -26,32 +22,12 @@ def write(path: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "conf" / "pretrain").glob("*.yaml")), ids=lambda path: path.name)
-def test_every_shipped_file_loads(path: Path) -> None:
+def test_every_pretraining_config_in_conf_loads(path: Path) -> None:
     config = load("--config", str(path))
     assert config.paths.output.startswith("output/")
 
 
-def test_the_papers_settings() -> None:
-    """Steps, batch, peak rate, warm-up and beta2 as published (appendix A)."""
-    table = {
-        "base_en_16g": (1_000_000, 256, 1e-4, 10_000, 0.99),
-        "base_en_160g": (500_000, 5112, 4e-4, 24_000, 0.98),
-        "base_zh": (3_000_000, 256, 1e-4, 4_000, 0.99),
-    }
-    for name, expected in table.items():
-        config = load("--config", str(ROOT / f"conf/pretrain/{name}.yaml"))
-        optimizer = config.optimizer
-        found = (config.trainer.max_steps, config.data.batch_size, optimizer.learning_rate)
-        assert (*found, optimizer.warmup_steps, optimizer.beta2) == expected
-        assert (config.model.num_hidden_layers, config.model.hidden_size, config.model.num_attention_heads) == (
-            12,
-            768,
-            12,
-        )
-        assert (optimizer.beta1, optimizer.epsilon, optimizer.weight_decay) == (0.9, 1e-6, 0.01)
-
-
-def test_a_file_overrides_its_base_and_the_command_line_both(tmp_path: Path) -> None:
+def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     write(tmp_path / "model.yaml", "{hidden_size: 64, num_attention_heads: 8}")
     write(tmp_path / "base.yaml", "model: model.yaml\ndata: {batch_size: 16, max_seq_len: 64}\nseed: 5\n")
@@ -80,14 +56,14 @@ def test_a_file_overrides_its_base_and_the_command_line_both(tmp_path: Path) -> 
         ("trainer: {max_steps: 100}", r"optimizer\.warmup_steps: 10000 leaves no step"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_config_gives_an_error_that_names_the_file_or_key(tmp_path: Path, text: str, message: str) -> None:
     write(tmp_path / "deep.yaml", "base: deeper.yaml")
     path = write(tmp_path / "x.yaml", text)
     with pytest.raises(InputError, match=message):
         load("--config", path)
 
 
-def test_numbers_may_be_written_as_people_write_them(tmp_path: Path) -> None:
+def test_numbers_may_have_an_exponent_or_underscores(tmp_path: Path) -> None:
     path = write(tmp_path / "x.yaml", "optimizer: {learning_rate: 1e-3, decay_steps: 2_000_000}")
     config = load("--config", path, "--optimizer.epsilon=1e-8")
     assert config.optimizer.learning_rate == 1e-3
@@ -95,7 +71,7 @@ def test_numbers_may_be_written_as_people_write_them(tmp_path: Path) -> None:
     assert config.optimizer.epsilon == 1e-8
 
 
-def test_the_printed_config_explains_every_field_and_reads_back(tmp_path: Path) -> None:
+def test_the_printed_config_explains_every_field_and_loads_again(tmp_path: Path) -> None:
     config = load("--config", str(ROOT / "conf/pretrain/base_zh.yaml"), "--optimizer.decay_steps=5000000")
     text = explained_yaml(config)
     assert load("--config", write(tmp_path / "again.yaml", text)) == config
@@ -113,19 +89,3 @@ def test_help_and_print_config_name_every_key() -> None:
         for key in all_keys(PretrainConfig):
             assert (f"--{key} " if flag == "--help" else key.rpartition(".")[2]) in done.stdout
     assert "decoupled weight decay of matrices" in done.stdout
-
-
-def test_the_identity_is_all_that_can_change_a_result(corpus: Corpus) -> None:
-    base = PretrainConfig()
-    identity = base.identity(corpus.info)
-    for section in ("model", "data", "objective", "optimizer"):
-        for field in dataclasses.fields(getattr(base, section)):
-            assert f"{section}.{field.name}" in identity
-    other = dataclasses.replace(base, trainer=dataclasses.replace(base.trainer, workers=5, log_every=3))
-    assert other.identity(corpus.info) == identity
-    assert base.identity(dataclasses.replace(corpus.info, text="another")) != identity
-
-
-def test_a_rate_that_is_0_before_the_end_is_refused() -> None:
-    with pytest.raises(InputError, match=r"optimizer\.decay_steps: 200 is before trainer\.max_steps 1600"):
-        load("--config", str(ROOT / "conf/pretrain/demo.yaml"), "--optimizer.decay_steps=200")

@@ -1,4 +1,4 @@
-"""The encoder against a forward pass in numpy, written from the definitions."""
+"""The encoder (paper, equation 4) against a forward pass in numpy that follows the definitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from ernie_gram.model.config import ModelConfig
+from reader.batches.fields import Batch
 from tests.support import reference_model as reference
+from tests.support.small_model import MODEL, TOKENS, random_batch
 from tests.support.static_programs import run
 
 SMALL = ModelConfig(
@@ -24,13 +26,16 @@ SMALL = ModelConfig(
 @pytest.mark.parametrize(
     "change",
     [
-        {},
-        {"use_relative_position": False},
-        {"use_sentence_embedding": True},
-        {"emb_size": 12, "use_sentence_embedding": True, "use_relative_position": False},
+        pytest.param({}, id="relative_position"),
+        pytest.param({"use_relative_position": False}, id="no_relative_position"),
+        pytest.param({"use_sentence_embedding": True}, id="sentence_embedding"),
+        pytest.param(
+            {"emb_size": 12, "use_sentence_embedding": True, "use_relative_position": False},
+            id="emb_size-sentence_embedding-no_relative_position",
+        ),
     ],
 )
-def test_encoder_is_the_reference(change: dict[str, object]) -> None:
+def test_equation_4_the_encoder_equals_the_reference(change: dict[str, object]) -> None:
     from ernie_gram.model.encoder import Encoder
 
     config = dataclasses.replace(SMALL, **change)  # type: ignore[arg-type]
@@ -52,7 +57,7 @@ def test_encoder_is_the_reference(change: dict[str, object]) -> None:
         np.testing.assert_allclose(hidden[row, :length], expected, atol=1e-5)
 
 
-def test_padding_changes_nothing() -> None:
+def test_equation_4_padding_does_not_change_the_output() -> None:
     from ernie_gram.model.encoder import Encoder
 
     def build(feeds: dict) -> list:
@@ -73,17 +78,7 @@ def test_padding_changes_nothing() -> None:
         np.testing.assert_allclose(first[row, :length], short[row, :length], atol=1e-6)
 
 
-@pytest.mark.parametrize("length", [1, 2, 9, 200])
-def test_bucket_table(length: int) -> None:
-    import paddle
-
-    from ernie_gram.model.relative_position import relative_buckets
-
-    (table,), _ = run(lambda feeds: [relative_buckets(paddle.shape(feeds["x"])[0])], {"x": np.zeros(length, "float32")})
-    assert table.tolist() == [[reference.bucket(q, k) for k in range(length)] for q in range(length)]
-
-
-def test_dropout_is_on_in_training_only() -> None:
+def test_dropout_applies_only_in_training() -> None:
     from ernie_gram.model.encoder import Encoder
 
     ids = np.arange(20).reshape(2, 10)
@@ -100,18 +95,37 @@ def test_dropout_is_on_in_training_only() -> None:
     assert not np.allclose(outputs(True), outputs(False), atol=1e-2)
 
 
-def test_start_values_are_cut_off_at_two_standard_deviations() -> None:
-    import paddle
+def encoder_outputs(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """Return context rows [B, L, H] and query rows [B, K, H] of a batch; the parameters are the same in every call."""
+    from ernie_gram.model.encoder import Encoder, QueryRows
 
-    from ernie_gram.model.layers import Embedding
-    from tests.support.static_programs import fresh_scope
+    def build(feeds: dict) -> list:
+        encoder = Encoder(MODEL, TOKENS, with_queries=True)
+        encoder.eval()
+        queries = QueryRows(feeds["query_ranks"], feeds["query_slots"]) if "query_ranks" in feeds else None
+        return [value for value in encoder(feeds["input_ids"], feeds["lengths"], queries=queries) if value is not None]
 
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            Embedding("t", 300, 300, 0.02)
-        executor.run(startup)
-        values = np.array(paddle.static.global_scope().find_var("t").get_tensor())
-    assert 0.039 < np.abs(values).max() <= 0.04 + 1e-7
-    assert abs(values.std() / 0.02 - 0.88) < 0.01  # of a normal cut off at two
-    assert abs(values.mean()) < 3e-4
+    encoder_feeds = {
+        name: value for name, value in batch.items() if name in ("input_ids", "lengths", "query_ranks", "query_slots")
+    }
+    outputs, _ = run(build, encoder_feeds)
+    rows = len(batch["lengths"])
+    return outputs[0].reshape(rows, -1, 24), outputs[-1].reshape(rows, -1, 24)
+
+
+def test_equation_4_a_query_row_changes_neither_the_context_nor_another_query_row() -> None:
+    batch = random_batch("cnp")
+    context, queries = encoder_outputs(batch)
+    without = {name: value for name, value in batch.items() if not name.startswith("query")}
+    assert np.array_equal(encoder_outputs(without)[0], context)
+    # Row 1 of each sequence stays the same: first all other rows change, then rows are added, then row 1 is alone.
+    other = batch | {"query_slots": (batch["query_slots"] + 1) % 7, "query_ranks": (batch["query_ranks"] + 1) % 4}
+    for name in ("query_slots", "query_ranks"):
+        other[name][:, 1] = batch[name][:, 1]
+    added = batch | {name: np.concatenate([batch[name], other[name]], 1) for name in ("query_slots", "query_ranks")}
+    alone = batch | {name: batch[name][:, 1:2] for name in ("query_slots", "query_ranks")}
+    for changed, column in ((other, 1), (added, 1), (alone, 0)):
+        changed_context, changed_queries = encoder_outputs(changed)
+        assert np.array_equal(changed_context, context)
+        np.testing.assert_allclose(changed_queries[:, column], queries[:, 1], atol=1e-6)
+    assert not np.allclose(encoder_outputs(other)[1][:, 0], queries[:, 0], atol=1e-2)

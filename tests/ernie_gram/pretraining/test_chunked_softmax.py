@@ -1,4 +1,4 @@
-"""The softmax in chunks: losses, gradients and samples against their definitions."""
+"""The softmax computed in chunks: losses, gradients and samples against their definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ import paddle  # isort: skip
 
 
 def compute(feeds: Arrays, chunks: int, sample: bool = False, seeds: tuple[int, ...] = (1,)) -> list[list[np.ndarray]]:
-    """Total, row losses, best classes, gradients of x, T and b (of half the total), samples; for every seed."""
+    """Return the fetched arrays, once per seed.
+
+    They are the total, the row losses, the best classes, the gradients of half the total with respect to x, table and
+    bias, and the samples if asked for.
+    """
     from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
 
     with fresh_scope() as executor:
@@ -51,9 +55,9 @@ def example(rows: int, size: int, classes: int, spread: float = 1.0) -> Arrays:
 
 @pytest.mark.parametrize("chunks", [1, 2, 4, 11])
 @pytest.mark.parametrize("spread", [1.0, 30.0])
-def test_loss_and_gradients_are_the_definitions(chunks: int, spread: float) -> None:
+def test_loss_and_gradients_equal_their_definitions(chunks: int, spread: float) -> None:
     feeds = example(9, 6, 50, spread)
-    feeds["labels"][3] = feeds["labels"][5]  # a class that is right twice
+    feeds["labels"][3] = feeds["labels"][5]  # one class is the label of two rows
     ((total, row_loss, best, x_gradient, table_gradient, bias_gradient),) = compute(feeds, chunks)
     x, table = feeds["x"].astype(np.float64), feeds["table"].astype(np.float64)
     logits = x @ table.T + feeds["bias"]
@@ -63,7 +67,7 @@ def test_loss_and_gradients_are_the_definitions(chunks: int, spread: float) -> N
     np.testing.assert_allclose(row_loss, expected, **tolerance)
     np.testing.assert_allclose(total, expected.sum(), rtol=1e-6)
     assert best.tolist() == logits.argmax(-1).tolist()
-    # d loss / d logits = p - [label], and from there by the chain rule; half of it, as half the total was asked for.
+    # d loss / d logits = p - onehot(label); the chain rule gives the others. Halved, as compute() halves the total.
     slope = softmax(logits, -1)
     slope[rows, feeds["labels"]] -= 1
     slope /= 2
@@ -71,7 +75,7 @@ def test_loss_and_gradients_are_the_definitions(chunks: int, spread: float) -> N
         np.testing.assert_allclose(found, gradient, atol=2e-6 * max(1.0, np.abs(gradient).max()), rtol=1e-5)
 
 
-def test_the_gradient_is_the_slope() -> None:
+def test_gradients_equal_finite_differences() -> None:
     feeds = example(5, 4, 20)
     ((_, _, _, *gradients),) = compute(feeds, 2)
     random = np.random.default_rng(0)
@@ -88,7 +92,7 @@ def test_the_gradient_is_the_slope() -> None:
         assert (gradient * direction).sum() == pytest.approx(slope, rel=1e-4, abs=1e-5)
 
 
-def test_chunks_make_no_difference() -> None:
+def test_the_number_of_chunks_does_not_change_the_result() -> None:
     feeds = example(30, 8, 400)
     ((total, *whole),) = compute(feeds, 1)
     ((chunked_total, *chunked),) = compute(feeds, 7)
@@ -97,8 +101,8 @@ def test_chunks_make_no_difference() -> None:
         np.testing.assert_allclose(other, one, atol=1e-6)
 
 
-def test_sums_are_single_precision_under_bfloat16() -> None:
-    """A class that is right 2000 times: in bfloat16 the sum would stick at 256."""
+def test_gradients_are_summed_in_float32_under_bfloat16() -> None:
+    """One class is the label of 2000 rows: a sum in bfloat16 would stop growing at 256."""
     from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
 
     rows, classes = 2000, 16
@@ -126,8 +130,8 @@ def test_sums_are_single_precision_under_bfloat16() -> None:
 
 
 @pytest.mark.parametrize("blocks", [32, 5, 1])
-def test_samples_follow_the_softmax(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 12 classes: a class to a block, blocks of 3, or one block."""
+def test_samples_follow_the_softmax_distribution(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 12 classes are in blocks of one class, in blocks of 3, or in one block."""
     monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", blocks)
     draws, classes = 20_000, 12
     feeds = example(1, 4, classes, spread=0.2)
@@ -138,16 +142,16 @@ def test_samples_follow_the_softmax(blocks: int, monkeypatch: pytest.MonkeyPatch
     assert not np.array_equal(first, other)
     p = softmax(feeds["x"][0].astype(np.float64) @ feeds["table"].T.astype(np.float64) + feeds["bias"])
     expected = p * draws
-    assert expected.min() > 5  # what the test of fit asks for
+    assert expected.min() > 5  # the chi-squared test requires it
     for sampled in (first, other):
         assert chisquare(np.bincount(sampled, minlength=classes), expected).pvalue > 1e-3
-    # Neighbouring draws are independent: the second of a pair does not know the first.
+    # Neighbouring draws are independent: after a draw of the top class, its probability is unchanged.
     top = int(p.argmax())
     after_top = first[1:][first[:-1] == top] == top
     assert abs(after_top.mean() - p[top]) < 4 * np.sqrt(p[top] / len(after_top))
 
 
-def test_a_last_block_of_fewer_classes_is_drawn_from_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_follow_the_softmax_distribution_if_the_last_block_is_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", 3)
     draws, classes = 20_000, 10  # blocks of 4, 4 and 2
     feeds = example(1, 4, classes, spread=0.2)
@@ -159,7 +163,7 @@ def test_a_last_block_of_fewer_classes_is_drawn_from_like_the_others(monkeypatch
     assert chisquare(np.bincount(sampled, minlength=classes), p * draws).pvalue > 1e-3
 
 
-def test_a_nan_is_in_the_loss_and_stops_no_drawing() -> None:
+def test_a_nan_appears_in_the_loss_and_samples_remain_valid_classes() -> None:
     feeds = example(4, 3, 10)
     feeds["x"][1] = np.nan
     _, row_loss, *_, sampled = compute(feeds, 2, sample=True)[0]

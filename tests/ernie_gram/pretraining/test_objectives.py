@@ -1,4 +1,7 @@
-"""The terms of the objective: against equations in numpy, their gradients, and what may not leak into what."""
+"""The loss terms against equations 1, 2, 3, 5 and 6 of the paper in numpy; their gradients, and the samples.
+
+The tests of equation 4 (attention) are in tests/ernie_gram/model/test_encoder.py.
+"""
 
 from __future__ import annotations
 
@@ -10,71 +13,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.model.config import ModelConfig
-from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, PretrainConfig
-from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.pretraining.config import PretrainConfig
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
 from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
-from tests.support.objectives import OBJECTIVES
+from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
 from tests.support.static_programs import Arrays, fresh_scope, run
 
 import paddle  # isort: skip
-
-TOKENS, NGRAMS = 40, 12
-MODEL = ModelConfig(
-    hidden_size=24,
-    num_hidden_layers=2,
-    num_attention_heads=6,
-    max_position_embeddings=64,
-    out_emb_size=10,
-    hidden_dropout_prob=0,
-    attention_probs_dropout_prob=0,
-    max_ngram_tokens=4,
-)
-# "token" differs from "contiguous" by its corpus, "full" from "both" by relative position.
-RUNGS = ("contiguous", "explicit", "cnp", "enrm", "both")
-
-
-def config_of(rung: str, model: ModelConfig = MODEL, **generator: Any) -> PretrainConfig:
-    return PretrainConfig(
-        model=model,
-        data=DataConfig(max_seq_len=32, batch_size=8),
-        objective=OBJECTIVES[rung],
-        generator=GeneratorConfig(**generator),
-        optimizer=OptimizerConfig(learning_rate=5e-3, warmup_steps=5),
-    )
-
-
-def random_batch(rung: str, seed: int = 0) -> Batch:
-    """Three sequences of random tokens with random masks; two query rows and more for some, in no order to lean on."""
-    random = np.random.default_rng(seed)
-    lengths, width = np.array([20, 7, 12]), 20
-    ids = random.integers(5, TOKENS, (3, width))
-    slots = np.sort(
-        np.concatenate([b * width + random.choice(np.arange(1, n - 1), 3, False) for b, n in enumerate(lengths)])
-    )
-    ids.reshape(-1)[slots] = 4
-    batch: Batch = {"input_ids": ids, "lengths": lengths, "slots": slots}
-    if rung == "contiguous":
-        return batch | {"token_labels": random.integers(5, TOKENS, 9)}
-    batch["coarse_labels"] = random.integers(5, TOKENS + NGRAMS, 9)
-    if rung in ("cnp", "both"):
-        batch["query_slots"], batch["query_ranks"] = np.zeros((3, 6), int), np.zeros((3, 6), int)
-        rows = []
-        for b, count in enumerate((6, 3, 4)):
-            batch["query_slots"][b, :count] = random.integers(1, lengths[b] - 1, count)
-            batch["query_ranks"][b, :count] = random.integers(0, 4, count)
-            rows += [b * 6 + k for k in range(count)]
-        batch["fine_rows"], batch["fine_labels"] = np.array(rows), random.integers(5, TOKENS, len(rows))
-    return batch
 
 
 def forward(
     config: PretrainConfig, batch: Batch, seed: int = 1
 ) -> tuple[dict[str, float], np.ndarray | None, Arrays, Arrays]:
-    """Every term's mean, the samples, the parameters, and the gradient of the objective by parameter."""
+    """Return the mean of every term, the samples (None without a generator), the parameters, and their gradients."""
     from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
     from ernie_gram.pretraining.objectives import encode, softmax_options, terms_of
 
@@ -105,19 +58,27 @@ def forward(
     return means, fetched[-1] if config.objective.has_generator else None, p, gradients
 
 
-CASES = [
-    *((rung, {}, {}) for rung in RUNGS),
-    ("both", {"use_relative_position": False}, {}),
-    ("both", {"out_emb_size": 0}, {}),
-    ("both", {"out_emb_size": 0, "emb_size": 16, "use_sentence_embedding": True}, {"num_hidden_layers": 1}),
-    ("both", {"vocab_size": TOKENS + 3}, {"share_embeddings": False, "num_attention_heads": 3}),
-    ("both", {"out_emb_size": 0}, {"share_embeddings": False}),
-    ("contiguous", {"out_emb_size": 0, "vocab_size": TOKENS + 3}, {}),
-]
+TIED_NARROW = {"out_emb_size": 0, "emb_size": 16, "use_sentence_embedding": True}
+PADDED_VOCABULARY = {"vocab_size": TOKENS + 3}
+# Test ID: rung, changes to the model, changes to the generator. Equation 3 is the sum of "coarse" and "fine".
+# Equation 5 is the sum of "generator" and of the main model's terms on the generator's samples. Equation 6 is "rtd".
+CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "contiguous-equation_1": ("contiguous", {}, {}),
+    "explicit-equation_2": ("explicit", {}, {}),
+    "cnp-equation_3": ("cnp", {}, {}),
+    "enrm-equations_5_and_6": ("enrm", {}, {}),
+    "both-equations_3_5_and_6": ("both", {}, {}),
+    "both-no_relative_position": ("both", {"use_relative_position": False}, {}),
+    "both-tied": ("both", {"out_emb_size": 0}, {}),
+    "both-tied-emb_size-one_generator_layer": ("both", TIED_NARROW, {"num_hidden_layers": 1}),
+    "both-vocab_size-unshared": ("both", PADDED_VOCABULARY, {"share_embeddings": False, "num_attention_heads": 3}),
+    "both-tied-unshared": ("both", {"out_emb_size": 0}, {"share_embeddings": False}),
+    "contiguous-tied-vocab_size": ("contiguous", {"out_emb_size": 0, **PADDED_VOCABULARY}, {}),
+}
 
 
-@pytest.mark.parametrize(("rung", "model", "generator"), CASES)
-def test_every_term_is_the_equation(rung: str, model: dict[str, Any], generator: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("rung", "model", "generator"), CASES.values(), ids=CASES)
+def test_every_loss_term_equals_its_equation(rung: str, model: dict[str, Any], generator: dict[str, Any]) -> None:
     config = config_of(rung, dataclasses.replace(MODEL, **model), **generator)
     batch = random_batch(rung)
     found, sampled, p, _ = forward(config, batch)
@@ -135,8 +96,11 @@ def test_every_term_is_the_equation(rung: str, model: dict[str, Any], generator:
     )
 
 
-@pytest.mark.parametrize("rung", ["contiguous", "both"])
-def test_gradients_are_the_slopes_of_the_equations(rung: str) -> None:
+@pytest.mark.parametrize(
+    "rung",
+    [pytest.param("contiguous", id="contiguous-equation_1"), pytest.param("both", id="both-equations_3_5_and_6")],
+)
+def test_gradients_equal_finite_differences_of_the_equations(rung: str) -> None:
     config = config_of(rung)
     weights = (
         {"generator_weight": 0.5, "rtd_weight": 3.0, "fine_weight": 2.0} if rung == "both" else {"fine_weight": 2.0}
@@ -145,12 +109,12 @@ def test_gradients_are_the_slopes_of_the_equations(rung: str) -> None:
     batch = random_batch(rung)
     _, sampled, p, gradients = forward(config, batch)
     small = config.generator.model(config.model)
-    by_name = {"token": 2.0, "coarse": 1.0, "fine": 2.0, "generator": 0.5, "rtd": 3.0}
+    weight_of = {"token": 2.0, "coarse": 1.0, "fine": 2.0, "generator": 0.5, "rtd": 3.0}
 
     def objective(moved: Arrays) -> float:
-        # The samples stay what they were: no gradient goes through the drawing.
+        # The samples are fixed, because no gradient flows through sampling.
         values = reference.terms(config.model, small, moved, batch, sampled, TOKENS)
-        return sum(by_name[name] * value for name, value in values.items())
+        return sum(weight_of[name] * value for name, value in values.items())
 
     random = np.random.default_rng(2)
     exact = {name: value.astype(np.float64) for name, value in p.items()}
@@ -163,44 +127,8 @@ def test_gradients_are_the_slopes_of_the_equations(rung: str) -> None:
         assert (gradients[name] * direction).sum() == pytest.approx(slope, rel=1e-3, abs=2e-5), name
 
 
-def encoder_outputs(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """Context rows [B, L, H] and query rows [B, K, H] of a batch, always by the same parameters."""
-    from ernie_gram.model.encoder import Encoder, QueryRows
-
-    def build(feeds: dict) -> list:
-        encoder = Encoder(MODEL, TOKENS, with_queries=True)
-        encoder.eval()
-        queries = QueryRows(feeds["query_ranks"], feeds["query_slots"]) if "query_ranks" in feeds else None
-        return [value for value in encoder(feeds["input_ids"], feeds["lengths"], queries=queries) if value is not None]
-
-    used = {
-        name: value for name, value in batch.items() if name in ("input_ids", "lengths", "query_ranks", "query_slots")
-    }
-    outputs, _ = run(build, used)
-    rows = len(batch["lengths"])
-    return outputs[0].reshape(rows, -1, 24), outputs[-1].reshape(rows, -1, 24)
-
-
-def test_no_query_row_changes_the_context_or_another_query_row() -> None:
-    batch = random_batch("cnp")
-    context, queries = encoder_outputs(batch)
-    without = {name: value for name, value in batch.items() if not name.startswith("query")}
-    assert np.array_equal(encoder_outputs(without)[0], context)
-    # Other questions in all but the second row of each sequence; then more rows; then only that row.
-    other = batch | {"query_slots": (batch["query_slots"] + 1) % 7, "query_ranks": (batch["query_ranks"] + 1) % 4}
-    for name in ("query_slots", "query_ranks"):
-        other[name][:, 1] = batch[name][:, 1]
-    more = batch | {name: np.concatenate([batch[name], other[name]], 1) for name in ("query_slots", "query_ranks")}
-    alone = batch | {name: batch[name][:, 1:2] for name in ("query_slots", "query_ranks")}
-    for changed, column in ((other, 1), (more, 1), (alone, 0)):
-        changed_context, changed_queries = encoder_outputs(changed)
-        assert np.array_equal(changed_context, context)
-        np.testing.assert_allclose(changed_queries[:, column], queries[:, 1], atol=1e-6)
-    assert not np.allclose(encoder_outputs(other)[1][:, 0], queries[:, 0], atol=1e-2)
-
-
-def test_how_long_a_masked_ngram_was_cannot_be_seen(corpus: Corpus) -> None:
-    """The same context around n-grams of the fewest and of the most tokens: the encoder's inputs are identical."""
+def test_encoder_inputs_do_not_reveal_the_length_of_a_masked_ngram(corpus: Corpus) -> None:
+    """In the same context, the shortest and the longest n-gram of the lexicon give identical encoder inputs."""
     tokens = np.diff(corpus.ngram_offsets)
     short, long = int(tokens.argmin()), int(tokens.argmax())
     assert tokens[short] == 2
@@ -208,7 +136,7 @@ def test_how_long_a_masked_ngram_was_cannot_be_seen(corpus: Corpus) -> None:
     batches = []
     for ngram in (short, long):
         feeder = Feeder(corpus, 32, Masking(True, 0.15, 3, queries=True))
-        # Six single tokens and the n-gram: one of seven is masked; find an epoch in which it is the n-gram.
+        # Of six single tokens and the n-gram, one unit is masked. Find an epoch in which it is the n-gram.
         units = np.array([10, 11, 12, corpus.info.num_tokens + ngram, 13, 14, 15], corpus.units.dtype)
         feeder.corpus = copy.copy(corpus)
         feeder.corpus.units, feeder.starts = units, np.array([0, len(units)])
@@ -223,15 +151,15 @@ def test_how_long_a_masked_ngram_was_cannot_be_seen(corpus: Corpus) -> None:
     assert set(other["query_slots"][0]) == {one["slots"][0]} == {4}
 
 
-def test_a_sample_that_is_the_original_is_not_a_replacement() -> None:
-    """With every sample right, RTD's loss is that of a sequence in which nothing was replaced."""
+def test_equation_6_a_sample_equal_to_the_original_is_not_a_replacement() -> None:
+    """If every sample equals its original, the RTD loss is that of a sequence without replacements."""
     from ernie_gram.pretraining.chunked_softmax import CrossEntropy
     from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
     from ernie_gram.pretraining.objectives import Encoded, rtd_loss
 
     batch = random_batch("enrm")
     hidden = np.random.default_rng(4).standard_normal((60, 24)).astype("float32")
-    wrong = (batch["coarse_labels"] + np.arange(9) % 2) % TOKENS  # every second one is replaced
+    half_wrong = (batch["coarse_labels"] + np.arange(9) % 2) % TOKENS  # every second sample is a replacement
 
     def loss(sampled: np.ndarray) -> tuple[float, Arrays]:
         def build(feeds: dict) -> list:
@@ -245,7 +173,7 @@ def test_a_sample_that_is_the_original_is_not_a_replacement() -> None:
         return float(total), p
 
     real = np.arange(20) < batch["lengths"][:, None]
-    for sampled in (batch["coarse_labels"], wrong):
+    for sampled in (batch["coarse_labels"], half_wrong):
         found, p = loss(sampled)
         z = reference.linear(reference.gelu(reference.linear(hidden, p, "rtd_trans_fc")), p, "rtd_out_fc")[:, 0]
         replaced = np.zeros(60)
@@ -255,6 +183,7 @@ def test_a_sample_that_is_the_original_is_not_a_replacement() -> None:
 
 
 def samples_of(config: PretrainConfig, batch: Batch, seeds: list[int]) -> list[np.ndarray]:
+    """Return what the generator samples for every masked slot, once per seed."""
     from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
     from ernie_gram.pretraining.objectives import encode, softmax_options
 
@@ -275,7 +204,7 @@ def samples_of(config: PretrainConfig, batch: Batch, seeds: list[int]) -> list[n
         return found
 
 
-def test_samples_differ_by_seed_and_repeat() -> None:
+def test_equation_5_samples_differ_between_seeds_and_repeat_for_the_same_seed() -> None:
     one, two, again = samples_of(config_of("enrm"), random_batch("enrm"), [1, 2, 1])
     assert np.array_equal(one, again)
     assert not np.array_equal(one, two)
@@ -283,8 +212,8 @@ def test_samples_differ_by_seed_and_repeat() -> None:
     assert one.max() < TOKENS + NGRAMS
 
 
-def test_samples_differ_between_ranks_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a training step seeds Paddle with, and that these seeds draw differently."""
+def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training step seeds Paddle from run seed, step and rank; different seeds give different samples."""
     from ernie_gram.training.trainer import Trainer
 
     seeds: list[int] = []
@@ -313,8 +242,8 @@ def test_samples_differ_between_ranks_and_steps(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("rung", [*RUNGS, "full"])
-def test_one_batch_is_learned_by_heart(corpus: Corpus, rung: str) -> None:
-    """Every term goes to nearly nothing on eight real sequences: all are wired to what they are to predict."""
+def test_a_single_batch_is_overfitted(corpus: Corpus, rung: str) -> None:
+    """Every term falls below 0.05 on eight real sequences, so each term reads the labels that it must predict."""
     from ernie_gram.pretraining.network import VocabularySizes
     from tests.support.static_programs import training_program
 

@@ -1,4 +1,4 @@
-"""The schedule, the decay filter, and AdamW with clipping against numpy."""
+"""The learning rate schedule, which parameters decay, and AdamW with clipping against numpy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rate_at(step: int) -> float:
     return learning_rate(step, CONFIG.optimizer, CONFIG.decay_steps)
 
 
-def test_the_rate_rises_to_its_peak_and_falls_to_zero() -> None:
+def test_the_learning_rate_rises_to_its_peak_and_falls_to_zero() -> None:
     from ernie_gram.training.optimization import learning_rate
 
     rates = [learning_rate(step, CONFIG.optimizer, CONFIG.decay_steps) / 0.02 for step in range(12)]
@@ -33,16 +33,16 @@ def test_the_rate_rises_to_its_peak_and_falls_to_zero() -> None:
     assert learning_rate(9, longer.optimizer, longer.decay_steps) == pytest.approx(0.02 * 11 / 17)
 
 
-def test_matrices_decay_and_nothing_else() -> None:
+def test_weight_decay_applies_only_to_matrices() -> None:
     from ernie_gram.training.optimization import is_decayed
-    from tests.ernie_gram.pretraining.test_network import CASES
+    from tests.support.expected_parameters import CASES
 
     decayed = {name for *_, names in CASES.values() for name, shape in names.items() if is_decayed(name)}
     matrices = {name for *_, names in CASES.values() for name, shape in names.items() if len(shape) == 2}
     assert decayed == matrices
 
 
-def test_updates_are_adamws() -> None:
+def test_updates_equal_adamw_with_clipping_in_numpy() -> None:
     import paddle
 
     from ernie_gram.training.optimization import adamw, clip_by_global_norm
@@ -92,7 +92,7 @@ def test_updates_are_adamws() -> None:
         np.testing.assert_allclose(found[name], value, atol=2e-5)
 
 
-def test_a_nan_survives_clipping() -> None:
+def test_clipping_does_not_hide_a_nan() -> None:
     import paddle
 
     from ernie_gram.training.optimization import clip_by_global_norm
@@ -106,8 +106,8 @@ def test_a_nan_survives_clipping() -> None:
     assert not any(np.isfinite(value).all() for value in fetched)
 
 
-def test_the_norm_of_very_many_numbers_is_exact() -> None:
-    """Float32 sums of so many terms are only as good as the order they are added in."""
+def test_the_norm_of_12_million_numbers_is_accurate() -> None:
+    """The accuracy of a float32 sum of so many terms depends on the order of the additions."""
     from ernie_gram.training.optimization import clip_by_global_norm
     from tests.support.static_programs import run
 

@@ -1,8 +1,13 @@
-"""The training loop with a job that is not pre-training: train, evaluate, save, resume, take start values."""
+"""The training loop: training, evaluating, saving, resuming, start values, and stopping when values are not finite.
+
+Most tests use a toy job, which shows that the loop does not depend on pre-training.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +17,8 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
+from tests.support.objectives import as_options
+from tests.support.runs import FINISHED, pretrain, train_losses
 from tests.support.static_programs import fresh_scope
 
 BODY, HEAD = ["body_fc.b_0", "body_fc.w_0"], ["head_fc.b_0", "head_fc.w_0"]
@@ -19,7 +26,7 @@ BODY, HEAD = ["body_fc.b_0", "body_fc.w_0"], ["head_fc.b_0", "head_fc.w_0"]
 
 @pytest.fixture
 def train(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Train the toy job in a folder; returns what the console shows."""
+    """Return a function that trains the toy job in a folder and returns its console output."""
 
     def call(folder: Path, **options: object) -> str:
         from ernie_gram.distributed.world import start_world
@@ -35,10 +42,11 @@ def train(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 
 def records(folder: Path) -> list[dict[str, object]]:
+    """Return the log of a run without the speeds."""
     return [{key: value for key, value in record.items() if "per_second" not in key} for record in read_log(folder)]
 
 
-def test_the_toy_job_learns_evaluates_and_saves(train: Callable[..., str], tmp_path: Path) -> None:
+def test_the_toy_job_learns_is_evaluated_and_is_saved(train: Callable[..., str], tmp_path: Path) -> None:
     train(tmp_path)
     accuracies = [record["accuracy"] for record in read_log(tmp_path) if record["kind"] == "eval"]
     assert len(accuracies) == 3
@@ -47,7 +55,7 @@ def test_the_toy_job_learns_evaluates_and_saves(train: Callable[..., str], tmp_p
     assert sorted(checkpoint.load_model(tmp_path / "step_120")) == BODY + HEAD
 
 
-def test_a_resumed_toy_job_repeats_the_undisturbed_one(train: Callable[..., str], tmp_path: Path) -> None:
+def test_a_resumed_toy_job_equals_an_uninterrupted_one(train: Callable[..., str], tmp_path: Path) -> None:
     for name, stops in (("whole", [120]), ("parts", [40, 80, 120])):
         for steps in stops:
             train(tmp_path / name, steps=steps)
@@ -57,8 +65,8 @@ def test_a_resumed_toy_job_repeats_the_undisturbed_one(train: Callable[..., str]
     assert training[0] == training[1]
 
 
-def test_start_values_may_lack_the_head(train: Callable[..., str], tmp_path: Path) -> None:
-    """The console names the parameters that are drawn and those that are not used."""
+def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tmp_path: Path) -> None:
+    """The console names the parameters that are drawn and the start values that are not used."""
     train(tmp_path / "first")
     given = checkpoint.load_model(tmp_path / "first" / "step_120")
     partial = {name: given[name] for name in BODY} | {"other_fc.w_0": np.ones((2, 2), np.float32)}
@@ -68,13 +76,13 @@ def test_start_values_may_lack_the_head(train: Callable[..., str], tmp_path: Pat
     assert f"start values: 2 of 4 parameters from {source}" in console
     assert f"not in {source}, drawn: head_fc.b_0, head_fc.w_0" in console
     assert f"in {source}, not used: other_fc.w_0" in console
-    # One step of at most the learning rate from the given values, and the head as it is drawn without a source.
+    # The body moved from its start values by at most the learning rate; the head was drawn as without start values.
     train(tmp_path / "drawn", steps=1, save_every=1)
     moved, drawn = (checkpoint.load_model(tmp_path / name / "step_1") for name in ("second", "drawn"))
     for name in BODY:
         assert np.abs(moved[name] - given[name]).max() < 0.0201 < np.abs(drawn[name] - given[name]).max()
     for name in HEAD:
-        assert np.abs(moved[name] - drawn[name]).max() <= 2 * 0.0201  # two first steps of 0.1 / 5 each
+        assert np.abs(moved[name] - drawn[name]).max() <= 2 * 0.0201  # each run made one step at the rate 0.1 / 5
 
 
 def test_start_values_of_another_shape_are_refused(train: Callable[..., str], tmp_path: Path) -> None:
@@ -91,8 +99,8 @@ def test_damaged_start_values_are_refused(train: Callable[..., str], tmp_path: P
         train(tmp_path / "run", start=source)
 
 
-def test_rates_are_scaled_by_parameter(train: Callable[..., str], tmp_path: Path) -> None:
-    """The first update of Adam moves every number by the learning rate, so the factors show directly."""
+def test_learning_rates_are_scaled_per_parameter(train: Callable[..., str], tmp_path: Path) -> None:
+    """Adam's first update moves every number by about the learning rate, so the factors can be read off directly."""
     factors = {"body_fc.w_0": 0.0, "body_fc.b_0": 0.25, "head_fc.w_0": 1.0, "head_fc.b_0": 2.0}
     train(tmp_path, rate_scale=factors, steps=1, save_every=1)
     moments = checkpoint.load_optimizer(tmp_path / "step_1")
@@ -106,3 +114,60 @@ def test_rates_are_scaled_by_parameter(train: Callable[..., str], tmp_path: Path
     other = checkpoint.load_model(unmoved / "step_1")
     assert np.array_equal(other["body_fc.w_0"], values["body_fc.w_0"])
     assert not np.array_equal(other["head_fc.w_0"], values["head_fc.w_0"])
+
+
+def test_resuming_a_finished_run_trains_no_further(built: Path, finished: Path, tmp_path: Path) -> None:
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    before = train_losses(output)
+    done = pretrain(built, output, *FINISHED)
+    assert done.returncode == 0
+    assert "already at step 24" in done.stdout
+    assert train_losses(output) == before
+
+
+def test_resuming_repeats_an_evaluation_that_is_missing_from_the_log(
+    built: Path, finished: Path, tmp_path: Path
+) -> None:
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    lines = (output / "log.jsonl").read_text().splitlines(keepends=True)
+    assert '"eval"' in lines[-1]
+    (output / "log.jsonl").write_text("".join(lines[:-1]))
+    done = pretrain(built, output, *FINISHED)
+    assert done.returncode == 0
+    assert read_log(output) == read_log(finished)
+
+
+@pytest.mark.parametrize("value", ["loss", "grad_norm"])
+def test_a_loss_or_gradient_norm_that_is_nan_stops_the_run(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    from ernie_gram.training.program import Program
+
+    original_run, updates = Program.run, []
+
+    def run(self: Program, *arguments: object) -> dict[str, np.ndarray]:
+        fetched = original_run(self, *arguments)  # type: ignore[arg-type]
+        if "loss" in fetched:
+            updates.append(1)
+            if len(updates) == 7:
+                fetched[value] = np.float32("nan")
+        return fetched
+
+    monkeypatch.setattr(Program, "run", run)
+    output = tmp_path / "run"
+    done = pretrain(built, output, "--trainer.max_steps=20", "--trainer.save_every=2", "--trainer.eval_every=1000")
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("error: step 7: ")
+    assert "nan" in line
+    assert f"The last checkpoint is {output / 'step_6'}." in line
+    assert checkpoint.checkpoints(output)[-1] == output / "step_6"
+    checkpoint.verify(output / "step_6")
+
+
+def test_a_diverging_run_stops_with_an_error_that_names_the_step(built: Path, tmp_path: Path) -> None:
+    """Drawing the generator's samples from logits that are not finite must not fail before the loss is checked."""
+    settings = ["--trainer.max_steps=20", "--optimizer.learning_rate=1e30", *as_options("full")]
+    done = pretrain(built, tmp_path / "run", *settings)
+    assert done.returncode == 2
+    assert re.match(r"error: step \d+: the loss is (nan|inf)", done.stderr.splitlines()[-1])

@@ -1,0 +1,49 @@
+"""The pre-training config: published settings, the identity of a run, and refused combinations."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ernie_gram.pretraining.config import PretrainConfig
+from reader.corpus.memmap import Corpus
+from reader.errors import InputError
+from tests.support.commands import ROOT
+from tests.support.configs import load
+
+
+def test_the_configs_have_the_published_settings() -> None:
+    """Steps, batch size, peak learning rate, warm-up steps and beta2 are as published (paper, appendix A)."""
+    published = {
+        "base_en_16g": (1_000_000, 256, 1e-4, 10_000, 0.99),
+        "base_en_160g": (500_000, 5112, 4e-4, 24_000, 0.98),
+        "base_zh": (3_000_000, 256, 1e-4, 4_000, 0.99),
+    }
+    for name, expected in published.items():
+        config = load("--config", str(ROOT / f"conf/pretrain/{name}.yaml"))
+        optimizer = config.optimizer
+        found = (config.trainer.max_steps, config.data.batch_size, optimizer.learning_rate)
+        assert (*found, optimizer.warmup_steps, optimizer.beta2) == expected
+        assert (config.model.num_hidden_layers, config.model.hidden_size, config.model.num_attention_heads) == (
+            12,
+            768,
+            12,
+        )
+        assert (optimizer.beta1, optimizer.epsilon, optimizer.weight_decay) == (0.9, 1e-6, 0.01)
+
+
+def test_the_identity_holds_all_settings_that_can_change_a_result(corpus: Corpus) -> None:
+    base = PretrainConfig()
+    identity = base.identity(corpus.info)
+    for section in ("model", "data", "objective", "optimizer"):
+        for field in dataclasses.fields(getattr(base, section)):
+            assert f"{section}.{field.name}" in identity
+    other = dataclasses.replace(base, trainer=dataclasses.replace(base.trainer, workers=5, log_every=3))
+    assert other.identity(corpus.info) == identity
+    assert base.identity(dataclasses.replace(corpus.info, text="another")) != identity
+
+
+def test_a_learning_rate_that_is_0_before_the_last_step_is_refused() -> None:
+    with pytest.raises(InputError, match=r"optimizer\.decay_steps: 200 is before trainer\.max_steps 1600"):
+        load("--config", str(ROOT / "conf/pretrain/demo.yaml"), "--optimizer.decay_steps=200")

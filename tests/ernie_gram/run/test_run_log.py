@@ -1,0 +1,32 @@
+"""The log of a run: what a resumed run keeps, what reading skips, and which rank writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from ernie_gram.run.run_log import RunLog, read_log
+
+
+def test_resuming_removes_records_after_the_checkpoint(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, True, visualdl=True, start=0, max_steps=20)
+    for step in (0, 10, 20):
+        log.record("eval", step, {"perplexity": 100.0 - step, "frequency_perplexity": 50.0})
+        log.record("train", step, {"loss": 5.0 - step / 10})
+    log.close()
+    assert list((tmp_path / "visualdl").glob("vdlrecords*"))
+    RunLog(tmp_path, True, visualdl=False, start=10, max_steps=20).close()
+    assert [record["step"] for record in read_log(tmp_path)] == [0, 0, 10, 10]
+
+
+def test_a_truncated_last_line_is_skipped(finished: Path, tmp_path: Path) -> None:
+    lines = (finished / "log.jsonl").read_text()
+    (tmp_path / "log.jsonl").write_text(lines + '{"kind": "tra')
+    assert read_log(tmp_path) == read_log(finished) == [json.loads(line) for line in lines.splitlines()]
+
+
+def test_only_the_first_rank_writes(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, False, visualdl=True, start=0, max_steps=20)
+    log.record("train", 1, {"loss": 1.0})
+    log.close()
+    assert list(tmp_path.iterdir()) == []

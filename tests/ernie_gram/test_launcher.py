@@ -1,0 +1,66 @@
+"""run_pretrain.sh: the number of processes that it starts, and its errors."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import ROOT
+from tests.support.runs import options
+
+TOO_MANY = "data.batch_size: 9 processes, but only 8 sequences in a batch; use fewer processes"
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"NPROC": "9"}, TOO_MANY),
+        ({"CUDA_VISIBLE_DEVICES": "3,1,0,2,4,5,6,7,9"}, TOO_MANY),
+        ({"NPROC": "many"}, "NPROC: many is not a number of processes"),
+        ({"NPROC": "0"}, "NPROC: 0 is not a number of processes"),
+    ],
+)
+def test_an_invalid_number_of_processes_is_refused(
+    built: Path, tmp_path: Path, environment: dict[str, str], message: str
+) -> None:
+    done = subprocess.run(
+        [str(ROOT / "run_pretrain.sh"), "conf/pretrain/demo.yaml", *options(built, tmp_path / "run")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"error: {message}\n"
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("visible", "processes"), [(None, 9), ("", 1), ("-1", 1), ("1,-1,2,3,4,5,6,7,8,9", 1), ("0,1,2,3,4,5,6,7,8", 9)]
+)
+def test_the_number_of_processes_defaults_to_the_number_of_visible_gpus(
+    built: Path, tmp_path: Path, visible: str | None, processes: int
+) -> None:
+    """Nine processes are recognised by their error, because a batch of 8 sequences is too small for them."""
+    nvidia_smi = tmp_path / "bin" / "nvidia-smi"
+    nvidia_smi.parent.mkdir()
+    nvidia_smi.write_text("#!/bin/sh\nseq 9\n")
+    nvidia_smi.chmod(0o755)
+    environment = {key: value for key, value in os.environ.items() if key not in ("NPROC", "CUDA_VISIBLE_DEVICES")}
+    environment |= {"PATH": f"{nvidia_smi.parent}:{os.environ['PATH']}", "PYTHON": sys.executable}
+    environment |= {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    done = subprocess.run(
+        [str(ROOT / "run_pretrain.sh"), "conf/pretrain/demo.yaml", *options(built, tmp_path / "run"), "--check"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == (f"error: {TOO_MANY}\n" if processes == 9 else "")
+    assert done.returncode == (2 if processes == 9 else 0)

@@ -1,0 +1,27 @@
+"""The plot of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.plot import plot_runs
+from ernie_gram.run.run_log import RunLog
+from reader.errors import InputError
+
+
+def test_a_resumed_run_is_plotted_as_png(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20)
+    for step in (0, 10, 20):
+        log.record("eval", step, {"perplexity": 100.0 - step, "frequency_perplexity": 50.0})
+        log.record("train", step, {"loss": 5.0 - step / 10})
+    log.close()
+    RunLog(tmp_path, True, visualdl=False, start=10, max_steps=20).close()
+    plot_runs([tmp_path], tmp_path / "curve.png")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not the folder of a run"):
+        plot_runs([tmp_path / "nowhere"], tmp_path / "other.png")
