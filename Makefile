@@ -1,4 +1,4 @@
-# `make demo` and `make test` need only Python 3.10 or later; they create the virtual environment .venv themselves.
+# make demo and make test need nothing but Python 3.10 or later; they make .venv themselves.
 PYTHON ?= python3
 EXTRAS ?= cpu,test
 BIN = .venv/bin
