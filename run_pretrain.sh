@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Pre-train: run_pretrain.sh CONFIG [--section.key VALUE ...]
-#   NPROC        processes on this machine (default: one for each visible GPU, else 1)
-#   LAUNCH_ARGS  more arguments for paddle.distributed.launch, e.g. "--master HOST:PORT --nnodes 4 --rank 0"
-#   LOG_DIR      where the launcher keeps each process's output (default: log)
+# Pre-train a model: run_pretrain.sh CONFIG [--section.key VALUE ...]. Environment variables:
+#   NPROC        number of processes on this machine (default: one per visible GPU, or 1 without a GPU)
+#   LAUNCH_ARGS  additional arguments of paddle.distributed.launch, e.g. "--master HOST:PORT --nnodes 4 --rank 0"
+#   LOG_DIR      folder for the output of each process, written by the launcher (default: log)
 set -euo pipefail
 if [ $# -lt 1 ] || [ "$1" = "--help" ]; then
   sed -n '2,5s/^# \?//p' "$0"
@@ -14,7 +14,7 @@ shift
 PYTHON=${PYTHON:-$([ -x "$here/.venv/bin/python" ] && echo "$here/.venv/bin/python" || echo python)}
 export PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}"
 if [ -n "${CUDA_VISIBLE_DEVICES+set}" ]; then
-  # Empty, it hides all of them; -1 and what is behind it are none.
+  # An empty value hides all GPUs; a negative number ends the list of visible GPUs.
   gpus=$(tr ',' '\n' <<< "$CUDA_VISIBLE_DEVICES" | sed '/^-/,$d' | grep -c . || true)
 else
   gpus=$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)
@@ -25,11 +25,12 @@ if ! [[ $NPROC =~ ^[1-9][0-9]*$ ]]; then
   exit 2
 fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(( $(nproc) > NPROC ? $(nproc) / NPROC : 1 ))}
-# Large pages for large arrays: on a CPU a third less time is spent in attention. And what is freed is kept for the next
-# array: pages given back to the system would be cleared and handed out anew in every step.
+# hugetlb: large pages for large arrays reduce the time of attention on a CPU by a third. mmap_max and trim_threshold:
+# freed memory is kept for the next array. Otherwise the system would take back the pages, and clear and assign them
+# again in every step.
 export GLIBC_TUNABLES=${GLIBC_TUNABLES:-glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1000000000000}
 
-# Bad input is told here, in one line; the launcher would wrap it in a page of its own.
+# Check the input first, so that an error is one line; the launcher would surround it with a page of its own output.
 PADDLE_TRAINERS_NUM=$NPROC "$PYTHON" -m ernie_gram.pretrain --config "$config" "$@" --check >/dev/null
 if [ "$NPROC" -eq 1 ] && [ -z "${LAUNCH_ARGS:-}" ]; then
   exec "$PYTHON" -m ernie_gram.pretrain --config "$config" "$@"

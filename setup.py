@@ -1,4 +1,4 @@
-"""Package metadata; the tools' settings are in pyproject.toml."""
+"""Package metadata. The settings of development tools are in pyproject.toml."""
 
 from pathlib import Path
 
@@ -29,10 +29,10 @@ setup(
         "visualdl>=2.5.3,<3",
     ],
     extras_require={
-        # Exactly one of the two. Paddle's GPU packages come from its own index: see the README.
+        # Install exactly one of these two. Paddle's GPU packages are in Paddle's own index (see README.md).
         "cpu": ["paddlepaddle>=3.3.1,<3.4"],
         "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4"],
-        # Needs Java 17 as well.
+        # Java 17 is needed as well.
         "spark": ["pyspark>=3.5,<5"],
         "test": [
             "mypy>=1.13,<3",
