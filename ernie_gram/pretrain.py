@@ -11,6 +11,7 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
+from ernie_gram.run.termination import exit_at_sigterm
 from reader.errors import InputError, one_line_errors
 
 DESCRIPTION = (
@@ -38,7 +39,8 @@ def main() -> None:
         world = start_world(config.trainer.device)
     except ValueError as error:
         raise InputError(str(error)) from error
-    Trainer(pretraining_job(run, world), world).train()
+    with exit_at_sigterm():
+        Trainer(pretraining_job(run, world), world).train()
     if lock:
         lock.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -39,17 +40,19 @@ from tests.support.runs import FINISHED, pretrain
     ],
 )
 def test_invalid_settings_give_a_one_line_error_and_change_no_file(
-    built: Path, finished: Path, change: list[str], message: str
+    built: Path, finished: Path, tmp_path: Path, change: list[str], message: str
 ) -> None:
-    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*")}
-    done = pretrain(built, finished, *FINISHED, *change)
+    # A copy: other test processes use the folder at the same time.
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    before = {path: path.stat().st_mtime_ns for path in output.rglob("*")}
+    done = pretrain(built, output, *FINISHED, *change)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: ")
     assert message in done.stderr.splitlines()[-1]
     assert not (ROOT / "elsewhere").exists()
     if change != ["--trainer.device=gpu"]:
         assert len(done.stderr.splitlines()) == 1
-        assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
+        assert {path: path.stat().st_mtime_ns for path in output.rglob("*")} == before
 
 
 def test_a_held_out_corpus_of_another_vocabulary_is_refused(built: Path, tmp_path: Path) -> None:
