@@ -54,7 +54,7 @@ def start_world(device: str) -> World:
     """
     import paddle
 
-    # Paddle's signal handlers allocate memory, which can block for ever if the signal arrives during another allocation.
+    # Paddle's signal handlers allocate memory. That can block for ever if the signal arrives during an allocation.
     paddle.disable_signal_handler()
     has_gpu = paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() > 0
     if device == "gpu" and not has_gpu:
