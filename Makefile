@@ -16,7 +16,7 @@ demo: $(READY)
 	$(BIN)/python -m ernie_gram.demo $(DEMO)
 
 test: $(READY) $(SPARK)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Callable
 from pathlib import Path
 from pydoc_data.topics import topics
 
 # Several test processes share the cores (pytest-xdist). Set before Paddle is imported, which reads it.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The golden runs need one thread to be reproducible to the bit.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import pytest
 
 from reader.corpus.memmap import Corpus
 from tests.support.commands import build
+from tests.support.made_once import made_once
 from tests.support.runs import FINISHED, pretrain
-
-
-def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """Return a folder that `make` has filled, once for all test processes: the first one makes it, the others wait."""
-    base = factory.getbasetemp()
-    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder, finished = base / name, base / f"{name}.finished"
-    with (base / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not finished.exists():
-            folder.mkdir()
-            make(folder)
-            finished.touch()
-    return folder
 
 
 @pytest.fixture(scope="session")

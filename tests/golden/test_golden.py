@@ -4,45 +4,36 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-from tests.golden.train_rungs import GOLDEN, RUNGS, VARIANTS, machine
-from tests.support.commands import ROOT
-
-# All in one test process: they share a fixture that takes long to set up.
-pytestmark = pytest.mark.xdist_group("golden")
+from tests.golden.train_rungs import CASES, GOLDEN, corpora, machine, train
+from tests.support.made_once import made_once
 
 EXPECTED = json.loads(GOLDEN.read_text())
 # Another kind of machine rounds differently, and rounding errors grow from step to step.
 TOLERANCE = 2e-3
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What this checkout computes, in a separate process, because the number of threads is fixed when Paddle loads."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.golden.train_rungs", str(tmp_path_factory.mktemp("golden"))],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the fixed text and everything built from it, and the digests of the results."""
+
+    def make(folder: Path) -> None:
+        (folder / "digests.json").write_text(json.dumps(corpora(folder)))
+
+    return made_once(tmp_path_factory, "golden", make)
 
 
-def test_lexicon_and_corpora_are_the_same_on_every_machine(found: dict[str, Any]) -> None:
-    assert found["corpora"] == EXPECTED["corpora"]
+def test_lexicon_and_corpora_are_the_same_on_every_machine(folder: Path) -> None:
+    assert json.loads((folder / "digests.json").read_text()) == EXPECTED["corpora"]
 
 
-@pytest.mark.parametrize("name", [*RUNGS, *VARIANTS])
-def test_a_rung_reproduces_its_recorded_results(found: dict[str, Any], name: str) -> None:
-    run = found["runs"][name]
+@pytest.mark.parametrize("name", CASES)
+def test_a_rung_reproduces_its_recorded_results(folder: Path, tmp_path: Path, name: str) -> None:
+    assert os.environ["OMP_NUM_THREADS"] == "1"
+    run = train(folder, tmp_path / "run", *CASES[name])
     recorded = EXPECTED["runs"].get(machine())
     if recorded is not None:
         assert run == recorded[name]  # bit for bit
@@ -59,5 +50,5 @@ def test_a_rung_reproduces_its_recorded_results(found: dict[str, Any], name: str
 def test_every_rung_is_recorded_and_no_two_are_equal() -> None:
     assert EXPECTED["runs"]
     for runs in EXPECTED["runs"].values():
-        assert list(runs) == [*RUNGS, *VARIANTS]
+        assert list(runs) == list(CASES)
         assert len({run["parameters"] for run in runs.values()}) == len(runs)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).with_name("golden.json")
 # Set before the libraries are loaded, which read it: sums over several threads depend on the number of threads.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -41,6 +42,8 @@ VARIANTS = {
     "cnp, bfloat16": ("cnp", ["--optimizer.precision=bfloat16"]),
     "both, tied": ("both", ["--model.out_emb_size=0", "--model.emb_size=16", "--model.use_sentence_embedding=true"]),
 }
+# Name -> rung, and more options.
+CASES: dict[str, tuple[str, list[str]]] = {**{rung: (rung, []) for rung in RUNGS}, **VARIANTS}
 
 
 def text(lines: int, seed: int) -> str:
@@ -69,14 +72,13 @@ def vocabulary() -> str:
     return "".join(f"{token}\n" for token in dict.fromkeys([*tokens, *whole]))
 
 
-def call(main: Callable[[], None], *arguments: str) -> None:
-    """Run a command's `main` with these arguments in this process; its output goes to standard error."""
-    sys.argv = ["command", *arguments]
-    console, sys.stdout = sys.stdout, sys.stderr
-    try:
-        main()
-    finally:
-        sys.stdout = console
+def run(main: Callable[[], None], *arguments: str) -> None:
+    """Run a command in this process; it must succeed."""
+    # Imported here: importing reader or ernie_gram must not precede the setting above.
+    from tests.support.commands import call
+
+    done = call(main, *arguments)
+    assert done.returncode == 0, done.stderr
 
 
 def machine() -> str:
@@ -104,27 +106,26 @@ def corpora(folder: Path) -> dict[str, str]:
     shared = ["--vocab", str(folder / "vocab.txt"), "--workers", "1"]
     lexicon = ["--lexicon", str(folder / "lexicon.tsv")]
     train, held_out = (["--input", str(folder / f"{name}.txt"), *shared] for name in ("train", "held_out"))
-    call(build, "lexicon", *train, "--top", "2:30,3:15", "--output", lexicon[1])
-    call(build, "corpus", *train, *lexicon, "--output", str(folder / "corpus"))
-    call(build, "corpus", *train, "--output", str(folder / "token_corpus"))
-    call(build, "corpus", *held_out, *lexicon, "--output", str(folder / "held_out"))
+    run(build, "lexicon", *train, "--top", "2:30,3:15", "--output", lexicon[1])
+    run(build, "corpus", *train, *lexicon, "--output", str(folder / "corpus"))
+    run(build, "corpus", *train, "--output", str(folder / "token_corpus"))
+    run(build, "corpus", *held_out, *lexicon, "--output", str(folder / "held_out"))
     made = {name: digest([folder / name / "units.bin"]) for name in ("corpus", "token_corpus", "held_out")}
     return {"lexicon": digest([folder / "lexicon.tsv"]), **made}
 
 
-def train(folder: Path, rung: str, more: list[str], name: str) -> dict[str, Any]:
-    """Train one rung; return its losses, its evaluations, and a digest of its parameters."""
+def train(folder: Path, output: Path, rung: str, more: list[str]) -> dict[str, Any]:
+    """Train one rung on the corpora in `folder`; return its losses, its evaluations, and a digest of its parameters."""
     import paddle
     from safetensors.numpy import load_file
 
     from ernie_gram.pretrain import main as pretrain
 
-    output = folder / name
     corpus = "token_corpus" if rung == "token" else "corpus"
     paths = [f"--paths.{key}={folder / value}" for key, value in (("corpus", corpus), ("held_out", "held_out"))]
     with paddle.static.scope_guard(paddle.static.Scope()):
-        config = ["--config", f"conf/ablation/{rung}.yaml"]
-        call(pretrain, *config, *SETTINGS, *paths, f"--paths.output={output}", *more)
+        config = ["--config", str(ROOT / f"conf/ablation/{rung}.yaml")]
+        run(pretrain, *config, *SETTINGS, *paths, f"--paths.output={output}", *more)
     records = [json.loads(line) for line in (output / "log.jsonl").read_text().splitlines()]
     for record in records:
         record.pop("sequences_per_second", None)
@@ -149,9 +150,8 @@ def main() -> None:
     folder = Path(sys.argv[1]).resolve()
     record = "--record" in sys.argv
     found: dict[str, Any] = {"corpora": corpora(folder), "runs": {}}
-    cases = {**{rung: (rung, []) for rung in RUNGS}, **VARIANTS}
-    for name, (rung, more) in cases.items():
-        found["runs"][name] = train(folder, rung, list(more), name.replace(", ", "_"))
+    for name, (rung, more) in CASES.items():
+        found["runs"][name] = train(folder, folder / name.replace(", ", "_"), rung, more)
     if record:
         golden = json.loads(GOLDEN.read_text()) if GOLDEN.is_file() else {}
         golden["corpora"] = found["corpora"]

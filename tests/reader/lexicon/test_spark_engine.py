@@ -25,9 +25,6 @@ from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import Scored, entries_of
 from tests.support.commands import ROOT, python
 
-# All in one test process: they share a fixture that takes long to set up.
-pytestmark = pytest.mark.xdist_group("spark")
-
 TOP = {2: 300, 3: 200, 4: 20}
 CHINESE = "我们在北京大学学习自然语言处理。\n他来到了网易杭研大厦\n\n北京大学的学生喜欢自然语言处理，也喜欢机器学习。\n"
 
