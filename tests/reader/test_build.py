@@ -172,11 +172,11 @@ def test_the_numba_cache_folder_depends_on_the_sources(tmp_path: Path) -> None:
 
     With a shared cache folder, a function compiled with an old hash would then look in the wrong slots.
     """
-    (tmp_path / "reader").mkdir()
+    (tmp_path / "reader" / "tables").mkdir(parents=True)
     (tmp_path / "reader" / "__init__.py").write_bytes((ROOT / "reader" / "__init__.py").read_bytes())
     folders = []
     for content in ("a = 1\n", "a = 2\n", "a = 1\n"):
-        (tmp_path / "reader" / "other.py").write_text(content)
+        (tmp_path / "reader" / "tables" / "other.py").write_text(content)
         shown = subprocess.run(
             [sys.executable, "-c", "import reader, os; print(os.environ['NUMBA_CACHE_DIR'])"],
             cwd=tmp_path,
