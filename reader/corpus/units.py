@@ -38,7 +38,7 @@ class UnitCutter:
         """
         if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
             raise InputError(
-                "--lexicon: it was made with another vocabulary (or another --lowercase) than --vocab; build it again"
+                "--lexicon: it was made with another vocabulary (or another --cased) than --vocab; build it again"
             )
         self.num_tokens = len(vocabulary)
         self._lowercase, self._segmenter = vocabulary.lowercase, segmenter or segmenter_of(lexicon)

@@ -8,6 +8,7 @@ the same bits. Refactoring must not change any of them. `--record` writes the re
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -147,8 +148,11 @@ def as_lines(golden: dict[str, Any]) -> str:
 
 def main() -> None:
     """Run the command line."""
-    folder = Path(sys.argv[1]).resolve()
-    record = "--record" in sys.argv
+    parser = argparse.ArgumentParser(prog="python -m tests.golden.train_rungs", description=__doc__)
+    parser.add_argument("folder", type=Path, help="an existing empty folder for the runs")
+    parser.add_argument("--record", action="store_true", help="write the results to golden.json")
+    arguments = parser.parse_args()
+    folder, record = arguments.folder.resolve(), arguments.record
     found: dict[str, Any] = {"corpora": corpora(folder), "runs": {}}
     for name, (rung, more) in CASES.items():
         found["runs"][name] = train(folder, folder / name.replace(", ", "_"), rung, more)

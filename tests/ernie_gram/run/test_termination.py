@@ -24,6 +24,15 @@ with exit_at_sigterm(grace_seconds=0.5):
 """
 
 
+def terminate(process: subprocess.Popen[str]) -> str:
+    """Send SIGTERM; return what the process writes to standard error. It is killed if it does not end."""
+    process.terminate()
+    try:
+        return process.communicate(timeout=20)[1]
+    finally:
+        process.kill()
+
+
 @pytest.mark.parametrize(
     ("code", "line"),
     [("time.sleep(60)", LINE), ("hashlib.pbkdf2_hmac('sha256', b'x', b'y', 10**9)", "")],
@@ -35,8 +44,7 @@ def test_a_waiting_process_ends(code: str, line: str) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.5)  # until the process is inside the call
-        process.send_signal(signal.SIGTERM)
-        _, stderr = process.communicate(timeout=20)
+        stderr = terminate(process)
     assert process.returncode == 143
     assert stderr == line
 
@@ -58,7 +66,6 @@ def test_a_training_process_ends_and_releases_its_folder(built: Path, tmp_path: 
         deadline = time.monotonic() + 60
         while len(read_log(tmp_path / "run")) < 5 and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)
-        process.terminate()
-        _, stderr = process.communicate(timeout=20)
+        stderr = terminate(process)
     assert process.returncode == 143
     assert stderr.splitlines()[-1] + "\n" == LINE
