@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,11 +30,24 @@ def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list
     return steps[width - 1 :], means
 
 
-def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure with some panels side by side."""
+def _load_matplotlib() -> None:
+    """Load Matplotlib for drawing into files. If its cache folder cannot be written, print one line instead of two."""
+    variable, logger = "MPLCONFIGDIR", logging.getLogger("matplotlib")
+    before, level = os.environ.get(variable), logger.level
+    logger.setLevel(logging.ERROR)
     import matplotlib
 
+    matplotlib.get_configdir()
+    logger.setLevel(level)
+    # Matplotlib sets the variable when it has to use a temporary folder.
+    if os.environ.get(variable) != before:
+        print("warning: Matplotlib's cache folder cannot be written; it uses a temporary one", file=sys.stderr)
     matplotlib.use("Agg")
+
+
+def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with some panels side by side."""
+    _load_matplotlib()
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, panels, figsize=(4 + 3.5 * panels, 4), layout="constrained", squeeze=False)

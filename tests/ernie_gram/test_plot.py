@@ -9,6 +9,7 @@ import pytest
 from ernie_gram.plot import plot_runs
 from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
+from tests.support.commands import python
 
 
 def test_a_resumed_run_is_plotted_as_png(tmp_path: Path) -> None:
@@ -25,3 +26,15 @@ def test_a_resumed_run_is_plotted_as_png(tmp_path: Path) -> None:
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not the folder of a run"):
         plot_runs([tmp_path / "nowhere"], tmp_path / "other.png")
+
+
+def test_an_unwritable_home_directory_gives_one_line_and_a_plot(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20)
+    log.record("train", 10, {"loss": 1.0})
+    log.close()
+    home = {"HOME": "/dev/null/home", "MPLCONFIGDIR": "", "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": ""}
+    done = python("-m", "ernie_gram.plot", str(tmp_path), "--to", str(tmp_path / "curve.png"), **home)
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line == "warning: Matplotlib's cache folder cannot be written; it uses a temporary one"
+    assert (tmp_path / "curve.png").is_file()
