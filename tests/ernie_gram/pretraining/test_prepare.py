@@ -64,3 +64,18 @@ def test_a_held_out_corpus_of_another_vocabulary_is_refused(built: Path, tmp_pat
     assert "paths.held_out" in done.stderr
     assert "another vocabulary" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder_below_a_missing_folder_is_refused(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example below a disk that is not mounted. A relative path may create folders, as in a fresh checkout."""
+    monkeypatch.chdir(tmp_path)
+    for more in ([], ["--check"]):
+        done = pretrain(built, tmp_path / "mnt" / "run", *more)
+        assert done.returncode == 2
+        assert f"there is no folder {tmp_path / 'mnt'};" in done.stderr.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+    done = pretrain(built, Path("output/run"), "--trainer.max_steps=3")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "output" / "run" / "step_3").is_dir()
