@@ -1,4 +1,4 @@
-"""Plot the curves of one or more runs: `python -m ernie_gram.plot OUTPUT [OUTPUT ...] --to FILE.png`."""
+"""Plot the curves of one or more runs: `python -m ernie_gram.plot OUTPUT [OUTPUT ...] --to FILE`. FILE ends in .png, .pdf or .svg."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import atomic_file, check_parent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+FORMATS = ("png", "pdf", "svg")
 
 
 def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
@@ -54,23 +56,33 @@ def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
     return figure, list(axes[0])
 
 
+def image_format(target: Path) -> str:
+    """Return the format that the ending of a file's name stands for; raises InputError for other endings."""
+    name = target.suffix.lower().removeprefix(".")
+    if name not in FORMATS:
+        raise InputError(f"{target}: the name of a plot must end in {', '.join(f'.{known}' for known in FORMATS)}")
+    return name
+
+
 def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
-    """Add grid and legends to a figure, and write it as a PNG."""
+    """Add grid and legends to a figure, and write it in the format of the ending of `target`."""
     from matplotlib import pyplot
 
     for axes in panels:
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     with atomic_file(target) as partial:
-        figure.savefig(partial, format="png", dpi=120)
+        figure.savefig(partial, format=image_format(target), dpi=120)
     pyplot.close(figure)
 
 
 def plot_runs(outputs: list[Path], target: Path) -> None:
-    """Plot training loss and held-out perplexity against steps, and write a PNG.
+    """Plot training loss and held-out perplexity against steps, and write the plot, see `image_format`.
 
     Raises InputError for a folder without records.
     """
+    image_format(target)
+    check_parent(target)
     figure, (left, right) = new_figure(2)
     for output in outputs:
         records = read_log(output)
@@ -94,7 +106,7 @@ def main() -> None:
     """Run the command line."""
     parser = OneLineParser(prog="python -m ernie_gram.plot", description=__doc__)
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="a run's folder (paths.output)")
-    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the PNG file to write")
+    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="file to write: .png, .pdf or .svg")
     arguments = parser.parse_args()
     plot_runs(arguments.outputs, arguments.to)
 
