@@ -1,4 +1,4 @@
-"""Plot the curves of one or more runs: `python -m ernie_gram.plot OUTPUT [OUTPUT ...] --to FILE`. FILE ends in .png, .pdf or .svg."""
+"""Plot the curves of one or more runs: `python -m ernie_gram.plot OUTPUT [OUTPUT ...] --to FILE.png`."""
 
 from __future__ import annotations
 

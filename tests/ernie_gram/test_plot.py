@@ -11,7 +11,6 @@ from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
 from tests.support.commands import python
 
-
 BEGINNINGS = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}
 
 
