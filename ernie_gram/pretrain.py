@@ -31,6 +31,8 @@ def main() -> None:
     if RANK == 0:
         print(run.describe(), flush=True)
     if "check" in given:
+        for line in run.warnings() if RANK == 0 else ():
+            print(f"warning: {line}", file=sys.stderr)
         return
     lock = run.claim_output() if RANK == 0 else None
     # Imported late: Paddle takes seconds to load, and the errors above are reported without it.
