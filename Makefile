@@ -1,4 +1,4 @@
-# `make demo` and `make test` need only Python 3.10 or later; they create .venv themselves.
+# `make demo` and `make test` need only Python 3.10 to 3.13; they create .venv themselves.
 PYTHON ?= python3
 EXTRAS ?= cpu,test
 BIN = .venv/bin

@@ -35,6 +35,14 @@ PADDLE_TRAINERS_NUM=$NPROC "$PYTHON" -m ernie_gram.pretrain --config "$config" "
 if [ "$NPROC" -eq 1 ] && [ -z "${LAUNCH_ARGS:-}" ]; then
   exec "$PYTHON" -m ernie_gram.pretrain --config "$config" "$@"
 fi
+# As for other outputs, only a relative path may create more than its last level.
+LOG_DIR=${LOG_DIR:-log}
+case $LOG_DIR in /* | *..*) parents= ;; *) parents=-p ;; esac
+# shellcheck disable=SC2086  # `parents` may be empty
+if ! { { [ -d "$LOG_DIR" ] || mkdir $parents "$LOG_DIR"; } && [ -w "$LOG_DIR" ]; } 2>/dev/null; then
+  echo "error: LOG_DIR: cannot write to the folder $LOG_DIR, or it cannot be created" >&2
+  exit 2
+fi
 # shellcheck disable=SC2086  # LAUNCH_ARGS is a list of words
-exec "$PYTHON" -m paddle.distributed.launch --nproc_per_node "$NPROC" --log_dir "${LOG_DIR:-log}" ${LAUNCH_ARGS:-} \
+exec "$PYTHON" -m paddle.distributed.launch --nproc_per_node "$NPROC" --log_dir "$LOG_DIR" ${LAUNCH_ARGS:-} \
   "$here/ernie_gram/pretrain.py" --config "$config" "$@"

@@ -11,7 +11,8 @@ setup(
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
-    python_requires=">=3.10",
+    # The upper bound is that of Paddle's wheels.
+    python_requires=">=3.10,<3.14",
     packages=find_packages(include=["reader", "reader.*", "ernie_gram", "ernie_gram.*"]),
     install_requires=[
         "docstring-parser>=0.16,<1",

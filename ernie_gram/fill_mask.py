@@ -2,7 +2,8 @@
 
     python -m ernie_gram.fill_mask --model output/run "the [MASK] proposed [MASK] a radical overhaul"
 
-Without a text, lines are read from standard input.
+Without a text, lines are read from standard input. Invalid texts are named on standard error; the valid ones are
+answered in order, and the exit status is then 2.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitCutter, UnitNames
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser, one_line_errors, print_error
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.tokenization.vocabulary_file import kept_vocabulary
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 Int64s = npt.NDArray[np.int64]
 MASK = "[MASK]"
+NO_MASK = f"no {MASK} in it"
 LINES_PER_BATCH = 16
 
 
@@ -118,26 +120,28 @@ class MaskFiller:
         ranked = first + np.argsort(-probabilities[first:], kind="stable")[:limit]
         return [Guess(self.units.text(int(unit)), float(probabilities[unit])) for unit in ranked]
 
-    def batch(self, texts: list[tuple[str, str]]) -> Batch:
-        """Return texts with [MASK]s as a batch. Each text comes with a name for errors.
+    def ids(self, text: str) -> Int64s:
+        """Return the token IDs of a text with [MASK]s, [CLS] and [SEP] included.
 
         Raises InputError for a text without a mask, or with more tokens than the model was trained on.
         """
         vocabulary, max_tokens = self.units.vocabulary, self.config.data.max_seq_len
-        rows: list[Int64s] = []
-        for name, text in texts:
-            # The parts between masks become lines, so that the positions of the masks are known after tokenization.
-            parts = text.replace("\n", " ").split(MASK)
-            if len(parts) == 1:
-                raise InputError(f"{name}: no {MASK} in it")
-            pieces, starts, _ = self._cutter.cut("\n".join([*parts, ""]).encode("utf-8", "ignore"))
-            ids = [vocabulary.cls]
-            for i in range(len(parts)):
-                ids += [*([vocabulary.mask] if i else []), *pieces[starts[i] : starts[i + 1]]]
-            ids.append(vocabulary.sep)
-            if len(ids) > max_tokens:
-                raise InputError(f"{name}: {len(ids)} tokens, but the model was trained on at most {max_tokens}")
-            rows.append(np.array(ids, np.int64))
+        # The parts between masks become lines, so that the positions of the masks are known after tokenization.
+        parts = text.replace("\n", " ").split(MASK)
+        if len(parts) == 1:
+            raise InputError(NO_MASK)
+        pieces, starts, _ = self._cutter.cut("\n".join([*parts, ""]).encode("utf-8", "ignore"))
+        ids = [vocabulary.cls]
+        for i in range(len(parts)):
+            ids += [*([vocabulary.mask] if i else []), *pieces[starts[i] : starts[i + 1]]]
+        ids.append(vocabulary.sep)
+        if len(ids) > max_tokens:
+            raise InputError(f"{len(ids)} tokens, but the model was trained on at most {max_tokens}")
+        return np.array(ids, np.int64)
+
+    def batch(self, rows: list[Int64s]) -> Batch:
+        """Return texts, given as their token IDs (see `ids`), as a batch."""
+        vocabulary = self.units.vocabulary
         lengths = np.array([len(row) for row in rows], np.int64)
         input_ids = np.full((len(rows), lengths.max()), vocabulary.pad, np.int64)
         for row, ids_of_row in zip(input_ids, rows, strict=True):
@@ -148,12 +152,12 @@ class MaskFiller:
             fields.SLOTS.name: np.flatnonzero(input_ids == vocabulary.mask).astype(np.int64),
         }
 
-    def fill(self, texts: list[tuple[str, str]], limit: int, ngrams_only: bool = False) -> list[list[list[Guess]]]:
-        """Return the `limit` best units for every mask of every text; texts and errors as for `batch`."""
-        batch = self.batch(texts)
-        guesses: list[list[list[Guess]]] = [[] for _ in texts]
-        rows = batch[fields.SLOTS.name] // batch[fields.INPUT_IDS.name].shape[1]
-        for row, probabilities in zip(rows, self.probabilities(batch), strict=True):
+    def fill(self, rows: list[Int64s], limit: int, ngrams_only: bool = False) -> list[list[list[Guess]]]:
+        """Return the `limit` best units for every mask of every text; texts are given as for `batch`."""
+        batch = self.batch(rows)
+        guesses: list[list[list[Guess]]] = [[] for _ in rows]
+        row_of_slot = batch[fields.SLOTS.name] // batch[fields.INPUT_IDS.name].shape[1]
+        for row, probabilities in zip(row_of_slot, self.probabilities(batch), strict=True):
             guesses[row].append(self.best(probabilities, limit, ngrams_only))
         return guesses
 
@@ -164,28 +168,48 @@ class MaskFiller:
         return vocabulary.text(f"[MASK {next(number)}]" if token == vocabulary.mask else token for token in tokens)
 
 
-def in_groups(texts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    """Yield LINES_PER_BATCH texts at a time."""
-    group: list[tuple[str, str]] = []
-    for text in texts:
-        group.append(text)
-        if len(group) == LINES_PER_BATCH:
+@dataclass
+class ValidTexts:
+    """The valid ones of some named texts. The others are reported on standard error, one line each.
+
+    Attributes:
+        texts: name for errors, and text in UTF-8.
+        invalid: number of texts reported so far.
+    """
+
+    texts: Iterable[tuple[str, bytes]]
+    invalid: int = 0
+
+    def groups(self, filler: MaskFiller) -> Iterator[list[tuple[str, Int64s]]]:
+        """Yield LINES_PER_BATCH valid texts at a time, each with its token IDs."""
+        group: list[tuple[str, Int64s]] = []
+        for name, encoded in self.texts:
+            try:
+                text = decoded(encoded)
+                group.append((text, filler.ids(text)))
+            except InputError as error:
+                print_error(f"{name}: {error}")
+                self.invalid += 1
+            if len(group) == LINES_PER_BATCH:
+                yield group
+                group = []
+        if group:
             yield group
-            group = []
-    if group:
-        yield group
 
 
-def standard_input() -> Iterator[tuple[str, str]]:
-    """Yield the non-blank lines of standard input, each with its name; raises InputError for one that is not UTF-8."""
+def decoded(text: bytes) -> str:
+    """Decode UTF-8; raises InputError."""
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 ({error.reason} at byte {error.start})") from error
+
+
+def standard_input() -> Iterator[tuple[str, bytes]]:
+    """Yield the non-blank lines of standard input, each with its name."""
     for number, line in enumerate(sys.stdin.buffer, start=1):
-        name = f"standard input, line {number}"
-        try:
-            text = line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise InputError(f"{name}: not UTF-8 ({error.reason} at byte {error.start})") from error
-        if text.strip():
-            yield name, text
+        if line.strip():
+            yield f"standard input, line {number}", line.rstrip(b"\r\n")
 
 
 def show(text: str, guesses: list[list[Guess]], as_json: bool) -> None:
@@ -223,23 +247,28 @@ def main() -> None:
     for name in ("top", "draws"):
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name}: must be at least 1")
-    for number, text in enumerate(arguments.text, start=1):
-        if MASK not in text:
-            raise InputError(f"text {number}: no {MASK} in it")
+    # Bytes of an argument that are not UTF-8 are surrogates here.
+    texts = [
+        (f"text {number}", text.encode("utf-8", "surrogateescape")) for number, text in enumerate(arguments.text, 1)
+    ]
+    if texts and not any(MASK.encode() in text for _, text in texts):
+        # Without loading the model, which takes seconds.
+        for name, _ in texts:
+            print_error(f"{name}: {NO_MASK}")
+        sys.exit(2)
     found = checkpoint_in(arguments.model)
     from ernie_gram.distributed.world import start_world
 
     filler = MaskFiller(found, start_world("auto"), arguments.draws)
     if arguments.ngrams and not (filler.units.num_ngrams and filler.config.objective.is_explicit):
         raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
-    texts: Iterable[tuple[str, str]]
-    if arguments.text:
-        texts = ((f"text {number}", text) for number, text in enumerate(arguments.text, start=1))
-    else:
-        texts = standard_input()
-    for group in in_groups(texts):
-        for (_, text), guesses in zip(group, filler.fill(group, arguments.top, arguments.ngrams), strict=True):
+    valid = ValidTexts(texts or standard_input())
+    for group in valid.groups(filler):
+        rows = [ids for _, ids in group]
+        for (text, _), guesses in zip(group, filler.fill(rows, arguments.top, arguments.ngrams), strict=True):
             show(text, guesses, arguments.json)
+    if valid.invalid:
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import atomic_file, check_parent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+FORMATS = ("png", "pdf", "svg")
 
 
 def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
@@ -27,34 +32,57 @@ def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list
     return steps[width - 1 :], means
 
 
-def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure with some panels side by side."""
+def _load_matplotlib() -> None:
+    """Load Matplotlib for drawing into files. If its cache folder cannot be written, print one line instead of two."""
+    variable, logger = "MPLCONFIGDIR", logging.getLogger("matplotlib")
+    before, level = os.environ.get(variable), logger.level
+    logger.setLevel(logging.ERROR)
     import matplotlib
 
+    matplotlib.get_configdir()
+    logger.setLevel(level)
+    # Matplotlib sets the variable when it has to use a temporary folder.
+    if os.environ.get(variable) != before:
+        print("warning: Matplotlib's cache folder cannot be written; it uses a temporary one", file=sys.stderr)
     matplotlib.use("Agg")
+
+
+def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with some panels side by side."""
+    _load_matplotlib()
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, panels, figsize=(4 + 3.5 * panels, 4), layout="constrained", squeeze=False)
     return figure, list(axes[0])
 
 
+def image_format(target: Path) -> str:
+    """Return the format that the ending of a file's name stands for; raises InputError for other endings."""
+    name = target.suffix.lower().removeprefix(".")
+    if name not in FORMATS:
+        raise InputError(f"{target}: the name of a plot must end in {', '.join(f'.{known}' for known in FORMATS)}")
+    return name
+
+
 def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
-    """Add grid and legends to a figure, and write it as a PNG."""
+    """Add grid and legends to a figure, and write it in the format of the ending of `target`."""
     from matplotlib import pyplot
 
     for axes in panels:
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     with atomic_file(target) as partial:
-        figure.savefig(partial, format="png", dpi=120)
+        figure.savefig(partial, format=image_format(target), dpi=120)
     pyplot.close(figure)
 
 
 def plot_runs(outputs: list[Path], target: Path) -> None:
-    """Plot training loss and held-out perplexity against steps, and write a PNG.
+    """Plot training loss and held-out perplexity against steps, and write the plot, see `image_format`.
 
     Raises InputError for a folder without records.
     """
+    image_format(target)
+    check_parent(target)
     figure, (left, right) = new_figure(2)
     for output in outputs:
         records = read_log(output)
@@ -78,7 +106,7 @@ def main() -> None:
     """Run the command line."""
     parser = OneLineParser(prog="python -m ernie_gram.plot", description=__doc__)
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="a run's folder (paths.output)")
-    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="the PNG file to write")
+    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="file to write: .png, .pdf or .svg")
     arguments = parser.parse_args()
     plot_runs(arguments.outputs, arguments.to)
 

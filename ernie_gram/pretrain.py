@@ -13,6 +13,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.run.termination import exit_at_sigterm
 from reader.errors import InputError, one_line_errors
+from reader.system.atomic_files import check_parent
 
 DESCRIPTION = (
     "Pre-train ERNIE-Gram. Settings come from --config and from the options after it; their defaults and meanings "
@@ -26,9 +27,12 @@ def main() -> None:
     program, flags = "python -m ernie_gram.pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
     run = prepare(config, WORLD_SIZE)
+    check_parent(run.output)
     if RANK == 0:
         print(run.describe(), flush=True)
     if "check" in given:
+        for line in run.warnings() if RANK == 0 else ():
+            print(f"warning: {line}", file=sys.stderr)
         return
     lock = run.claim_output() if RANK == 0 else None
     # Imported late: Paddle takes seconds to load, and the errors above are reported without it.

@@ -20,7 +20,7 @@ from ernie_gram.plot import curve, new_figure, save_figure
 from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check, plan
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import atomic_file, check_parent, make_folder
 
 POLL_SECONDS = 1.0
 CONSOLE = "console.txt"
@@ -30,7 +30,7 @@ COLUMNS = ("rung", "seed", "steps", "ngram_perplexity", "perplexity", "accuracy"
 
 def start(job: AblationRun, processes: int, threads: int) -> subprocess.Popen[bytes]:
     """Start the training of one run; its console output goes to console.txt in its folder."""
-    job.output.mkdir(parents=True, exist_ok=True)
+    job.output.mkdir(exist_ok=True)
     environment = {
         **os.environ,
         "NPROC": str(processes),
@@ -160,7 +160,9 @@ def main() -> None:
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name}: must be at least 1")
     jobs = plan(arguments.output, arguments.rungs, arguments.seeds, arguments.token_corpus, overrides)
+    check_parent(arguments.output)
     check(jobs, arguments.processes)
+    make_folder(arguments.output)
     # On SIGTERM, the `finally` in train() stops the runs.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     train(jobs, arguments.jobs, arguments.processes)

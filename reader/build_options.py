@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from reader.errors import InputError, OneLineParser
 from reader.lexicon.counting_stages import MAX_ORDER
+from reader.system.atomic_files import check_parent
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles
@@ -144,10 +145,14 @@ def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
 
 
 def check_output(args: argparse.Namespace, folder: bool) -> None:
-    """Raise InputError if --output must not be overwritten, or is a file where a folder is needed, or vice versa."""
+    """Raise InputError if --output must not be overwritten, or is a file where a folder is needed, or vice versa.
+
+    Also raise InputError if a folder above it is missing, see `check_parent`.
+    """
     output: Path = args.output
     if not output.name:
         raise InputError(f"--output: {output} has no file name; give the path of the result")
+    check_parent(output)
     if output.exists() and not args.overwrite:
         raise InputError(f"{output}: already exists; choose another --output or pass --overwrite")
     if output.exists() and output.is_dir() != folder:

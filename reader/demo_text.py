@@ -15,7 +15,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 from reader.errors import OneLineParser, one_line_errors
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import atomic_file, make_folder
 
 MAX_TEXT_SIZE = 6_000_000  # in characters
 HELD_OUT_INTERVAL = 30  # about one document in HELD_OUT_INTERVAL is held out
@@ -77,8 +77,9 @@ def _all_docstrings(folders: list[Path]) -> Iterator[str]:
 def write_text(output: Path) -> tuple[Path, Path]:
     """Write train.txt and held_out.txt into a folder, and return their paths.
 
-    A checksum of its text decides to which file a document belongs.
+    A checksum of its text decides to which file a document belongs. Raises InputError if the folder cannot be created.
     """
+    make_folder(output)
     train, held_out = output / "train.txt", output / "held_out.txt"
     parts: dict[Path, list[bytes]] = {train: [], held_out: []}
     for document in documents():

@@ -45,8 +45,13 @@ def one_line_errors(main: Callable[[], None]) -> None:
         _fail("interrupted", 130)
 
 
-def _fail(message: str, status: int) -> NoReturn:
+def print_error(message: str) -> None:
+    """Print an error as one line on standard error."""
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    print_error(message)
     sys.exit(status)
 
 

@@ -59,3 +59,11 @@ def test_links_and_commands_refer_to_existing_files(page: Path) -> None:
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), module
     for file in re.findall(r"`((?:conf|reader|ernie_gram|tests|docs)/[\w/.]+\.\w+)`", text):
         assert (ROOT / file).is_file(), file
+
+
+def test_the_readme_names_the_python_versions_that_the_package_accepts() -> None:
+    found = re.search(r'python_requires=">=3\.(\d+),<3\.(\d+)"', (ROOT / "setup.py").read_text(encoding="utf-8"))
+    assert found is not None
+    first, last = int(found[1]), int(found[2]) - 1
+    for page in ("README.md", "Makefile"):
+        assert f"Python 3.{first} to 3.{last}" in (ROOT / page).read_text(encoding="utf-8")

@@ -9,9 +9,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import re
 import sys
+import types
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 from docstring_parser import parse as parse_docstring
@@ -50,13 +53,13 @@ def load_config(
     for argument in overrides:
         if argument.startswith("--") and argument != "--help":
             _check_key(config_type, argument[2:].partition("=")[0], "command line")
-    tree = read_tree(config_type, Path(known.config)) if known.config else {}
+    files: dict[str, Path] = {}
+    tree = read_tree(config_type, Path(known.config), files) if known.config else {}
     parser = ArgumentParser(prog=program, description=description, exit_on_error=False)
     parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
     for flag, meaning in flags.items():
         parser.add_argument(f"--{flag}", action="store_true", help=meaning)
-    source = f"{known.config} or command line" if known.config else "command line"
-    config = _parse(config_type, parser, tree, overrides, source)
+    config = _parse(config_type, parser, tree, overrides, files)
     if known.print_config:
         sys.stdout.write(explained_yaml(config))
         sys.exit(0)
@@ -65,42 +68,123 @@ def load_config(
 
 def config_from_tree(config_type: type[Config], tree: Tree, source: str) -> Config:
     """Return the configuration in nested dicts, for example those of a checkpoint; `source` names it in errors."""
-    return _parse(config_type, ArgumentParser(exit_on_error=False), tree, [], source)
+    places = dict.fromkeys(flatten(tree), source)
+    return _parse(config_type, ArgumentParser(exit_on_error=False), tree, [], places)
 
 
-def _parse(config_type: type[Config], parser: ArgumentParser, tree: Tree, overrides: list[str], source: str) -> Config:
-    """Type-check settings with jsonargparse: first those of `tree`, then those of the command line."""
+def _parse(
+    config_type: type[Config], parser: ArgumentParser, tree: Tree, overrides: list[str], places: Mapping[str, object]
+) -> Config:
+    """Type-check settings with jsonargparse: first those of `tree`, then those of the command line.
+
+    `places` has the file of each key of `tree`, for errors.
+    """
     parser.add_class_arguments(config_type)
-    settings = [f"--{key}={_as_argument(value)}" for key, value in flatten(tree).items()]
+    flat = flatten(tree)
+    settings = [f"--{key}={_as_argument(value)}" for key, value in flat.items()]
     try:
-        parsed = parser.instantiate_classes(parser.parse_args(settings + overrides))
+        parser.parse_args(settings)
     except ArgumentError as error:
-        raise InputError(f"{source}: {' '.join(str(error).split())}") from error
+        raise _type_error(config_type, error, places, flat) from error
+    try:
+        parsed = parser.parse_args(settings + overrides)
+    except ArgumentError as error:
+        raise _type_error(config_type, error, {}, {}) from error
+    try:
+        parsed = parser.instantiate_classes(parsed)
+    except ArgumentError as error:
+        raise InputError(" ".join(str(error).split())) from error
     return config_type(**{name: getattr(parsed, name) for name in _types(config_type)})
 
 
-def read_tree(config_type: type, path: Path) -> Tree:
-    """Read a config file, merge its `base:` and the files of its sections into it, and check all keys."""
+def _type_error(
+    config_type: type, error: ArgumentError, places: Mapping[str, object], values: Mapping[str, object]
+) -> InputError:
+    """Return jsonargparse's error in words, with its place: the file in `places`, or else the command line."""
+    message = " ".join(str(error).split())
+    found = re.search(r'Parser key "([\w.]+)":.* (?:Got|Given) value: (.*)', message)
+    if not found or found[1] not in all_keys(config_type):
+        return InputError(f"command line: {message}")
+    key = found[1]
+    value = values.get(key, found[2])
+    shown = repr(value) if isinstance(value, str) else _as_argument(value)
+    return InputError(f"{places.get(key, 'command line')}: {key}: expected {_expected(config_type, key)}, got {shown}")
+
+
+NAMES_OF_TYPES = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
+
+
+def _expected(config_type: type, key: str) -> str:
+    """Return the type of a setting in words."""
+    hint: Any = config_type
+    for name in key.split("."):
+        hint = _types(hint)[name]
+    kinds = get_args(hint) if get_origin(hint) is types.UnionType else (hint,)
+    words = [
+        " or ".join(map(str, get_args(kind))) if get_origin(kind) is Literal else NAMES_OF_TYPES.get(kind, str(kind))
+        for kind in kinds
+    ]
+    return " or ".join(words)
+
+
+def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
+    """Read a config file, merge its `base:` and the files of its sections into it, and check all keys.
+
+    The file that sets each flat key is added to `files`.
+    """
     tree = _read_yaml(path)
     base = tree.pop("base", None)
-    for section, value in tree.items():
-        if value is None and dataclasses.is_dataclass(_types(config_type).get(section)):
-            tree[section] = {}
-        if isinstance(value, str) and dataclasses.is_dataclass(_types(config_type).get(section)):
-            tree[section] = _read_yaml(path.parent / value)
+    own_files: dict[str, Path] = {}
+    for name, value in tree.items():
+        section, source = _types(config_type).get(name), path
+        if not dataclasses.is_dataclass(section):
+            if name in _types(config_type) and isinstance(value, dict):
+                raise InputError(f"{path}: {name}: expected {_expected(config_type, name)}, found a section")
+        elif value is None:
+            tree[name] = {}
+        elif isinstance(value, str):
+            source = path.parent / value
+            tree[name] = _read_yaml(source)
+        elif not isinstance(value, dict):
+            raise InputError(
+                f"{path}: {name}: expected a section (`key: value` lines, or the name of a file with such lines), "
+                f"found {_as_argument(value)}"
+            )
+        own_files |= dict.fromkeys(flatten({name: tree[name]}), source)
+        inner = tree[name] if isinstance(tree[name], dict) else {}
+        for key in (f"{name}.{key}" for key, value in inner.items() if isinstance(value, dict)):
+            if key in all_keys(config_type):
+                raise InputError(f"{source}: {key}: expected {_expected(config_type, key)}, found a section")
     for key in flatten(tree):
-        _check_key(config_type, key, str(path))
-    if base is None:
-        return tree
-    base_path = path.parent / str(base)
-    if "base" in _read_yaml(base_path):
-        raise InputError(f"{base_path}: has a base of its own; only one level of `base:` is allowed")
-    return merged(read_tree(config_type, base_path), tree)
+        _check_key(config_type, key, str(own_files[key]))
+    if base is not None:
+        base_path = path.parent / str(base)
+        if "base" in _read_yaml(base_path):
+            raise InputError(f"{base_path}: has a base of its own; only one level of `base:` is allowed")
+        tree = merged(read_tree(config_type, base_path, files), tree)
+    files |= own_files
+    return tree
+
+
+class _Loader(yaml.SafeLoader):
+    """A YAML loader that refuses a key that is given twice. YAML forbids it, but PyYAML would take the last value."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                mark = key.start_mark
+                if key.value in lines:
+                    first = f"first in line {lines[key.value]}"
+                    raise InputError(f"{mark.name}, line {mark.line + 1}: {key.value} is given twice, {first}")
+                lines[key.value] = mark.line + 1
+        return super().construct_mapping(node, deep)
 
 
 def _read_yaml(path: Path) -> Tree:
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            tree = yaml.load(file, _Loader)
     except OSError as error:
         raise InputError(f"{path}: cannot read the config: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:

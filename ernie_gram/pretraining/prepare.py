@@ -23,6 +23,8 @@ from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary_file import FILE_NAMES
 
 HELD_OUT = "held_out.json"
+# With more epochs, --check warns.
+MAX_USUAL_EPOCHS = 1000
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,7 @@ class Run:
 
     def describe(self) -> str:
         """Return a summary of the run in three lines."""
-        config, info = self.config, self.train.corpus.info
-        epochs = config.trainer.max_steps * config.data.batch_size / len(self.train)
+        config, info, epochs = self.config, self.train.corpus.info, self.epochs
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         return (
             f"corpus   {config.paths.corpus}: {info.tokens:,} tokens, {info.units:,} units "
@@ -57,6 +58,27 @@ class Run:
             f"{epochs:.2f} epochs\n"
             f"output   {self.output}: {start}"
         )
+
+    @property
+    def epochs(self) -> float:
+        """How often the training reads the corpus."""
+        return self.config.trainer.max_steps * self.config.data.batch_size / len(self.train)
+
+    def warnings(self) -> list[str]:
+        """Return one line for each setting that is valid but unlikely to be meant."""
+        lines, batch_size, sequences = [], self.config.data.batch_size, len(self.train)
+        corpus, max_steps = self.config.paths.corpus, self.config.trainer.max_steps
+        if batch_size > sequences:
+            lines.append(
+                f"data.batch_size: a batch of {batch_size:,} sequences repeats some, because {corpus} has only "
+                f"{sequences:,}"
+            )
+        if self.epochs > MAX_USUAL_EPOCHS:
+            lines.append(
+                f"trainer.max_steps: {max_steps:,} steps read the corpus {self.epochs:,.0f} times, "
+                f"which is more than {MAX_USUAL_EPOCHS:,} epochs"
+            )
+        return lines
 
     def claim_output(self) -> IO[str]:
         """Lock the output folder, and write the settings, the vocabulary and the lexicon into it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,19 @@ def last_evaluation(output: Path) -> Record | None:
     return next((record for record in reversed(read_log(output)) if record["kind"] == "eval"), None)
 
 
+def _visualdl_writer(output: Path) -> Any:
+    """Return VisualDL's writer, or None, with one line on standard error, if it cannot write its files."""
+    try:
+        # When it is imported, VisualDL creates a folder in the home directory.
+        from visualdl import LogWriter
+
+        return LogWriter(logdir=str(output / "visualdl"), display_name=output.name)
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        print(f"warning: no curves for VisualDL, which cannot write its files: {reason}", file=sys.stderr, flush=True)
+        return None
+
+
 class RunLog:
     """The log of one process. Only rank 0 writes.
 
@@ -56,11 +70,7 @@ class RunLog:
         with atomic_file(output / LOG) as partial:
             partial.write_text("".join(json.dumps(record) + "\n" for record in kept))
         self._file = (output / LOG).open("a")
-        self._writer = None
-        if visualdl:
-            from visualdl import LogWriter
-
-            self._writer = LogWriter(logdir=str(output / "visualdl"), display_name=output.name)
+        self._writer = _visualdl_writer(output) if visualdl else None
 
     def say(self, text: str) -> None:
         """Print a line on the console."""

@@ -36,6 +36,33 @@ def flush_to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
+def check_parent(path: Path) -> None:
+    """Raise InputError if the folder that is to contain `path` does not exist and must not be created.
+
+    A relative path may create folders below the current directory. Of any other path only the last level is created,
+    because a missing folder means a mistyped path or a disk that is not mounted. The error names the first missing one.
+    """
+    if path.parent.exists() or not (path.is_absolute() or ".." in path.parts):
+        return
+    missing = next(folder for folder in reversed(path.parents) if not folder.exists())
+    raise InputError(
+        f"{path}: there is no folder {missing}; only the last level of a path outside the current directory is created "
+        f"(if the path is right: mkdir -p {path.parent})"
+    )
+
+
+def make_parent(path: Path) -> None:
+    """Create the folder that is to contain `path`; raises InputError if it must not be created, see `check_parent`."""
+    check_parent(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder unless it exists; raises InputError if a folder above it is missing, see `check_parent`."""
+    make_parent(path)
+    path.mkdir(exist_ok=True)
+
+
 def _write_error(path: Path, error: OSError) -> SystemRefusedError:
     # The error that numpy raises states how much of an array was written, but not the reason (strerror is not set).
     reason = error.strerror or f"{error} (is the disk full?)"
@@ -46,13 +73,14 @@ def _write_error(path: Path, error: OSError) -> SystemRefusedError:
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to. On success it is renamed to `path`; on any error it is removed.
 
-    Raises SystemRefusedError if the file cannot be written, InputError if `path` is a folder.
+    Raises SystemRefusedError if the file cannot be written, InputError if `path` is a folder or if a folder above it is
+    missing, see `check_parent`.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a folder, not a file")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_parent(path)
         yield partial
         flush_to_disk(partial)
         partial.replace(path)
@@ -69,13 +97,13 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill. On success it is renamed to `path` and replaces an existing folder.
 
     Temporary files of an earlier attempt that was killed are removed. Raises SystemRefusedError if the folder cannot
-    be written, InputError if `path` is a file.
+    be written, InputError if `path` is a file or if a folder above it is missing, see `check_parent`.
     """
     partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
     try:
         if path.exists() and not path.is_dir():
             raise InputError(f"{path}: is a file, not a folder")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_parent(path)
         if old.exists() and not path.exists():
             old.rename(path)  # an earlier process was killed between the two renames below
         shutil.rmtree(partial, ignore_errors=True)

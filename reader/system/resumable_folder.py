@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import atomic_file, make_folder
 
 PLAN_FILE, LOCK_FILE = "plan.json", ".lock"
 
@@ -19,9 +19,10 @@ PLAN_FILE, LOCK_FILE = "plan.json", ".lock"
 def lock_folder(folder: Path) -> IO[str] | None:
     """Lock a folder for this process, and return the lock file. The lock is held while that file is open.
 
-    Return None if another process holds the lock. The folder is created if it does not exist.
+    Return None if another process holds the lock. The folder is created if it does not exist; raises InputError if a
+    folder above it is missing, see `check_parent` in atomic_files.py.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     lock = (folder / LOCK_FILE).open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -172,6 +172,33 @@ def test_invalid_input_gives_a_one_line_error(trained: Path, tmp_path: Path, fil
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)
+def test_bad_texts_are_named_and_the_good_ones_among_them_answered(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # More lines than one batch.
+    good = [f"{number} is [MASK]" for number in range(20)]
+    long = "word " * 40 + "[MASK]"
+    stdin = "\n".join([*good[:3], "none", "", long, *good[3:]]).encode() + b"\n\xff [MASK]\nlast [MASK]"
+    names = [f"standard input, line {number}: " for number in (4, 6, 24)]
+    arguments = ["a [MASK]", "none", "\udcff [MASK]", "b [MASK]"]
+    for given, texts, named in (
+        ([], [*good, "last [MASK]"], names),
+        (arguments, ["a [MASK]", "b [MASK]"], ["text 2: no [MASK] in it", "text 3: not UTF-8 (invalid start byte"]),
+    ):
+        monkeypatch.setattr(sys, "argv", ["fill", "--model", str(trained), "--json", "--top", "1", *given])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        with fresh_scope(), pytest.raises(SystemExit) as exited:
+            one_line_errors(main)
+        assert exited.value.code == 2
+        captured = capsys.readouterr()
+        assert [json.loads(line)["text"] for line in captured.out.splitlines()] == texts
+        errors = [line for line in captured.err.splitlines() if line.startswith("error: ")]
+        assert len(errors) == len(named)
+        assert all(line.startswith(f"error: {name}") for line, name in zip(errors, named, strict=True))
+
+
+@pytest.mark.parametrize("trained", ["explicit"], indirect=True)
 def test_the_former_command_runs_the_new_one_with_a_note(trained: Path) -> None:
     done = python("-m", "ernie_gram.fill", "--model", str(trained), "no mask")
     assert done.returncode == 2

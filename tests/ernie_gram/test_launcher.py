@@ -64,3 +64,20 @@ def test_the_number_of_processes_defaults_to_the_number_of_visible_gpus(
     )
     assert done.stderr == (f"error: {TOO_MANY}\n" if processes == 9 else "")
     assert done.returncode == (2 if processes == 9 else 0)
+
+
+def test_an_unwritable_folder_for_logs_is_refused_before_training(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file" / "log", tmp_path / "mnt" / "log"):
+        done = subprocess.run(
+            [str(ROOT / "run_pretrain.sh"), "conf/pretrain/demo.yaml", *options(built, tmp_path / "run")],
+            cwd=ROOT,
+            env={**os.environ, "PYTHON": sys.executable, "NPROC": "2", "LOG_DIR": str(folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert done.stderr == f"error: LOG_DIR: cannot write to the folder {folder}, or it cannot be created\n"
+        assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "mnt").exists()

@@ -89,6 +89,7 @@ def test_invalid_options_are_refused_before_any_training(built: Path, tmp_path: 
         (["--rungs", "full", "--paths.held_out=null"], "paths.held_out: must be given"),
         (["--rungs", "token", "--token_corpus", str(built / "corpus")], "corpus has n-grams; give one made without"),
         (["--rungs", "full", "--config", "conf/pretrain/demo.yaml"], "--config: not for the ablation"),
+        (["--rungs", "full", "--output", str(tmp_path / "ablation" / "a")], f"no folder {tmp_path / 'ablation'};"),
     ):
         done = call(main, *command, *valid, "--trainer.max_steps=8", *options)
         assert done.returncode == 2

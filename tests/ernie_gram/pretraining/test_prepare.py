@@ -35,7 +35,7 @@ from tests.support.runs import FINISHED, pretrain
         (["--paths.corpus=nowhere"], "nowhere: no corpus there"),
         (["--paths.corpus="], "paths.corpus: must be given"),
         (["--modle.hidden_size=8"], "command line: unknown key modle.hidden_size; did you mean model.hidden_size?"),
-        (["--data.batch_size=many"], "command line: Parser key"),
+        (["--data.batch_size=many"], "command line: data.batch_size: expected a whole number, got 'many'"),
         (["--trainer.device=gpu"], "trainer.device: gpu asked for"),
     ],
 )
@@ -64,3 +64,38 @@ def test_a_held_out_corpus_of_another_vocabulary_is_refused(built: Path, tmp_pat
     assert "paths.held_out" in done.stderr
     assert "another vocabulary" in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_folder_below_a_missing_folder_is_refused(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For example below a disk that is not mounted. A relative path may create folders, as in a fresh checkout."""
+    monkeypatch.chdir(tmp_path)
+    for more in ([], ["--check"]):
+        done = pretrain(built, tmp_path / "mnt" / "run", *more)
+        assert done.returncode == 2
+        assert f"there is no folder {tmp_path / 'mnt'};" in done.stderr.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+    done = pretrain(built, Path("output/run"), "--trainer.max_steps=3")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "output" / "run" / "step_3").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("settings", "warnings"),
+    [
+        (["--data.batch_size=1000"], []),
+        (["--trainer.max_steps=100000"], []),
+        (["--data.batch_size=1300"], ["data.batch_size: a batch of 1,300 sequences repeats some, because "]),
+        (["--trainer.max_steps=170000"], ["trainer.max_steps: 170,000 steps read the corpus 1,0"]),
+        (["--data.batch_size=5000", "--trainer.max_steps=1000"], ["data.batch_size: ", "trainer.max_steps: "]),
+    ],
+)
+def test_the_check_warns_of_a_corpus_that_is_too_small(
+    built: Path, tmp_path: Path, settings: list[str], warnings: list[str]
+) -> None:
+    done = pretrain(built, tmp_path / "run", "--trainer.max_steps=100", *settings, "--check")
+    assert done.returncode == 0
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(warnings)
+    assert all(line.startswith(f"warning: {start}") for line, start in zip(lines, warnings, strict=True))

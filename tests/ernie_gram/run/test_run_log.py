@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from pathlib import Path
+
+import pytest
 
 from ernie_gram.run.run_log import RunLog, read_log
 
@@ -30,3 +33,24 @@ def test_only_the_first_rank_writes(tmp_path: Path) -> None:
     log.record("train", 1, {"loss": 1.0})
     log.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_without_a_writable_home_directory_continues_without_visualdl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """VisualDL creates a folder in the home directory when it is imported."""
+    original = builtins.__import__
+
+    def import_(name: str, *arguments: object, **options: object) -> object:
+        if name == "visualdl":
+            raise OSError(30, "Read-only file system", "/home/user/.visualdl")
+        return original(name, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builtins, "__import__", import_)
+    log = RunLog(tmp_path, True, visualdl=True, start=0, max_steps=20)
+    for step in (10, 20):
+        log.record("train", step, {"loss": 1.0})
+    log.close()
+    assert len(read_log(tmp_path)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("cannot write its files: /home/user/.visualdl: Read-only file system")

@@ -71,6 +71,7 @@ def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tm
     given = checkpoint.load_model(tmp_path / "first" / "step_120")
     partial = {name: given[name] for name in BODY} | {"other_fc.w_0": np.ones((2, 2), np.float32)}
     state = checkpoint.load_state(tmp_path / "first" / "step_120")
+    (tmp_path / "partial").mkdir()
     source = checkpoint.save(tmp_path / "partial", dataclasses.replace(state, step=1), partial, {}, keep=1)
     console = train(tmp_path / "second", start=source, steps=1, save_every=1)
     assert f"start values: 2 of 4 parameters from {source}" in console
@@ -87,12 +88,14 @@ def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tm
 
 def test_start_values_of_another_shape_are_refused(train: Callable[..., str], tmp_path: Path) -> None:
     state = checkpoint.State(1, 1, 0.1, {}, {})
+    (tmp_path / "other").mkdir()
     source = checkpoint.save(tmp_path / "other", state, {"body_fc.w_0": np.ones((3, 16), np.float32)}, {}, keep=1)
     with pytest.raises(InputError, match=r"step_1: body_fc.w_0 has shape \[3, 16\], not \[2, 16\]"):
         train(tmp_path / "run", start=source)
 
 
 def test_damaged_start_values_are_refused(train: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
     source = checkpoint.save(tmp_path / "other", checkpoint.State(1, 1, 0.1, {}, {}), {}, {}, keep=1)
     (source / "model.safetensors").write_bytes(b"")
     with pytest.raises(InputError, match=r"model.safetensors: truncated or altered"):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from reader.system.atomic_files import atomic_folder, load_array, save_arrays
+from reader.errors import InputError
+from reader.system.atomic_files import atomic_file, atomic_folder, load_array, make_folder, save_arrays
+from reader.system.resumable_folder import lock_folder
 
 
 def test_a_folder_is_replaced_although_a_killed_process_left_temporary_folders(tmp_path: Path) -> None:
@@ -32,3 +36,33 @@ def test_a_folder_is_restored_if_a_process_was_killed_between_the_renames(tmp_pa
         raise ZeroDivisionError
     assert load_array(tmp_path / "out", "numbers").tolist() == [1]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def write_file(path: Path) -> None:
+    with atomic_file(path) as partial:
+        partial.touch()
+
+
+WRITERS = [write_file, save_arrays, make_folder, lock_folder]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_missing_folders_of_an_absolute_path_are_not_created(tmp_path: Path, write: Callable[[Path], object]) -> None:
+    for path in (tmp_path / "mnt" / "out", tmp_path / "mnt" / "runs" / "out"):
+        with pytest.raises(InputError, match=f"there is no folder {tmp_path / 'mnt'};.*mkdir -p {path.parent}"):
+            write(path)
+    assert list(tmp_path.iterdir()) == []
+    write(tmp_path / "out")
+    assert (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_relative_path_creates_folders_below_the_current_directory_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], object]
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    write(Path("output/runs/out"))
+    assert Path("output/runs/out").exists()
+    with pytest.raises(InputError, match=r"there is no folder \.\./mnt;"):
+        write(Path("../mnt/runs/out"))

@@ -1,0 +1,48 @@
+"""Choose a folder in which Numba caches compiled functions."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+VARIABLE = "NUMBA_CACHE_DIR"
+
+
+def set_numba_cache_folder(preferred: Path) -> None:
+    """Set NUMBA_CACHE_DIR to `preferred`, or, if no file can be created there, to a folder of this user in /tmp.
+
+    If it is already set, nothing changes. Child processes inherit the choice, so that the warning about another folder
+    is printed once. If no folder can be written, the variable stays unset, and Numba looks for a folder itself.
+    """
+    if VARIABLE in os.environ:
+        return
+    with suppress(OSError):
+        os.environ[VARIABLE] = str(_writable(preferred))
+        return
+    try:
+        folder = _writable(_private_folder() / preferred.name)
+    except OSError as error:
+        print(f"warning: {preferred}: cannot be written; functions may be compiled again ({error})", file=sys.stderr)
+        return
+    os.environ[VARIABLE] = str(folder)
+    print(f"warning: {preferred}: cannot be written; compiled functions are kept in {folder}", file=sys.stderr)
+
+
+def _private_folder() -> Path:
+    """Return a folder to which no other user can write, because cached code is loaded and executed."""
+    folder = Path(tempfile.gettempdir()) / f"ernie_gram_{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    if folder.is_symlink() or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise PermissionError(f"{folder}: other users can write to it")
+    return folder
+
+
+def _writable(folder: Path) -> Path:
+    """Create a folder and return it; raises OSError if no file can be created in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
+    return folder
