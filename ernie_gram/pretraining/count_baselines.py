@@ -19,8 +19,8 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import log_frequencies
 from ernie_gram.pretraining.prepare import prepare
+from reader.batches import fields
 from reader.batches.feeder import Feeder
-from reader.batches.masking import choose_units
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError, one_line_errors
 
@@ -54,13 +54,31 @@ class Perplexities:
 
 def held_out_units(held_out: Feeder, max_sequences: int) -> MaskedUnits:
     """Return the units that Feeder.held_out_batches masks, in the same order."""
-    masking, parts = held_out.masking, []
+    parts = []
     for index in range(min(max_sequences, len(held_out))):
-        units = held_out.corpus.units[held_out.starts[index] : held_out.starts[index + 1]].astype(np.int64)
-        masked = choose_units(len(units), masking.fraction, masking.seed, 0, index)
+        units, masked = _sequence(held_out, index)
         visible = np.concatenate([[HIDDEN], np.where(masked, HIDDEN, units), [HIDDEN]])
         parts.append(np.stack([units[masked], visible[:-2][masked], visible[2:][masked]]))
     return MaskedUnits(*np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1))
+
+
+def _sequence(held_out: Feeder, index: int) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    """Return the units of a sequence and whether each is masked in epoch 0.
+
+    They follow from the batch and from the sequence's first unit in the corpus, so this does not repeat the rules by
+    which the feeder cuts and masks.
+    """
+    batch = held_out.batch(np.array([index], np.int64), np.zeros(1, np.int64))
+    corpus, place = held_out.corpus, int(held_out.starts[index])
+    predicted = set(batch[fields.SLOTS.name].tolist())
+    units, masked, slot = [], [], 1  # slot 0 is [CLS]
+    while slot < batch[fields.LENGTHS.name][0] - 1:
+        unit = int(corpus.units[place])
+        units.append(unit)
+        masked.append(slot in predicted)
+        slot += 1 if masked[-1] and held_out.masking.explicit else int(corpus.unit_tokens[unit])
+        place += 1
+    return np.array(units, np.int64), np.array(masked, np.bool_)
 
 
 class NeighbourCounts:

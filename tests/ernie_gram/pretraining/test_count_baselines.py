@@ -79,6 +79,14 @@ def test_the_units_are_those_of_the_evaluation_and_masked_neighbours_are_hidden(
     assert (masked.left != HIDDEN).any()
 
 
+def test_contiguous_masking_has_the_same_units_and_neighbours(held_out: Feeder) -> None:
+    contiguous = Feeder(held_out.corpus, 32, Masking(explicit=False, fraction=0.3, seed=5))
+    expected, found = held_out_units(held_out, 20), held_out_units(contiguous, 20)
+    np.testing.assert_array_equal(
+        np.stack([found.units, found.left, found.right]), np.stack([expected.units, expected.left, expected.right])
+    )
+
+
 def test_the_probabilities_equal_their_definitions(corpus: Corpus, held_out: Feeder) -> None:
     masked = held_out_units(held_out, 5)
     # A unit without followers, pairs that do not occur, and all combinations of hidden neighbours.
