@@ -6,24 +6,26 @@
 from __future__ import annotations
 
 import os
+import resource
 import shlex
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ernie_gram.distributed.world import processor_name, read_cpuinfo, start_world
+from ernie_gram.fill_mask import Guess, MaskFiller, checkpoint_in
 from ernie_gram.plot import plot_runs
-from ernie_gram.run.run_log import read_log
+from ernie_gram.pretraining.config import ObjectiveConfig
+from ernie_gram.pretraining.count_baselines import Perplexities, count_baselines
+from ernie_gram.run.run_log import Record, read_log
 from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
-
-if TYPE_CHECKING:
-    from ernie_gram.fill_mask import Guess
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = "conf/pretrain/demo.yaml"
@@ -41,17 +43,8 @@ def step(command: str, **environment: str) -> None:
         raise InputError(f"`{command}` failed with status {done.returncode}; its output is above")
 
 
-def show_predictions(output: Path, corpus: Corpus, limit: int = 4) -> None:
-    """Print masked held-out sentences; for each mask the true unit, the five best units and the three best n-grams.
-
-    Raises InputError if there is no valid checkpoint.
-    """
-    from ernie_gram.distributed.world import start_world
-    from ernie_gram.fill_mask import MaskFiller, checkpoint_in
-
-    filler = MaskFiller(checkpoint_in(output), start_world("cpu"))
-    settings = filler.config
-    feeder = Feeder(corpus, settings.data.max_seq_len, Masking(True, settings.objective.mask_fraction, settings.seed))
+def show_predictions(filler: MaskFiller, feeder: Feeder, limit: int = 4) -> None:
+    """Print masked held-out sentences; for each mask the true unit, the five best units and the three best n-grams."""
     # Sequences of a readable length, at even distances in the held-out text.
     sizes = np.diff(feeder.starts)
     readable = np.flatnonzero((sizes >= 15) & (sizes <= 30))
@@ -72,18 +65,51 @@ def listed(guesses: list[Guess]) -> str:
     return ", ".join(f"{guess.unit} {guess.probability:.1%}" for guess in guesses)
 
 
+def summary(
+    first: Record, last: Record, baselines: dict[str, Perplexities], objective: ObjectiveConfig, sequences: int
+) -> str:
+    """Return the held-out perplexities of the model, before and after training, and of the predictors that count.
+
+    Args:
+        first, last: evaluations of the model.
+        sequences: number of held-out sequences.
+    """
+    rows = [
+        ["", "model: start -> end", *baselines],
+        ["all units", _trend(first, last, "perplexity"), *(f"{found.units:,.0f}" for found in baselines.values())],
+        ["n-grams", _trend(first, last, "ngram_perplexity"), *(f"{found.ngrams:,.0f}" for found in baselines.values())],
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    terms = {
+        "comprehensive prediction": objective.fine_weight,
+        "the generator": objective.generator_weight,
+        "replaced token detection": objective.rtd_weight,
+    }
+    left_out = ", ".join(name for name, weight in terms.items() if not weight)
+    return (
+        f"Perplexity over the masked units of {sequences} held-out sequences, of the model and of counts:\n{table}\n"
+        f"{CONFIG} leaves out: {left_out or 'nothing'}"
+    )
+
+
+def _trend(first: Record, last: Record, metric: str) -> str:
+    return f"{first[metric]:,.0f} -> {last[metric]:,.0f}"
+
+
 def main() -> None:
     """Run the command line."""
     parser = OneLineParser(prog="python -m ernie_gram.demo", description=__doc__)
     parser.add_argument("--processes", type=int, default=2, help="training processes (%(default)s)")
     parser.add_argument("--steps", type=int, help="training steps, at least 10 (default: the config's)")
+    parser.add_argument("--seed", type=int, help="random seed of the training (default: the config's)")
     arguments = parser.parse_args()
-    overrides: list[str] = []
+    overrides: list[str] = [] if arguments.seed is None else ["--seed", str(arguments.seed)]
     if arguments.steps is not None and arguments.steps < 10:
         raise InputError(f"--steps: {arguments.steps} is too few; at least 10 are needed")
     if arguments.steps:
         warmup = arguments.steps // 10
-        overrides = ["--trainer.max_steps", str(arguments.steps), "--optimizer.warmup_steps", str(warmup)]
+        overrides += ["--trainer.max_steps", str(arguments.steps), "--optimizer.warmup_steps", str(warmup)]
     folder = Path("output/demo")
     shutil.rmtree(ROOT / folder, ignore_errors=True)
 
@@ -99,16 +125,30 @@ def main() -> None:
             f"python -m reader.build corpus {texts[name]} --vocab {folder}/vocab.txt "
             f"--lexicon {folder}/lexicon.tsv --output {folder}/{corpus}"
         )
+    began, cpu_before = time.monotonic(), _cpu_seconds()
     step(shlex.join(["./run_pretrain.sh", CONFIG, *overrides]), NPROC=str(arguments.processes), LOG_DIR=f"{folder}/log")
+    wall, cpu = time.monotonic() - began, _cpu_seconds() - cpu_before
 
     os.chdir(ROOT)
     run = folder / "run"
     plot_runs([run], folder / "curve.png")
+    filler = MaskFiller(checkpoint_in(run), start_world("cpu"))
+    config = filler.config
+    masking = Masking(True, config.objective.mask_fraction, config.seed)
+    held_out = Feeder(Corpus(folder / "held_out"), config.data.max_seq_len, masking)
     print(f"\nCurves: {folder}/curve.png\n\nMasked held-out sentences and the predictions of the model:")
-    show_predictions(run, Corpus(folder / "held_out"))
+    show_predictions(filler, held_out)
     evaluations = [record for record in read_log(run) if record["kind"] == "eval"]
-    trend = " -> ".join(f"{record['perplexity']:.0f}" for record in evaluations)
-    print(f"\nHeld-out perplexity: {trend}; unit frequencies: {evaluations[-1]['frequency_perplexity']:.0f}")
+    sequences = min(config.trainer.eval_sequences, len(held_out))
+    baselines = count_baselines(Corpus(folder / "corpus"), held_out, sequences)
+    print(f"\n{summary(evaluations[0], evaluations[-1], baselines, config.objective, sequences)}")
+    print(f"Training took {wall:.0f} s, {cpu:.0f} CPU seconds, on {processor_name(read_cpuinfo())}")
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU seconds of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

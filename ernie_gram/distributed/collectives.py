@@ -20,17 +20,18 @@ def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Te
     """Add operations to the current program that sum each tensor over all ranks; return the sums in the same order.
 
     The executor may run independent operations in any order, and ranks that exchange buckets in different orders would
-    add up unrelated numbers. Therefore each bucket contains a number from the bucket before it.
+    add up unrelated numbers. Therefore each bucket ends with a number from the bucket before it. This number is 0 in
+    the first bucket, so its sum over ranks is 0 in every bucket, whatever the tensors contain. (A number of a tensor
+    would grow by the factor world.size from bucket to bucket, and overflow; NaN * 0 is NaN.)
     """
     if world.size == 1 or not tensors:
         return tensors
     summed: list[paddle.Tensor] = []
-    previous: paddle.Tensor | None = None
+    link = paddle.zeros([1], tensors[0].dtype)
     for bucket in _buckets(tensors):
-        flat = [tensor.flatten() for tensor in bucket]
-        joined = paddle.concat(flat if previous is None else [*flat, previous])
+        joined = paddle.concat([*(tensor.flatten() for tensor in bucket), link])
         dist.all_reduce(joined)
-        previous = joined[-1:]
+        link = joined[-1:]
         start = 0
         for tensor in bucket:
             size = int(np.prod(tensor.shape))

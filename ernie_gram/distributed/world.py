@@ -2,7 +2,8 @@
 
 `paddle.distributed.launch` starts several processes ("ranks"), each of which computes its share of every batch; without
 it the world has one process. No other file reads the launcher's environment or chooses a device. Import this file
-before Paddle: Paddle reads the number of threads when it is loaded. Paddle itself is imported only by `start_world`.
+before Paddle: Paddle reads the number of threads, and its mathematical library reads MKL_DEBUG_CPU_TYPE, when it is
+loaded. Paddle itself is imported only by `start_world`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,6 +29,36 @@ os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // _PR
 # Hide the start-up messages of Paddle's C++ code; errors are still shown.
 os.environ.setdefault("GLOG_minloglevel", "2")
 warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
+
+
+def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables to set for a processor, given the text of /proc/cpuinfo; unset ones only.
+
+    Paddle's package contains MKL of 2019, which takes its slowest path on AMD processors. MKL_DEBUG_CPU_TYPE=5 selects
+    the AVX2 path there: matrix products are four times as fast (161 to 175 instead of 42 GFLOP/s on a Zen 4). On Intel
+    processors MKL selects the fastest path itself.
+    """
+    is_amd = re.search(r"^vendor_id\s*:\s*AuthenticAMD\s*$", cpuinfo, re.MULTILINE) is not None
+    has_avx2 = re.search(r"^flags\s*:.*\bavx2\b", cpuinfo, re.MULTILINE) is not None
+    name = "MKL_DEBUG_CPU_TYPE"
+    return {name: "5"} if is_amd and has_avx2 and name not in environment else {}
+
+
+def processor_name(cpuinfo: str) -> str:
+    """Return the model name of the processor in the text of /proc/cpuinfo, or "unknown processor"."""
+    found = re.search(r"^model name\s*:\s*(.+?)\s*$", cpuinfo, re.MULTILINE)
+    return found[1] if found else "unknown processor"
+
+
+def read_cpuinfo() -> str:
+    """Return the text of /proc/cpuinfo, or "" where there is none."""
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+os.environ.update(processor_settings(read_cpuinfo(), os.environ))
 
 
 @dataclass(frozen=True)

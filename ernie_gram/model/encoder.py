@@ -15,7 +15,7 @@ from paddle.nn import functional as F
 from ernie_gram.model.attention import Attention, Stream, padding_bias, shape_by_head
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import Embedding, LayerNorm, Linear, ones_column
-from ernie_gram.model.relative_position import NUM_BUCKETS, SELF, bias_rows, relative_bias
+from ernie_gram.model.relative_position import NUM_BUCKETS, SELF, bias_rows, distance_start, relative_bias
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -163,8 +163,9 @@ class Encoder(nn.Layer):
         self.heads, self.hidden_size = config.num_attention_heads, config.hidden_size
         self.relative = None
         if config.use_relative_position:
+            start_values = distance_start(self.heads) if config.relative_position_start == "distance" else None
             self.relative = Embedding(
-                f"{prefix}rel_pos_embedding", NUM_BUCKETS, config.num_attention_heads, config.initializer_range
+                f"{prefix}rel_pos_embedding", NUM_BUCKETS, self.heads, config.initializer_range, start_values
             )
         self.layers = nn.LayerList(
             [EncoderLayer(f"{prefix}encoder_layer_{i}", config) for i in range(config.num_hidden_layers)]

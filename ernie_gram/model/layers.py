@@ -1,15 +1,17 @@
 """Layers with parameters, under upstream ERNIE's names. No other file creates a parameter.
 
 Weights have shape [in, out]. Weights and embeddings start from a normal distribution truncated at two standard
-deviations, biases from 0, scales from 1.
+deviations, biases from 0, scales from 1. An embedding may be given its start values instead.
 """
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import paddle
 from paddle import nn
 from paddle.nn import functional as F
-from paddle.nn.initializer import Constant, Initializer, TruncatedNormal
+from paddle.nn.initializer import Assign, Constant, Initializer, TruncatedNormal
 
 LAYER_NORM_EPSILON = 1e-5
 
@@ -82,12 +84,23 @@ class LayerNorm(_Named):
 
 
 class Embedding(_Named):
-    """A table of `rows` vectors of `size` numbers, with the parameter `name`."""
+    """A table of `rows` vectors of `size` numbers, with the parameter `name`.
 
-    def __init__(self, name: str, rows: int, size: int, initializer_range: float) -> None:
+    `start_values`, float32 [rows, size], replace the truncated normal; then no random numbers are drawn.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rows: int,
+        size: int,
+        initializer_range: float,
+        start_values: npt.NDArray[np.float32] | None = None,
+    ) -> None:
         super().__init__()
         self.rows, self.size = rows, size
-        self.weight = self.parameter(name, [rows, size], truncated_normal(initializer_range))
+        start = truncated_normal(initializer_range) if start_values is None else Assign(start_values)
+        self.weight = self.parameter(name, [rows, size], start)
 
     def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
         return F.embedding(ids, self.weight)

@@ -185,6 +185,9 @@ def main() -> None:
         wall, cpu = np.median(times, axis=0).tolist()
         print(json.dumps({"seconds": wall, "cpu": cpu, "peak": peak}))
         return
+    from ernie_gram.distributed.world import processor_name, read_cpuinfo
+
+    print(f"{processor_name(read_cpuinfo())}, {os.cpu_count()} cores\n")
     print("| model | rung | seconds a step | to explicit | CPU seconds | to explicit | products alone | peak GB |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name in arguments.model:

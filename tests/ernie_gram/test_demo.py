@@ -1,4 +1,4 @@
-"""The demo: options are checked before the folder of the previous demo is removed."""
+"""The demo: its options, and the summary that it prints."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from ernie_gram import demo
+from ernie_gram.pretraining.config import ObjectiveConfig
+from ernie_gram.pretraining.count_baselines import Perplexities
 from reader.errors import InputError
 
 
@@ -23,3 +25,34 @@ def test_too_few_steps_are_refused_before_the_previous_demo_is_removed(
     with pytest.raises(InputError, match=f"--steps: {steps} is too few"):
         demo.main()
     assert removed == []
+
+
+def test_the_seed_and_the_steps_are_options_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[str] = []
+
+    def step(command: str, **_: str) -> None:
+        commands.append(command)
+        if "run_pretrain.sh" in command:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(demo, "step", step)
+    monkeypatch.setattr(sys, "argv", ["demo", "--steps=100", "--seed=3"])
+    with pytest.raises(KeyboardInterrupt):
+        demo.main()
+    options = "--seed 3 --trainer.max_steps 100 --optimizer.warmup_steps 10"
+    assert commands[-1] == f"./run_pretrain.sh {demo.CONFIG} {options}"
+
+
+def test_the_summary_compares_the_model_with_counts_and_names_what_the_config_leaves_out() -> None:
+    first, last = ({"perplexity": a, "ngram_perplexity": b} for a, b in ((783.2, 8129.7), (224.1, 5483.4)))
+    baselines = {"unit frequencies": Perplexities(758.4, 7663.2), "left neighbour": Perplexities(189.0, 2857.3)}
+    text = demo.summary(first, last, baselines, ObjectiveConfig(fine_weight=0, rtd_weight=0), 500)
+    assert text.splitlines() == [
+        "Perplexity over the masked units of 500 held-out sequences, of the model and of counts:",
+        "           model: start -> end  unit frequencies  left neighbour",
+        "all units           783 -> 224               758             189",
+        "  n-grams       8,130 -> 5,483             7,663           2,857",
+        "conf/pretrain/demo.yaml leaves out: comprehensive prediction, replaced token detection",
+    ]
+    assert demo.summary(first, last, baselines, ObjectiveConfig(), 500).endswith("leaves out: nothing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +48,10 @@ def test_the_identity_holds_all_settings_that_can_change_a_result(corpus: Corpus
 def test_a_learning_rate_that_is_0_before_the_last_step_is_refused() -> None:
     with pytest.raises(InputError, match=r"optimizer\.decay_steps: 200 is before trainer\.max_steps 1600"):
         load("--config", str(ROOT / "conf/pretrain/demo.yaml"), "--optimizer.decay_steps=200")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "conf/pretrain").glob("*.yaml")), ids=lambda path: path.stem)
+def test_small_models_start_with_heads_that_prefer_near_slots_and_large_ones_as_in_the_paper(path: Path) -> None:
+    model = load("--config", str(path)).model
+    assert model.relative_position_start == ("normal" if path.stem.startswith("base_") else "distance")
+    assert model.use_relative_position == (path.stem != "base_zh")

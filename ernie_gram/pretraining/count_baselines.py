@@ -1,0 +1,195 @@
+"""Perplexities of predictors that only count: what a trained model has to beat. No Paddle.
+
+`python -m ernie_gram.pretraining.count_baselines --config FILE [--section.key VALUE ...]` prints them for the corpora
+of a run. Counts are those of the training corpus. The predicted units are exactly those of the run's evaluation: the
+same held-out sequences and the same masks.
+
+Letters: C classes (units), M masked units.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ernie_gram.config.loading import load_config
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.evaluation import log_frequencies
+from ernie_gram.pretraining.prepare import prepare
+from reader.batches import fields
+from reader.batches.feeder import Feeder
+from reader.corpus.memmap import Corpus
+from reader.errors import InputError, one_line_errors
+
+Int64s = npt.NDArray[np.int64]
+Float64s = npt.NDArray[np.float64]
+
+HIDDEN = -1  # in place of a neighbour that is masked, or beyond the end of the sequence
+
+
+@dataclass(frozen=True)
+class MaskedUnits:
+    """Masked units and what is visible beside them; int64 [M] each.
+
+    Attributes:
+        units: identities.
+        left, right: identities of the neighbours in the same sequence, or HIDDEN.
+    """
+
+    units: Int64s
+    left: Int64s
+    right: Int64s
+
+
+@dataclass(frozen=True)
+class Perplexities:
+    """Perplexity of one predictor over all masked units, and over the masked n-grams (NaN without any)."""
+
+    units: float
+    ngrams: float
+
+
+def held_out_units(held_out: Feeder, max_sequences: int) -> MaskedUnits:
+    """Return the units that Feeder.held_out_batches masks, in the same order."""
+    parts = []
+    for index in range(min(max_sequences, len(held_out))):
+        units, masked = _sequence(held_out, index)
+        visible = np.concatenate([[HIDDEN], np.where(masked, HIDDEN, units), [HIDDEN]])
+        parts.append(np.stack([units[masked], visible[:-2][masked], visible[2:][masked]]))
+    return MaskedUnits(*np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1))
+
+
+def _sequence(held_out: Feeder, index: int) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    """Return the units of a sequence and whether each is masked in epoch 0.
+
+    They follow from the batch and from the sequence's first unit in the corpus, so this does not repeat the rules by
+    which the feeder cuts and masks.
+    """
+    batch = held_out.batch(np.array([index], np.int64), np.zeros(1, np.int64))
+    corpus, place = held_out.corpus, int(held_out.starts[index])
+    predicted = set(batch[fields.SLOTS.name].tolist())
+    units, masked, slot = [], [], 1  # slot 0 is [CLS]
+    while slot < batch[fields.LENGTHS.name][0] - 1:
+        unit = int(corpus.units[place])
+        units.append(unit)
+        masked.append(slot in predicted)
+        slot += 1 if masked[-1] and held_out.masking.explicit else int(corpus.unit_tokens[unit])
+        place += 1
+    return np.array(units, np.int64), np.array(masked, np.bool_)
+
+
+class NeighbourCounts:
+    """Unit frequencies and counts of adjacent units within the documents of a corpus.
+
+    The frequencies p(u) have add-one smoothing. The probability of a unit after another one has Witten-Bell smoothing:
+    p(u | l) = (c(l, u) + t(l) p(u)) / (c(l) + t(l)), where c(l) counts the units that follow l, and t(l) the distinct
+    units among them; it is p(u) if nothing follows l in the corpus.
+    """
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._log_frequency_C = log_frequencies(corpus.unit_counts)
+        self._frequency_C = np.exp(self._log_frequency_C)
+        self._classes = classes = corpus.num_units
+        is_start = np.zeros(len(corpus.units) + 1, np.bool_)
+        is_start[corpus.documents] = True
+        second = np.flatnonzero(~is_start[:-1])
+        first_units, second_units = corpus.units[second - 1].astype(np.int64), corpus.units[second].astype(np.int64)
+        # Pairs in ascending order of (l, u): the key of a pair is l * C + u.
+        self._pairs, self._counts = np.unique(first_units * classes + second_units, return_counts=True)
+        lefts = self._pairs // classes
+        followers_C, distinct_C = np.bincount(first_units, minlength=classes), np.bincount(lefts, minlength=classes)
+        self._total_C = followers_C + distinct_C
+        # The weight of p(u) in p(u | l); 1 if l has no followers.
+        self._backoff_C = np.where(self._total_C, distinct_C / np.maximum(self._total_C, 1), 1.0)
+        self._followers = np.searchsorted(lefts, np.arange(classes + 1))
+        # The same pairs in the order of (u, l).
+        self._by_second = np.argsort(self._pairs % classes, kind="stable")
+        self._predecessors = np.searchsorted((self._pairs % classes)[self._by_second], np.arange(classes + 1))
+
+    def frequency(self, masked: MaskedUnits) -> Float64s:
+        """Return log p(u) of each masked unit, float64 [M]."""
+        return self._log_frequency_C[masked.units]
+
+    def left(self, masked: MaskedUnits) -> Float64s:
+        """Return log p(u | left neighbour) of each masked unit, log p(u) if the neighbour is hidden; float64 [M]."""
+        probability = self._frequency_C[masked.units]
+        seen = masked.left != HIDDEN
+        left, units = masked.left[seen], masked.units[seen]
+        keys = left * self._classes + units
+        places = np.minimum(np.searchsorted(self._pairs, keys), max(0, len(self._pairs) - 1))
+        counts = np.where(self._pairs[places] == keys, self._counts[places], 0) if len(self._pairs) else 0 * keys
+        probability[seen] *= self._backoff_C[left]
+        probability[seen] += counts / np.maximum(self._total_C[left], 1)
+        return np.log(probability)
+
+    def both(self, masked: MaskedUnits) -> Float64s:
+        """Return log p(u | both neighbours) of each masked unit, float64 [M].
+
+        By Bayes' rule it is proportional to p(u | l) p(r | u), if r depends on u alone. A hidden neighbour has no part
+        in it.
+        """
+        found = np.empty(len(masked.units))
+        for m, (unit, left, right) in enumerate(zip(masked.units, masked.left, masked.right, strict=True)):
+            weight_C = self._after(left) if left != HIDDEN else self._frequency_C
+            if right != HIDDEN:
+                weight_C = weight_C * self._before(right)
+            found[m] = np.log(weight_C[unit] / weight_C.sum())
+        return found
+
+    def _after(self, left: int) -> Float64s:
+        """Return p(u | left) of every unit u, float64 [C]."""
+        pairs = slice(self._followers[left], self._followers[left + 1])
+        probability_C = self._frequency_C * self._backoff_C[left]
+        probability_C[self._pairs[pairs] % self._classes] += self._counts[pairs] / max(1, self._total_C[left])
+        return probability_C
+
+    def _before(self, right: int) -> Float64s:
+        """Return p(right | u) of every unit u, float64 [C]."""
+        pairs = self._by_second[self._predecessors[right] : self._predecessors[right + 1]]
+        firsts = self._pairs[pairs] // self._classes
+        probability_C = self._frequency_C[right] * self._backoff_C
+        probability_C[firsts] += self._counts[pairs] / self._total_C[firsts]
+        return probability_C
+
+
+def count_baselines(corpus: Corpus, held_out: Feeder, max_sequences: int) -> dict[str, Perplexities]:
+    """Return the perplexities of the predictors by name, on the units that an evaluation of a model masks.
+
+    Args:
+        corpus: the training corpus.
+        held_out: as in the evaluation; its corpus has the same vocabulary and lexicon.
+        max_sequences: trainer.eval_sequences.
+    """
+    masked, counts = held_out_units(held_out, max_sequences), NeighbourCounts(corpus)
+    is_ngram = masked.units >= corpus.info.num_tokens
+
+    def perplexities(log_p: Float64s) -> Perplexities:
+        ngrams = float(np.exp(-log_p[is_ngram].mean())) if is_ngram.any() else float("nan")
+        return Perplexities(float(np.exp(-log_p.mean())), ngrams)
+
+    return {
+        "unit frequencies": perplexities(counts.frequency(masked)),
+        "left neighbour": perplexities(counts.left(masked)),
+        "both neighbours": perplexities(counts.both(masked)),
+    }
+
+
+def main() -> None:
+    """Run the command line."""
+    program = "python -m ernie_gram.pretraining.count_baselines"
+    description = "Print the held-out perplexities of predictors that count. It takes the settings of a training run."
+    config, _ = load_config(PretrainConfig, sys.argv[1:], program, description, {})
+    run = prepare(config, 1)
+    if run.held_out is None:
+        raise InputError("paths.held_out: must be given: the corpus whose masked units are predicted")
+    if run.held_out.corpus.info.lexicon != run.train.corpus.info.lexicon:
+        raise InputError("paths.held_out: was made with another lexicon than paths.corpus; its units have no counts")
+    for name, found in count_baselines(run.train.corpus, run.held_out, config.trainer.eval_sequences).items():
+        print(f"{name}: perplexity {found.units:.0f}, over n-grams {found.ngrams:.0f}")
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,42 @@
+"""What is set for the processor before Paddle loads."""
+
+from __future__ import annotations
+
+import pytest
+
+from ernie_gram.distributed.world import processor_name, processor_settings
+
+INTEL = """processor\t: 0
+vendor_id\t: GenuineIntel
+model name\t: Intel(R) Xeon(R) Processor @ 2.10GHz
+flags\t\t: fpu sse sse2 avx avx2 avx512f
+"""
+AMD = """processor\t: 0
+vendor_id\t: AuthenticAMD
+model name\t: AMD EPYC 9654 96-Core Processor
+flags\t\t: fpu sse sse2 avx avx2 avx512f
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "environment", "expected"),
+    [
+        pytest.param(AMD, {}, {"MKL_DEBUG_CPU_TYPE": "5"}, id="amd"),
+        pytest.param(AMD, {"MKL_DEBUG_CPU_TYPE": "4"}, {}, id="amd-set_by_the_user"),
+        pytest.param(AMD, {"MKL_DEBUG_CPU_TYPE": ""}, {}, id="amd-switched_off_by_the_user"),
+        pytest.param(AMD.replace(" avx2", ""), {}, {}, id="amd-without_avx2"),
+        pytest.param(INTEL, {}, {}, id="intel"),
+        pytest.param(INTEL.replace("Intel(R) Xeon(R)", "vendor_id : AuthenticAMD"), {}, {}, id="amd_in_another_line"),
+        pytest.param("", {}, {}, id="unknown"),
+    ],
+)
+def test_only_amd_processors_get_the_avx2_path_of_mkl(
+    cpuinfo: str, environment: dict[str, str], expected: dict[str, str]
+) -> None:
+    assert processor_settings(cpuinfo, environment) == expected
+
+
+def test_the_processor_has_a_name() -> None:
+    assert processor_name(INTEL) == "Intel(R) Xeon(R) Processor @ 2.10GHz"
+    assert processor_name(AMD * 2) == "AMD EPYC 9654 96-Core Processor"
+    assert processor_name("") == "unknown processor"

@@ -1,0 +1,126 @@
+"""The predictors that count, against slow definitions with dictionaries."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.pretraining import count_baselines
+from ernie_gram.pretraining.count_baselines import HIDDEN, MaskedUnits, NeighbourCounts, held_out_units
+from reader.batches.feeder import Feeder, Masking
+from reader.corpus.memmap import Corpus
+from reader.errors import InputError
+from tests.support.runs import options
+
+
+class SlowCounts:
+    """The same probabilities from dictionaries."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.classes = corpus.num_units
+        self.units, self.pairs = Counter[int](), Counter[tuple[int, int]]()
+        for first, last in zip(corpus.documents[:-1], corpus.documents[1:], strict=True):
+            document = corpus.units[first:last].tolist()
+            self.units.update(document)
+            self.pairs.update(itertools.pairwise(document))
+        self.followers: dict[int, Counter[int]] = {}
+        for (left, unit), count in self.pairs.items():
+            self.followers.setdefault(left, Counter())[unit] = count
+
+    def frequency(self, unit: int) -> float:
+        return (self.units[unit] + 1) / (sum(self.units.values()) + self.classes)
+
+    def after(self, left: int, unit: int) -> float:
+        if left not in self.followers:
+            return self.frequency(unit)
+        followers = self.followers[left]
+        return (followers[unit] + len(followers) * self.frequency(unit)) / (sum(followers.values()) + len(followers))
+
+    def joint(self, left: int, unit: int, right: int) -> float:
+        before = self.frequency(unit) if left == HIDDEN else self.after(left, unit)
+        return before if right == HIDDEN else before * self.after(unit, right)
+
+    def both(self, left: int, unit: int, right: int) -> float:
+        return self.joint(left, unit, right) / sum(self.joint(left, u, right) for u in range(self.classes))
+
+
+@pytest.fixture(scope="module")
+def held_out(built: Path) -> Feeder:
+    return Feeder(Corpus(built / "held_out"), 32, Masking(explicit=True, fraction=0.3, seed=5))
+
+
+def test_the_units_are_those_of_the_evaluation_and_masked_neighbours_are_hidden(held_out: Feeder) -> None:
+    masked = held_out_units(held_out, 20)
+    batches = list(held_out.held_out_batches(7, 0, 1, 20))
+    np.testing.assert_array_equal(masked.units, np.concatenate([batch["unit_ids"] for batch in batches]))
+    # Explicit masking: one slot per masked unit; its neighbours in the batch are the last token of the left unit, the
+    # first token of the right unit, [MASK], [CLS] or [SEP].
+    corpus = held_out.corpus
+    tokens = [[u] for u in range(corpus.info.num_tokens)]
+    tokens += [part.tolist() for part in np.split(corpus.ngram_tokens, corpus.ngram_offsets[1:-1])]
+    specials = held_out.special_ids
+    left_tokens, right_tokens = [], []
+    for batch in batches:
+        ids = batch["input_ids"].flatten()
+        left_tokens += ids[batch["slots"] - 1].tolist()
+        right_tokens += ids[batch["slots"] + 1].tolist()
+    for neighbours, shown, end in ((masked.left, left_tokens, -1), (masked.right, right_tokens, 0)):
+        for unit, token in zip(neighbours.tolist(), shown, strict=True):
+            if unit == HIDDEN:
+                assert token in (specials.mask, specials.cls, specials.sep)
+            else:
+                assert token == tokens[unit][end]
+    assert (masked.left == HIDDEN).any()
+    assert (masked.left != HIDDEN).any()
+
+
+def test_contiguous_masking_has_the_same_units_and_neighbours(held_out: Feeder) -> None:
+    contiguous = Feeder(held_out.corpus, 32, Masking(explicit=False, fraction=0.3, seed=5))
+    expected, found = held_out_units(held_out, 20), held_out_units(contiguous, 20)
+    np.testing.assert_array_equal(
+        np.stack([found.units, found.left, found.right]), np.stack([expected.units, expected.left, expected.right])
+    )
+
+
+def test_the_probabilities_equal_their_definitions(corpus: Corpus, held_out: Feeder) -> None:
+    masked = held_out_units(held_out, 5)
+    # A unit without followers, pairs that do not occur, and all combinations of hidden neighbours.
+    slow, counts = SlowCounts(corpus), NeighbourCounts(corpus)
+    lonely = next(unit for unit in range(corpus.num_units) if unit not in slow.followers)
+    extra = np.array([[7, lonely, 7], [lonely, 7, 9], [9, HIDDEN, 7], [9, 7, HIDDEN], [9, HIDDEN, HIDDEN]]).T
+    columns = np.stack([masked.units, masked.left, masked.right])[:, :30]
+    masked = MaskedUnits(*np.concatenate([extra, columns], axis=1))
+    rows = list(zip(masked.units.tolist(), masked.left.tolist(), masked.right.tolist(), strict=True))
+    expected = {
+        "frequency": [slow.frequency(unit) for unit, _, _ in rows],
+        "left": [slow.frequency(unit) if left == HIDDEN else slow.after(left, unit) for unit, left, _ in rows],
+        "both": [slow.both(left, unit, right) for unit, left, right in rows],
+    }
+    for name, probabilities in expected.items():
+        np.testing.assert_allclose(np.exp(getattr(counts, name)(masked)), probabilities, rtol=1e-9)
+
+
+def test_the_probabilities_of_all_units_sum_to_1(corpus: Corpus) -> None:
+    counts, units = NeighbourCounts(corpus), np.arange(corpus.num_units)
+    for left, right in ((5, 9), (200, HIDDEN), (HIDDEN, 300)):
+        masked = MaskedUnits(units, np.full_like(units, left), np.full_like(units, right))
+        for log_p in (counts.frequency(masked), counts.left(masked), counts.both(masked)):
+            assert np.exp(log_p).sum() == pytest.approx(1)
+
+
+def test_the_command_prints_each_predictor(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = options(built, tmp_path / "run")
+    monkeypatch.setattr(sys, "argv", ["count_baselines", *arguments])
+    count_baselines.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["unit frequencies", "left neighbour", "both neighbours"]
+    monkeypatch.setattr(sys, "argv", ["count_baselines", *arguments, "--paths.held_out=null"])
+    with pytest.raises(InputError, match=r"paths\.held_out: must be given"):
+        count_baselines.main()
