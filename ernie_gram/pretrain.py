@@ -26,7 +26,7 @@ def main() -> None:
     """Run the command line."""
     program, flags = "python -m ernie_gram.pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
-    run = prepare(config, WORLD_SIZE)
+    run = prepare(config, WORLD_SIZE, RANK)
     check_parent(run.output)
     if RANK == 0:
         print(run.describe(), flush=True)

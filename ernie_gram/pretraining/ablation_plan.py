@@ -119,11 +119,43 @@ def plan(
     return jobs
 
 
+COMMANDS = (
+    "vocab --input TEXT --output vocab.txt",
+    "lexicon --input TEXT --vocab vocab.txt --output lexicon.tsv",
+    "corpus --input TEXT --vocab vocab.txt --lexicon lexicon.tsv --output {corpus}",
+    "corpus --input TEXT --vocab vocab.txt --output {token_corpus}",
+    "corpus --input HELD_OUT --vocab vocab.txt --lexicon lexicon.tsv --output {held_out}",
+)
+
+
+def _check_corpora(jobs: list[AblationRun]) -> None:
+    """Raise InputError that names the missing corpora, what they are for, and the commands that build them."""
+    needed = {"corpus": "", "token_corpus": "", "held_out": ""}
+    for job in jobs:
+        needed["token_corpus" if job.rung == "token" else "corpus"] = job.config.paths.corpus
+        needed["held_out"] = str(job.config.paths.held_out or "")
+    missing = [path for path in needed.values() if path and not (Path(path) / CORPUS_INFO).is_file()]
+    if not missing:
+        return
+    options = {"corpus": "--paths.corpus", "token_corpus": "--token_corpus", "held_out": "--paths.held_out"}
+    uses = {
+        "corpus": "the training corpus",
+        "token_corpus": "for the rung `token`, the same text without a lexicon",
+        "held_out": "other text to compare the rungs on",
+    }
+    described = "; ".join(f"{options[key]} {path}: {uses[key]}" for key, path in needed.items() if path)
+    paths = {key: path or None for key, path in needed.items()}
+    commands = [command for command in COMMANDS if not any(f"{{{key}}}" in command for key in paths if not paths[key])]
+    steps = "; ".join(f"python -m reader.build {command.format(**paths)}" for command in commands)
+    raise InputError(f"{', '.join(missing)}: no corpus there. The ablation needs {described}. To build them: {steps}")
+
+
 def check(jobs: list[AblationRun], processes: int) -> None:
     """Raise InputError if any run cannot be trained, or cannot be compared with the others.
 
     All runs are checked before the first is trained, so that a mistake in the last one is found at once.
     """
+    _check_corpora(jobs)
     texts = {}
     for job in jobs:
         paths, trainer = job.config.paths, job.config.trainer

@@ -13,6 +13,12 @@ from reader.batches.fields import Batch
 Float64s = npt.NDArray[np.float64]
 Predict = Callable[[Batch], dict[str, np.ndarray]]
 
+EXPLANATION = (
+    "eval: over masked units of the held-out text, loss is the mean of -log p, perplexity its exponential, "
+    "frequency_perplexity that of a guess by the units' frequencies in the training corpus (the baseline), and "
+    "ngram_perplexity that of the model over masked n-grams only; lower is better"
+)
+
 
 def log_frequencies(counts: npt.NDArray[np.int64]) -> Float64s:
     """Return log p of every class by its frequency in the training corpus, with add-one smoothing; float64 [C]."""

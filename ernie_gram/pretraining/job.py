@@ -12,7 +12,7 @@ import paddle
 from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.world import World
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.evaluation import log_frequencies, metrics, unit_sums
+from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
 from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
 from ernie_gram.pretraining.objectives import encode, fields_of, softmax_options, terms_of
 from ernie_gram.pretraining.prepare import Run
@@ -52,6 +52,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         batch_size=config.data.batch_size,
         batches=batches,
         evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
+        metrics_explained=EXPLANATION,
         start_values=start_values,
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
         optimizer=config.optimizer,

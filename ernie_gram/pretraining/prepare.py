@@ -37,7 +37,7 @@ class Run:
         identity: everything that can change its result; checkpoints to resume from must match it.
         train: the training data.
         held_out: the evaluation data, or None.
-        resume_from: a verified checkpoint, or None to start from step 0.
+        resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
     """
 
     config: PretrainConfig
@@ -102,8 +102,8 @@ class Run:
         return lock
 
 
-def prepare(config: PretrainConfig, world_size: int) -> Run:
-    """Check everything that a run on `world_size` processes needs.
+def prepare(config: PretrainConfig, world_size: int, rank: int = 0) -> Run:
+    """Check everything that process `rank` of a run on `world_size` processes needs.
 
     Raises InputError that names the key or file at fault.
     """
@@ -122,7 +122,7 @@ def prepare(config: PretrainConfig, world_size: int) -> Run:
         _check_held_out(held_out, corpus, config.objective.is_explicit)
     identity = config.identity(corpus.info)
     output = Path(paths.output)
-    resume_from = resume_checkpoint(output, config.trainer.resume, identity)
+    resume_from = resume_checkpoint(output, config.trainer.resume, identity, rank == 0)
     objective = config.objective
     masking = Masking(objective.is_explicit, objective.mask_fraction, config.seed, objective.has_queries)
     train = Feeder(corpus, data.max_seq_len, masking, data.pack_documents)

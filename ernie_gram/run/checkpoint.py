@@ -24,6 +24,7 @@ from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder, remove_folder, sha256_of
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
+FILES = (MODEL, OPTIMIZER, STATE)
 
 Arrays = dict[str, np.ndarray]
 
@@ -69,7 +70,7 @@ def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int
         except SafetensorError as error:
             raise InputError(f"{path}: could not be written: {error}") from error
         (folder / STATE).write_text(json.dumps(vars(state), indent=1) + "\n")
-        sums = {name: sha256_of(folder / name) for name in (MODEL, OPTIMIZER, STATE)}
+        sums = {name: sha256_of(folder / name) for name in FILES}
         (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n")
     for old in checkpoints(output)[:-keep]:
         remove_folder(old)
@@ -85,13 +86,13 @@ def remove_beyond(output: Path, step: int) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def verify(path: Path) -> None:
-    """Raise InputError unless every file of a checkpoint has the checksum stored when it was written."""
+def verify(path: Path, names: tuple[str, ...] = FILES) -> None:
+    """Raise InputError unless the named files of a checkpoint have the checksums stored when it was written."""
     if not path.is_dir():
         raise InputError(f"{path}: no such checkpoint")
     try:
         sums: dict[str, str] = json.loads((path / CHECKSUMS).read_text())
-        for name in (MODEL, OPTIMIZER, STATE):
+        for name in names:
             if sha256_of(path / name) != sums[name]:
                 raise InputError(f"{path / name}: truncated or altered (its SHA-256 is not the one written)")
     except FileNotFoundError as error:
@@ -100,11 +101,11 @@ def verify(path: Path) -> None:
         raise InputError(f"{path / CHECKSUMS}: damaged: {error}") from error
 
 
-def newest_valid(output: Path) -> Path | None:
-    """Return the newest checkpoint that passes `verify`, or None."""
+def newest_valid(output: Path, names: tuple[str, ...] = FILES) -> Path | None:
+    """Return the newest checkpoint whose named files pass `verify`, or None."""
     for path in reversed(checkpoints(output)):
         try:
-            verify(path)
+            verify(path, names)
         except InputError:
             continue
         return path

@@ -26,19 +26,25 @@ def lock_output(output: Path) -> IO[str]:
     return lock
 
 
-def resume_checkpoint(output: Path, resume: str, identity: Identity) -> Path | None:
+def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: bool = True) -> Path | None:
     """Return the verified checkpoint from which training continues, or None if it starts from step 0.
+
+    Checkpoints are large, so each file is read at most once, and only by rank 0. The other ranks verify the state, and
+    wait for rank 0 before they load anything: if its checkpoint is damaged, or is another one, no rank trains.
 
     Args:
         output: the run's folder.
         resume: "auto", "never" or the path of a checkpoint, see TrainerConfig.
         identity: all that can change the result of this run.
+        is_first: whether this is rank 0.
 
     Raises InputError if the checkpoint is damaged, or if the folder holds checkpoints of a run with another identity.
     """
     require(not output.exists() or output.is_dir(), "paths.output", f"{output} is a file")
-    chosen = _chosen_checkpoint(output, resume)
-    for path in (chosen, checkpoint.newest_valid(output)):
+    chosen = _chosen_checkpoint(output, resume, checkpoint.FILES if is_first else (checkpoint.STATE,))
+    # A checkpoint elsewhere may be continued only in a folder of the same run. The state has the identity.
+    newest = checkpoint.newest_valid(output, (checkpoint.STATE,)) if resume not in ("auto", "never") else None
+    for path in (chosen, newest):
         if path:
             _check_identity(path, identity)
     return chosen
@@ -60,7 +66,8 @@ def _check_identity(path: Path, identity: Identity) -> None:
         )
 
 
-def _chosen_checkpoint(output: Path, resume: str) -> Path | None:
+def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Path | None:
+    """Return the checkpoint to continue from; raises InputError unless its files `names` are intact."""
     found = checkpoint.checkpoints(output)
     if resume == "never":
         if found:
@@ -73,7 +80,7 @@ def _chosen_checkpoint(output: Path, resume: str) -> Path | None:
     if not found:
         return None
     try:
-        checkpoint.verify(found[-1])
+        checkpoint.verify(found[-1], names)
     except InputError as error:
         valid = checkpoint.newest_valid(found[-1].parent)
         advice = (

@@ -94,6 +94,7 @@ class Job:
             so that a resumed run reads the same batches.
         evaluators: each is called before the first step, every trainer.eval_every steps, and after the last step. Their
             metrics go into one record, so their names must differ.
+        metrics_explained: a line for the console before the first evaluation, or "".
         start_values: applied in this order after the parameters were drawn, unless the run resumes.
         learning_rate: step -> learning rate of the update that follows `step` updates.
         rate_scale: parameter name -> factor of its learning rate, for layer-wise decay; None for 1.
@@ -112,6 +113,7 @@ class Job:
     optimizer: OptimizerConfig
     trainer: TrainerConfig
     evaluators: tuple[Evaluator, ...] = ()
+    metrics_explained: str = ""
     start_values: tuple[StartValues, ...] = ()
     rate_scale: Callable[[str], float] | None = None
     resume_from: Path | None = None

@@ -38,6 +38,7 @@ class Trainer:
         self.program = build_training(job.network, job.optimizer, job.learning_rate, world, job.rate_scale)
         self.executor = paddle.static.Executor(world.place)
         self.step = self.consumed = 0
+        self._explained = False
         self._check_agreement()
         messages = self._initialise()
         if world.is_first:
@@ -143,7 +144,10 @@ class Trainer:
             self.evaluate()
 
     def evaluate(self) -> None:
-        """Call the evaluators and log their metrics in one record."""
+        """Call the evaluators and log their metrics in one record. The console explains them before the first time."""
+        if self.job.metrics_explained and not self._explained:
+            self.log.say(self.job.metrics_explained)
+            self._explained = True
         metrics: dict[str, float] = {}
         for evaluator in self.job.evaluators:
             # The same random numbers in every evaluation: results differ only because the model does.

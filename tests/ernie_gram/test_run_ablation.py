@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.pretraining.ablation_plan import plan
+from ernie_gram.pretraining.ablation_plan import RUNGS, plan
 from ernie_gram.run.run_log import read_log
 from ernie_gram.run_ablation import finish, main, markdown, table_rows
+from reader.build import build_parser
 from reader.errors import InputError
 from reader.system.resumable_folder import lock_folder
 from tests.support.commands import ROOT, build, call, python
@@ -95,6 +97,24 @@ def test_invalid_options_are_refused_before_any_training(built: Path, tmp_path: 
         assert done.returncode == 2
         assert message in done.stderr.splitlines()[-1]
         assert not (tmp_path / "ablation").exists()
+
+
+def test_the_command_of_the_readme_without_corpora_says_which_it_needs_and_how_to_build_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for rungs, paths in ((list(RUNGS), ("corpus", "token_corpus", "held_out")), (["full"], ("corpus", "held_out"))):
+        done = call(main, "--output", "ablation", "--rungs", *rungs)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(f"error: {', '.join(f'data/en/{path}' for path in paths)}: no corpus there. ")
+        parser = build_parser()
+        commands = line.partition("To build them: ")[2].split("; ")
+        outputs = [str(parser.parse_args(shlex.split(command)[3:]).output) for command in commands]
+        assert outputs == ["vocab.txt", "lexicon.tsv", *(f"data/en/{path}" for path in paths)]
+        assert all(option in line for option in ("--paths.corpus", "--paths.held_out"))
+        assert ("--token_corpus" in line) == ("token" in rungs)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failed_run_is_named_with_its_error(built: Path, tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from ernie_gram.pretraining.evaluation import log_frequencies, metrics, unit_sums
+from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
+from tests.support.runs import evaluations, pretrain
 
 COUNTS = np.array([5, 0, 3, 2, 0, 1])  # F = 4 tokens, 2 n-grams
 
@@ -55,3 +58,14 @@ def test_sums_over_batches_add_up_and_without_ngrams_there_is_no_ngram_perplexit
     together = unit_sums(predict, one + two, log_p, 4)
     np.testing.assert_allclose(unit_sums(predict, one, log_p, 4) + unit_sums(predict, two, log_p, 4), together)
     assert "ngram_perplexity" not in metrics(unit_sums(predict, two, log_p, 4))
+
+
+def test_the_console_explains_the_metrics_once_before_the_first_evaluation(built: Path, tmp_path: Path) -> None:
+    done = pretrain(built, tmp_path / "run", "--trainer.max_steps=3", "--trainer.eval_sequences=10")
+    lines = done.stdout.splitlines()
+    (first,) = (number for number, line in enumerate(lines) if line == EXPLANATION)
+    assert lines[first + 1].startswith("eval  step 0/3 ")
+    for metric in ("loss", "perplexity", "frequency_perplexity", "ngram_perplexity"):
+        assert f" {metric} " in EXPLANATION
+        assert metric in evaluations(tmp_path / "run")[0]
+    assert EXPLANATION not in (tmp_path / "run" / "log.jsonl").read_text()

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.run import checkpoint
 from reader.errors import InputError
-from tests.support.commands import python
+from reader.system.atomic_files import sha256_of
+from tests.support.commands import ROOT, python
+from tests.support.configs import load
 from tests.support.runs import FINISHED, options, pretrain, train_losses
 
 
@@ -50,6 +53,42 @@ def test_a_damaged_checkpoint_is_refused_and_the_newest_valid_one_is_suggested(
         assert done.returncode == 0, done.stderr
         assert train_losses(output) == train_losses(finished)
         checkpoint.verify(output / "step_24")
+
+
+@pytest.mark.parametrize("resume", ["auto", "step_20", "elsewhere"])
+def test_a_resumed_run_reads_each_file_of_its_checkpoint_once_to_verify_it(
+    built: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resume: str
+) -> None:
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    chosen = {"auto": output / "step_24", "step_20": output / "step_20", "elsewhere": finished / "step_20"}[resume]
+    hashed: list[Path] = []
+    monkeypatch.setattr(checkpoint, "sha256_of", lambda path: hashed.append(path) or sha256_of(path))
+    config = load(*options(built, output, *FINISHED, f"--trainer.resume={'auto' if resume == 'auto' else chosen}"))
+    assert prepare(config, 2).resume_from == chosen
+    assert sorted(path for path in hashed if path.parent == chosen and path.name != checkpoint.STATE) == [
+        chosen / checkpoint.MODEL,
+        chosen / checkpoint.OPTIMIZER,
+    ]
+    assert {path.name for path in hashed if path.parent != chosen} <= {checkpoint.STATE}
+    if resume == "auto":
+        assert len(hashed) == 3
+    # The other ranks read the state only, and leave the large files to rank 0.
+    hashed.clear()
+    assert prepare(config, 2, rank=1).resume_from == chosen
+    assert {path.name for path in hashed} == {checkpoint.STATE}
+
+
+def test_a_checkpoint_that_only_rank_0_finds_damaged_stops_all_processes(
+    built: Path, finished: Path, tmp_path: Path
+) -> None:
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    DAMAGES["truncated"](output / "step_24")
+    arguments = options(built, output, *FINISHED, "--trainer.max_steps=24")
+    launcher = ["-m", "paddle.distributed.launch", "--nproc_per_node=2", f"--log_dir={tmp_path / 'log'}"]
+    done = python(*launcher, str(ROOT / "ernie_gram" / "pretrain.py"), *arguments)
+    assert done.returncode != 0
+    assert "model.safetensors: truncated or altered" in done.stdout
+    assert train_losses(output) == train_losses(finished)
 
 
 def test_parameters_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
