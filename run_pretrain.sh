@@ -3,9 +3,10 @@
 #   NPROC        number of processes on this machine (default: one per visible GPU, or 1 without a GPU)
 #   LAUNCH_ARGS  additional arguments of paddle.distributed.launch, e.g. "--master HOST:PORT --nnodes 4 --rank 0"
 #   LOG_DIR      folder for the output of each process, written by the launcher (default: log)
+#   PADDLE_VERBOSE=1  show Paddle's own messages as well
 set -euo pipefail
 if [ $# -lt 1 ] || [ "$1" = "--help" ]; then
-  sed -n '2,5s/^# \?//p' "$0"
+  sed -n '2,6s/^# \?//p' "$0"
   exit $(( $# < 1 ? 2 : 0 ))
 fi
 here=$(cd "$(dirname "$0")" && pwd)
@@ -35,6 +36,8 @@ PADDLE_TRAINERS_NUM=$NPROC "$PYTHON" -m ernie_gram.pretrain --config "$config" "
 if [ "$NPROC" -eq 1 ] && [ -z "${LAUNCH_ARGS:-}" ]; then
   exec "$PYTHON" -m ernie_gram.pretrain --config "$config" "$@"
 fi
+# The launcher prints its settings in 36 lines; the errors of the processes are still shown.
+case "${PADDLE_VERBOSE:-} ${LAUNCH_ARGS:-}" in 1\ * | *--log_level*) quiet= ;; *) quiet="--log_level ERROR" ;; esac
 # As for other outputs, only a relative path may create more than its last level.
 LOG_DIR=${LOG_DIR:-log}
 case $LOG_DIR in /* | *..*) parents= ;; *) parents=-p ;; esac
@@ -43,6 +46,6 @@ if ! { { [ -d "$LOG_DIR" ] || mkdir $parents "$LOG_DIR"; } && [ -w "$LOG_DIR" ];
   echo "error: LOG_DIR: cannot write to the folder $LOG_DIR, or it cannot be created" >&2
   exit 2
 fi
-# shellcheck disable=SC2086  # LAUNCH_ARGS is a list of words
-exec "$PYTHON" -m paddle.distributed.launch --nproc_per_node "$NPROC" --log_dir "$LOG_DIR" ${LAUNCH_ARGS:-} \
+# shellcheck disable=SC2086  # LAUNCH_ARGS and `quiet` are lists of words
+exec "$PYTHON" -m ernie_gram.distributed.launch $quiet --nproc_per_node "$NPROC" --log_dir "$LOG_DIR" ${LAUNCH_ARGS:-} \
   "$here/ernie_gram/pretrain.py" --config "$config" "$@"

@@ -35,14 +35,14 @@ def main() -> None:
             print(f"warning: {line}", file=sys.stderr)
         return
     lock = run.claim_output() if RANK == 0 else None
-    # Imported late: Paddle takes seconds to load, and the errors above are reported without it.
-    from ernie_gram.pretraining.job import pretraining_job
-    from ernie_gram.training.trainer import Trainer
-
     try:
         world = start_world(config.trainer.device)
     except ValueError as error:
         raise InputError(str(error)) from error
+    # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
+    from ernie_gram.pretraining.job import pretraining_job
+    from ernie_gram.training.trainer import Trainer
+
     with exit_at_sigterm():
         Trainer(pretraining_job(run, world), world).train()
     if lock:

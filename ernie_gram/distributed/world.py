@@ -9,11 +9,14 @@ loaded. Paddle itself is imported only by `start_world`.
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import platform
 import re
+import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,9 +29,26 @@ RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 _PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 # Paddle's default is one thread. The processes of this machine share its cores.
 os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // _PROCESSES_ON_THIS_MACHINE)))
-# Hide the start-up messages of Paddle's C++ code; errors are still shown.
-os.environ.setdefault("GLOG_minloglevel", "2")
-warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
+# Paddle's own messages (thread advice, changed flags, the executor's log lines) are hidden unless this is 1.
+_IS_VERBOSE = os.environ.get("PADDLE_VERBOSE") == "1"
+if not _IS_VERBOSE:
+    os.environ.setdefault("GLOG_minloglevel", "2")  # of the C++ code; errors are still shown
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Hide what Python code prints in the context, unless PADDLE_VERBOSE=1; after an exception it is printed."""
+    if _IS_VERBOSE:
+        yield
+        return
+    hidden = io.StringIO()
+    try:
+        with redirect_stdout(hidden), redirect_stderr(hidden):
+            yield
+    except BaseException:
+        sys.stderr.write(hidden.getvalue())
+        raise
 
 
 def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -86,7 +106,8 @@ def start_world(device: str) -> World:
 
     Raises ValueError for "gpu" if Paddle finds none.
     """
-    import paddle
+    with quiet():
+        import paddle
 
     # Paddle's signal handlers allocate memory. That can block for ever if the signal arrives during an allocation.
     paddle.disable_signal_handler()
@@ -108,7 +129,8 @@ def start_world(device: str) -> World:
         if not use_gpu:
             os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
         # fleet has to be initialised before static mode is switched on.
-        fleet.init(is_collective=True, log_level="WARNING")
+        with quiet():
+            fleet.init(is_collective=True, log_level="WARNING")
     paddle.enable_static()
     place = paddle.CUDAPlace(paddle.device.cuda.current_device_id()) if use_gpu else paddle.CPUPlace()
     return World(RANK, WORLD_SIZE, place)

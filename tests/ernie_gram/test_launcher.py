@@ -81,3 +81,21 @@ def test_an_unwritable_folder_for_logs_is_refused_before_training(built: Path, t
         assert done.stderr == f"error: LOG_DIR: cannot write to the folder {folder}, or it cannot be created\n"
         assert not (tmp_path / "run").exists()
     assert not (tmp_path / "mnt").exists()
+
+
+def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_path: Path) -> None:
+    """Paddle's launcher and its processes print some 40 lines of their own, unless PADDLE_VERBOSE is 0 or unset."""
+    more = ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.log_every=2"]
+    done = subprocess.run(
+        [str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml", *options(built, tmp_path / "run", *more)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHON": sys.executable, "NPROC": "2", "LOG_DIR": str(tmp_path / "log")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    known = ("corpus ", "training ", "output ", "eval", "train step", "saved ")
+    assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
+    assert len(done.stdout.splitlines()) == 10
