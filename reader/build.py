@@ -1,4 +1,4 @@
-"""Command line of the reader: `python -m reader.build vocab | lexicon | corpus | join | inspect`."""
+"""Command line of the reader: `python -m reader.build vocab | lexicon | corpus | join | check | inspect`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from reader.build_messages import explain_empty_lexicon
 from reader.build_options import (
     check_output,
     open_text,
@@ -23,6 +24,7 @@ from reader.build_options import (
     shared_options,
 )
 from reader.corpus.builder import build_corpus, join_corpora
+from reader.corpus.file_digests import check_corpus
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.lexicon.extraction import CountingJob, CountingResult, Engine, Settings
@@ -89,16 +91,6 @@ def build_lexicon(args: argparse.Namespace) -> None:
     print(f"left out with more than {args.max_ngram_tokens} sub-word tokens, or with a single one: {info.left_out:,}")
 
 
-def explain_empty_lexicon(info: LexiconInfo, order: int) -> str:
-    """Return why the lexicon is empty; `order` is the lowest order of --top."""
-    if info.left_out:
-        return (
-            f"all {info.left_out:,} n-grams have a single sub-word token, or more than {info.max_ngram_tokens} "
-            "(--max_ngram_tokens)"
-        )
-    return "no words of several Han characters" if order == 1 else f"too little text for an n-gram of {order} words"
-
-
 @contextmanager
 def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path) -> Iterator[Engine]:
     """Yield the engine of --engine; `folder` is the work folder of the local engine."""
@@ -152,6 +144,18 @@ def join_command(args: argparse.Namespace) -> None:
     check_output(args, folder=True)
     join_corpora(args.input, args.output)
     print_corpus_summary(args.output)
+
+
+def check_command(args: argparse.Namespace) -> None:
+    """Check that the files of corpora are unchanged since they were built."""
+    damaged = []
+    for path in args.corpus:
+        try:
+            print(f"{path}: {check_corpus(path)}")
+        except InputError as error:
+            damaged.append(str(error))
+    if damaged:
+        raise InputError("; ".join(damaged))
 
 
 def print_corpus_summary(path: Path) -> None:
@@ -216,7 +220,7 @@ def build_parser() -> OneLineParser:
     """Return the parser of the command line."""
     text_format, output, input_output, resources, vocab, segmenter = shared_options()
     main = OneLineParser(prog="python -m reader.build", description=__doc__)
-    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | inspect")
+    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check | inspect")
 
     command = commands.add_parser(
         "vocab", parents=[input_output, segmenter], help=build_vocab.__doc__, description=build_vocab.__doc__
@@ -302,6 +306,10 @@ def build_parser() -> OneLineParser:
     command = commands.add_parser("join", parents=[output], help=join_command.__doc__, description=join_command.__doc__)
     command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
     command.set_defaults(run=join_command)
+
+    command = commands.add_parser("check", help=check_command.__doc__, description=check_command.__doc__)
+    command.add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
+    command.set_defaults(run=check_command)
 
     command = commands.add_parser(
         "inspect", parents=[text_format], help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__
