@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from reader.build_messages import explain_empty_lexicon
+from reader.build_messages import explain_empty_lexicon, print_corpus_summary, rare_ngrams_note
 from reader.build_options import (
     check_output,
     open_text,
@@ -25,7 +25,6 @@ from reader.build_options import (
 )
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
-from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.lexicon.extraction import CountingJob, CountingResult, Engine, Settings
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
@@ -76,7 +75,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     if unknown := args.threshold.keys() - args.top.keys():
         raise InputError(f"--threshold: order {min(unknown)} is not in --top")
     text = open_text(args, folder=False)
-    settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
+    settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold, args.min_count)
     conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, conditions) as folder:
         with counting_engine(args, text, folder) as engine:
@@ -89,6 +88,8 @@ def build_lexicon(args: argparse.Namespace) -> None:
     sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {order} words" for order in args.top)
     print(f"{args.output}: {len(lexicon):,} n-grams ({sizes}); {info.totals['1']:,} words counted")
     print(f"left out with more than {args.max_ngram_tokens} sub-word tokens, or with a single one: {info.left_out:,}")
+    if note := rare_ngrams_note(lexicon):
+        print(note)
 
 
 @contextmanager
@@ -120,6 +121,7 @@ def make_lexicon(result: CountingResult, vocabulary: Vocabulary, settings: Setti
         totals={str(order): total for order, total in result.totals.items()},
         top={str(order): k for order, k in settings.top.items()},
         max_ngram_tokens=max_ngram_tokens,
+        min_count=settings.min_count,
         left_out=len(best.counts) - len(kept.counts),
     )
     return Lexicon(kept, info)
@@ -156,21 +158,6 @@ def check_command(args: argparse.Namespace) -> None:
             damaged.append(str(error))
     if damaged:
         raise InputError("; ".join(damaged))
-
-
-def print_corpus_summary(path: Path) -> None:
-    """Print the size of a corpus and its most frequent n-grams."""
-    corpus = Corpus(path)
-    info = corpus.info
-    print(
-        f"{path}: {info.documents:,} documents, {info.tokens:,} tokens, {info.units:,} units; "
-        f"{info.ngram_units:,} n-grams with {1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens"
-    )
-    if info.ngram_units:
-        frequent = np.argsort(-corpus.unit_counts[info.num_tokens :], kind="stable")[:10] + info.num_tokens
-        frequent = frequent[corpus.unit_counts[frequent] > 0]
-        shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
-        print(f"most frequent n-grams: {', '.join(shown)}")
 
 
 def resume_conditions(args: argparse.Namespace, text: TextFiles, resources: Resources, **other: str) -> dict[str, Any]:
@@ -258,8 +245,17 @@ def build_parser() -> OneLineParser:
         type=parse_orders,
         default={},
         metavar="ORDER:COUNT,...",
-        help="initial minimum counts of n-grams (default: estimated from a sample). They only affect speed: a value "
-        "that may exclude one of the best n-grams is lowered, and the counting is repeated",
+        help="hint for the speed, which does not change the lexicon: minimum counts with which the counting starts "
+        "(default: estimated from a sample). A value that may exclude one of the best n-grams is lowered, and the "
+        "counting is repeated. To leave out rare n-grams, use --min_count",
+    )
+    command.add_argument(
+        "--min_count",
+        type=parse_positive,
+        default=1,
+        metavar="N",
+        help="leave out n-grams that occur less than N times in the text; --top then selects among the others "
+        "(%(default)s). Unlike --threshold, it changes the lexicon",
     )
     command.add_argument(
         "--max_ngram_tokens",
