@@ -1,4 +1,4 @@
-"""Command line of the reader: `python -m reader.build vocab | lexicon | corpus | join | inspect`."""
+"""Command line of the reader: `python -m reader.build vocab | lexicon | corpus | join | check | inspect`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from reader.build_messages import explain_empty_lexicon, print_corpus_summary, rare_ngrams_note
 from reader.build_options import (
     check_output,
     open_text,
@@ -23,7 +24,7 @@ from reader.build_options import (
     shared_options,
 )
 from reader.corpus.builder import build_corpus, join_corpora
-from reader.corpus.memmap import Corpus
+from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.lexicon.extraction import CountingJob, CountingResult, Engine, Settings
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
@@ -74,7 +75,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     if unknown := args.threshold.keys() - args.top.keys():
         raise InputError(f"--threshold: order {min(unknown)} is not in --top")
     text = open_text(args, folder=False)
-    settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold)
+    settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold, args.min_count)
     conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, conditions) as folder:
         with counting_engine(args, text, folder) as engine:
@@ -87,16 +88,8 @@ def build_lexicon(args: argparse.Namespace) -> None:
     sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {order} words" for order in args.top)
     print(f"{args.output}: {len(lexicon):,} n-grams ({sizes}); {info.totals['1']:,} words counted")
     print(f"left out with more than {args.max_ngram_tokens} sub-word tokens, or with a single one: {info.left_out:,}")
-
-
-def explain_empty_lexicon(info: LexiconInfo, order: int) -> str:
-    """Return why the lexicon is empty; `order` is the lowest order of --top."""
-    if info.left_out:
-        return (
-            f"all {info.left_out:,} n-grams have a single sub-word token, or more than {info.max_ngram_tokens} "
-            "(--max_ngram_tokens)"
-        )
-    return "no words of several Han characters" if order == 1 else f"too little text for an n-gram of {order} words"
+    if note := rare_ngrams_note(lexicon):
+        print(note)
 
 
 @contextmanager
@@ -128,6 +121,7 @@ def make_lexicon(result: CountingResult, vocabulary: Vocabulary, settings: Setti
         totals={str(order): total for order, total in result.totals.items()},
         top={str(order): k for order, k in settings.top.items()},
         max_ngram_tokens=max_ngram_tokens,
+        min_count=settings.min_count,
         left_out=len(best.counts) - len(kept.counts),
     )
     return Lexicon(kept, info)
@@ -154,19 +148,16 @@ def join_command(args: argparse.Namespace) -> None:
     print_corpus_summary(args.output)
 
 
-def print_corpus_summary(path: Path) -> None:
-    """Print the size of a corpus and its most frequent n-grams."""
-    corpus = Corpus(path)
-    info = corpus.info
-    print(
-        f"{path}: {info.documents:,} documents, {info.tokens:,} tokens, {info.units:,} units; "
-        f"{info.ngram_units:,} n-grams with {1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens"
-    )
-    if info.ngram_units:
-        frequent = np.argsort(-corpus.unit_counts[info.num_tokens :], kind="stable")[:10] + info.num_tokens
-        frequent = frequent[corpus.unit_counts[frequent] > 0]
-        shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
-        print(f"most frequent n-grams: {', '.join(shown)}")
+def check_command(args: argparse.Namespace) -> None:
+    """Check that the files of corpora are unchanged since they were built."""
+    damaged = []
+    for path in args.corpus:
+        try:
+            print(f"{path}: {check_corpus(path)}")
+        except InputError as error:
+            damaged.append(str(error))
+    if damaged:
+        raise InputError("; ".join(damaged))
 
 
 def resume_conditions(args: argparse.Namespace, text: TextFiles, resources: Resources, **other: str) -> dict[str, Any]:
@@ -216,7 +207,7 @@ def build_parser() -> OneLineParser:
     """Return the parser of the command line."""
     text_format, output, input_output, resources, vocab, segmenter = shared_options()
     main = OneLineParser(prog="python -m reader.build", description=__doc__)
-    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | inspect")
+    commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check | inspect")
 
     command = commands.add_parser(
         "vocab", parents=[input_output, segmenter], help=build_vocab.__doc__, description=build_vocab.__doc__
@@ -254,8 +245,17 @@ def build_parser() -> OneLineParser:
         type=parse_orders,
         default={},
         metavar="ORDER:COUNT,...",
-        help="initial minimum counts of n-grams (default: estimated from a sample). They only affect speed: a value "
-        "that may exclude one of the best n-grams is lowered, and the counting is repeated",
+        help="hint for the speed, which does not change the lexicon: minimum counts with which the counting starts "
+        "(default: estimated from a sample). A value that may exclude one of the best n-grams is lowered, and the "
+        "counting is repeated. To leave out rare n-grams, use --min_count",
+    )
+    command.add_argument(
+        "--min_count",
+        type=parse_positive,
+        default=1,
+        metavar="N",
+        help="leave out n-grams that occur less than N times in the text; --top then selects among the others "
+        "(%(default)s). Unlike --threshold, it changes the lexicon",
     )
     command.add_argument(
         "--max_ngram_tokens",
@@ -302,6 +302,10 @@ def build_parser() -> OneLineParser:
     command = commands.add_parser("join", parents=[output], help=join_command.__doc__, description=join_command.__doc__)
     command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
     command.set_defaults(run=join_command)
+
+    command = commands.add_parser("check", help=check_command.__doc__, description=check_command.__doc__)
+    command.add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
+    command.set_defaults(run=check_command)
 
     command = commands.add_parser(
         "inspect", parents=[text_format], help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__

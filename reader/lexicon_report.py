@@ -22,7 +22,8 @@ def describe(lexicon: Lexicon, entries: int) -> Iterator[str]:
     `entries` is the number of examples from each of the top, the middle and the end of the list.
     """
     ngrams = lexicon.ngrams
-    yield f"{len(lexicon):,} n-grams; {lexicon.info.left_out:,} left out because of their number of tokens"
+    rare = f"; without those that occur less than {lexicon.info.min_count:,} times" * (lexicon.info.min_count > 1)
+    yield f"{len(lexicon):,} n-grams; {lexicon.info.left_out:,} left out because of their number of tokens{rare}"
     for order in dict.fromkeys(ngrams.orders.tolist()):
         indices = np.flatnonzero(ngrams.orders == order)
         requested, total = lexicon.info.top.get(str(order), 0), lexicon.info.totals[str(order)]

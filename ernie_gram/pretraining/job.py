@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 
@@ -23,6 +24,7 @@ from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import Program
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch, Field
+from reader.corpus.file_digests import BackgroundCheck
 from reader.corpus.memmap import Corpus
 
 # Output biases of the heads that predict units, and of the head that predicts single tokens (see network.py).
@@ -31,13 +33,21 @@ TOKEN_BIASES = ("fine_lm_out_fc.b_0",)
 
 
 def pretraining_job(run: Run, world: World) -> Job:
-    """Return the job of a checked run."""
+    """Return the job of a checked run. On rank 0, a background thread starts to check the files of the corpora.
+
+    A damaged file stops the run at the next batch, and in any case before the first checkpoint is written.
+    """
     config, corpus = run.config, run.train.corpus
+    check = BackgroundCheck(run.corpora) if world.is_first else None
     sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
 
     def batches(consumed: int, world: World) -> Generator[Batch, None, None]:
         size, workers = config.data.batch_size, config.trainer.workers
-        return run.train.training_batches(consumed, size, world.rank, world.size, workers)
+        with closing(run.train.training_batches(consumed, size, world.rank, world.size, workers)) as prefetched:
+            for batch in prefetched:
+                if check:
+                    check.poll()
+                yield batch
 
     start_values: tuple[StartValues, ...] = ()
     if config.objective.output_bias == "frequency":
@@ -58,6 +68,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         optimizer=config.optimizer,
         trainer=config.trainer,
         resume_from=run.resume_from,
+        check_data=check.wait if check else None,
     )
 
 

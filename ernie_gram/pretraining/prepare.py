@@ -15,6 +15,7 @@ from ernie_gram.config.loading import explained_yaml
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
+from reader.corpus.file_digests import NO_DIGESTS
 from reader.corpus.memmap import LEXICON, Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import info_path
@@ -47,16 +48,22 @@ class Run:
     held_out: Feeder | None
     resume_from: Path | None
 
+    @property
+    def corpora(self) -> list[Corpus]:
+        """The training corpus, and the held-out corpus if there is one."""
+        return [feeder.corpus for feeder in (self.train, self.held_out) if feeder]
+
     def describe(self) -> str:
-        """Return a summary of the run in three lines."""
+        """Return a summary of the run in three lines, and one more for each corpus whose files cannot be checked."""
         config, info, epochs = self.config, self.train.corpus.info, self.epochs
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
+        unchecked = "".join(f"\nnote     {each.path}: {NO_DIGESTS}" for each in self.corpora if not each.info.digests)
         return (
             f"corpus   {config.paths.corpus}: {info.tokens:,} tokens, {info.units:,} units "
             f"({info.num_tokens:,} tokens + {info.num_ngrams:,} n-grams), {len(self.train):,} sequences\n"
             f"training {config.trainer.max_steps:,} steps of {config.data.batch_size:,} sequences, "
             f"{epochs:.2f} epochs\n"
-            f"output   {self.output}: {start}"
+            f"output   {self.output}: {start}{unchecked}"
         )
 
     @property

@@ -100,6 +100,7 @@ class Job:
         rate_scale: parameter name -> factor of its learning rate, for layer-wise decay; None for 1.
         optimizer, trainer: their settings.
         resume_from: a verified checkpoint of this run, or None.
+        check_data: called on rank 0 before each checkpoint is written; raises InputError if the data are damaged.
     """
 
     folder: Path
@@ -117,3 +118,4 @@ class Job:
     start_values: tuple[StartValues, ...] = ()
     rate_scale: Callable[[str], float] | None = None
     resume_from: Path | None = None
+    check_data: Callable[[], None] | None = None

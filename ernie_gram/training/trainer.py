@@ -158,9 +158,11 @@ class Trainer:
         self.log.record("eval", self.step, metrics)
 
     def save(self) -> None:
-        """Write a checkpoint, on rank 0."""
+        """Write a checkpoint, on rank 0. Raises InputError if the data are damaged."""
         if not self.world.is_first:
             return
+        if self.job.check_data:
+            self.job.check_data()
         state = checkpoint.State(
             step=self.step,
             consumed=self.consumed,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from reader.corpus.file_digests import check_files, digests_in
 from reader.corpus.memmap import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
 from reader.corpus.units import UnitCutter
 from reader.errors import InputError
@@ -70,7 +71,7 @@ def join_corpora(paths: list[Path], output: Path) -> None:
     """Concatenate corpora that were made with the same vocabulary and lexicon, such as shards.
 
     The units are the same as those of one corpus built from all the texts. Raises InputError if a corpus was made with
-    another vocabulary or lexicon than the first one.
+    another vocabulary or lexicon than the first one, or if a file of a corpus is damaged.
     """
     first = Corpus(paths[0])
     infos = [Corpus(path).info for path in paths]
@@ -78,6 +79,8 @@ def join_corpora(paths: list[Path], output: Path) -> None:
         for what in ("vocabulary", "lexicon"):
             if getattr(info, what) != getattr(first.info, what):
                 raise InputError(f"{path}: made with another {what} than {first.path}")
+        # The joined corpus gets digests of its own, which would hide a damaged shard.
+        check_files(path, info)
     text = hashlib.sha256("\n".join(info.text for info in infos).encode()).hexdigest()
     sources = CorpusSources(first.vocabulary, first.lexicon, text)
     # Map one corpus at a time, because every mapped array keeps a file open.
@@ -139,4 +142,5 @@ def _write_corpus(
         (partial / vocabulary.file_name).write_bytes(vocabulary.content)
         if lexicon:
             lexicon.save(partial / LEXICON)
+        info = replace(info, digests=digests_in(partial))
         (partial / CORPUS_INFO).write_text(json.dumps(asdict(info), indent=1) + "\n")

@@ -1,7 +1,7 @@
 """The corpus that training reads: a memory-mapped stream of unit identities (paper, section 4.1: text corpora).
 
 A corpus is a folder that is either complete or absent:
-    corpus.json        counts, sizes, fingerprints
+    corpus.json        counts, sizes, fingerprints, digests of the other files
     units.bin          identity of every unit, document after document (uint16 where C <= 65536, else uint32)
     documents.bin      int64 [documents + 1], index of the first unit of each document
     ngram_tokens.npy   int32, token IDs of all n-grams, concatenated
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -55,6 +55,7 @@ class CorpusInfo:
         lowercase: as in the vocabulary.
         num_tokens: F; num_ngrams: N.
         documents, units, tokens, ngram_units: numbers of each in the stream; `ngram_units` are units that are n-grams.
+        digests: file name -> digest (see file_digests.py); empty for a corpus that was built before there were digests.
     """
 
     format: int
@@ -68,6 +69,20 @@ class CorpusInfo:
     units: int
     tokens: int
     ngram_units: int
+    digests: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> CorpusInfo:
+        """Read corpus.json in folder `path`. Raises InputError if it is missing, damaged or of another format."""
+        try:
+            info = cls(**json.loads((path / CORPUS_INFO).read_text()))
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: no corpus there; make one with `python -m reader.build corpus`") from error
+        except (ValueError, TypeError, OSError) as error:
+            raise InputError(f"{path / CORPUS_INFO}: not a corpus description: {error}") from error
+        if info.format != FORMAT:
+            raise InputError(f"{path}: corpus format {info.format}, expected {FORMAT}; build it again")
+        return info
 
     @property
     def unit_dtype(self) -> type[np.uint16] | type[np.uint32]:
@@ -95,14 +110,7 @@ class Corpus:
     def __init__(self, path: Path) -> None:
         """Open the corpus in folder `path`. Raises InputError if it is missing or damaged."""
         self.path = path
-        try:
-            self.info = CorpusInfo(**json.loads((path / CORPUS_INFO).read_text()))
-        except FileNotFoundError as error:
-            raise InputError(f"{path}: no corpus there; make one with `python -m reader.build corpus`") from error
-        except (ValueError, TypeError, OSError) as error:
-            raise InputError(f"{path / CORPUS_INFO}: not a corpus description: {error}") from error
-        if self.info.format != FORMAT:
-            raise InputError(f"{path}: corpus format {self.info.format}, expected {FORMAT}; build it again")
+        self.info = CorpusInfo.load(path)
         self.units = self._map("units.bin", np.dtype(self.info.unit_dtype), self.info.units)
         self.documents = self._map("documents.bin", np.dtype(np.int64), self.info.documents + 1)
         self.ngram_tokens = self._load("ngram_tokens.npy")

@@ -48,13 +48,15 @@ class Settings:
     Attributes:
         lowercase, segmenter: how text is split into words (see word_index.py and chinese_segmentation.py).
         top: order l -> k_l, the number of l-grams to keep; order 1 means words of several Han characters, by count.
-        thresholds: order l -> initial T_l, instead of an estimate.
+        thresholds: order l -> initial T_l, instead of an estimate. They affect the speed, never the result.
+        min_count: l-grams that occur less often are left out; the best k_l are chosen from all others.
     """
 
     lowercase: bool
     segmenter: str
     top: dict[int, int]
     thresholds: dict[int, int]
+    min_count: int = 1
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class CountingJob:
         """
         self.totals, digest = self.engine.split(SplitSegment(self.settings.lowercase, self.settings.segmenter))
         thresholds = self._estimate_thresholds() | self.settings.thresholds
+        thresholds = {order: max(self.settings.min_count, threshold) for order, threshold in thresholds.items()}
         while True:
             best, lowered = self._best(thresholds)
             if not lowered:
@@ -160,8 +163,10 @@ class CountingJob:
             needed = (
                 thresholds[order] // 4 if kth_score is None else needed_count(kth_score, int(self.totals[order - 1]))
             )
-            if max(1, needed) < thresholds[order]:
-                lowered[order] = max(1, needed)
+            # N-grams that occur less than min_count times are left out in any case.
+            needed = max(self.settings.min_count, needed)
+            if needed < thresholds[order]:
+                lowered[order] = needed
             elif not lowered:
                 best.append(candidates.best(scores, top[order], kth_score))
         return NO_NGRAMS if lowered else candidates.to_ngrams(best), lowered

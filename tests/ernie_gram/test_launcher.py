@@ -84,7 +84,7 @@ def test_an_unwritable_folder_for_logs_is_refused_before_training(built: Path, t
 
 
 def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_path: Path) -> None:
-    """Paddle's launcher and its processes print some 40 lines of their own, unless PADDLE_VERBOSE is 0 or unset."""
+    """With PADDLE_VERBOSE=1, Paddle's launcher and its processes print some 40 lines more."""
     more = ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.log_every=2"]
     done = subprocess.run(
         [str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml", *options(built, tmp_path / "run", *more)],

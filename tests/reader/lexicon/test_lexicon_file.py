@@ -23,8 +23,11 @@ from tests.support.commands import build
 Scored = tuple[tuple[str, ...], int, float]
 
 
-def reference_lexicon(path: Path, top: dict[int, int]) -> list[Scored]:
-    """Return the n-grams of section 3.5 and Algorithm 1, computed literally in plain Python."""
+def reference_lexicon(path: Path, top: dict[int, int], min_count: int = 1) -> list[Scored]:
+    """Return the n-grams of section 3.5 and Algorithm 1, computed literally in plain Python.
+
+    N-grams that occur less than `min_count` times are left out before the best are chosen.
+    """
     counts: dict[int, Counter[tuple[str, ...]]] = {order: Counter() for order in range(1, max(top) + 1)}
     for line in path.read_text(encoding="utf-8").split("\n"):
         words = split_words(line, lowercase=True)
@@ -44,6 +47,7 @@ def reference_lexicon(path: Path, top: dict[int, int]) -> list[Scored]:
                 independent = independent * (counts[1][(word,)] / totals[1])
             variance = p * (1.0 - p)
             scored.append((ngram, count, (p - independent) / math.sqrt(variance / totals[order])))
+        scored = [entry for entry in scored if entry[1] >= min_count]
         best += sorted(scored, key=lambda entry: (-entry[2], entry[0]))[:k]
     return best
 
@@ -90,6 +94,32 @@ def test_long_ngrams_are_left_out_and_counted(built: Path, tmp_path: Path) -> No
     whole = Lexicon.load(built / "lexicon.tsv")
     assert short.info.left_out - whole.info.left_out == len(whole) - len(short) > 0
     assert set(entries_of(short.ngrams)) < set(entries_of(whole.ngrams))
+
+
+@pytest.mark.parametrize("min_count", [3, 12])
+def test_min_count_leaves_out_rare_ngrams_and_is_kept(built: Path, tmp_path: Path, min_count: int) -> None:
+    path = tmp_path / "lexicon.tsv"
+    text = ["--input", str(built / "held_out.txt"), "--vocab", str(built / "vocab.txt"), "--top", "2:200,3:100"]
+    limits = ["--max_ngram_tokens", "1000", "--min_count", str(min_count)]
+    build("lexicon", *text, *limits, "--output", str(path))
+    lexicon = Lexicon.load(path)
+    assert entries_of(lexicon.ngrams) == reference_lexicon(built / "held_out.txt", {2: 200, 3: 100}, min_count)
+    assert lexicon.ngrams.counts.min() >= min_count
+    assert lexicon.info.min_count == min_count
+    # A hint for the speed does not change the lexicon.
+    build("lexicon", *text, *limits, "--threshold", "2:1,3:500", "--output", str(tmp_path / "hint.tsv"))
+    assert (tmp_path / "hint.tsv").read_bytes() == path.read_bytes()
+
+
+def test_a_lexicon_older_than_min_count_has_the_value_1(built: Path, tmp_path: Path) -> None:
+    path = tmp_path / "lexicon.tsv"
+    path.write_bytes((built / "lexicon.tsv").read_bytes())
+    info = json.loads(info_path(built / "lexicon.tsv").read_text())
+    assert info.pop("min_count") == 1
+    info_path(path).write_text(json.dumps(info))
+    lexicon = Lexicon.load(path)
+    assert lexicon.info.min_count == 1
+    assert lexicon.fingerprint == Lexicon.load(built / "lexicon.tsv").fingerprint
 
 
 def test_loading_a_damaged_lexicon_fails(built: Path, tmp_path: Path) -> None:

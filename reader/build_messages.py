@@ -1,0 +1,63 @@
+"""Messages of the commands of the reader: what to know about the result, and what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from reader.corpus.memmap import Corpus
+from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
+
+# N-grams that occur at most RARE_COUNT times are called rare. They are reported if they are more than RARE_SHARE of a
+# lexicon.
+RARE_COUNT, RARE_SHARE = 2, 0.2
+
+
+def explain_empty_lexicon(info: LexiconInfo, order: int) -> str:
+    """Return why the lexicon is empty; `order` is the lowest order of --top."""
+    if info.left_out:
+        return (
+            f"all {info.left_out:,} n-grams have a single sub-word token, or more than {info.max_ngram_tokens} "
+            "(--max_ngram_tokens)"
+        )
+    if info.min_count > 1 and info.totals[str(order)]:
+        return f"no n-gram of {order} words occurs {info.min_count:,} times (--min_count)"
+    return "no words of several Han characters" if order == 1 else f"too little text for an n-gram of {order} words"
+
+
+def rare_ngrams_note(lexicon: Lexicon) -> str | None:
+    """Return how many n-grams occur once or twice, and which options leave them out; None if they are few."""
+    ngrams = lexicon.ngrams
+    is_rare = ngrams.counts <= RARE_COUNT
+    num_rare, size = int(is_rare.sum()), len(lexicon)
+    if num_rare <= RARE_SHARE * size:
+        return None
+    # The n-grams of each order are sorted by t, and t of a rare n-gram is low: it is at most about the square root of
+    # its count. So a smaller --top leaves out rare n-grams first.
+    orders, sizes = np.unique(ngrams.orders, return_counts=True)
+    halves = -(-sizes // 2)
+    rare_in_half = sum(
+        int(is_rare[ngrams.orders == order][:half].sum()) for order, half in zip(orders, halves, strict=True)
+    )
+    top = ",".join(f"{order}:{half}" for order, half in zip(orders, halves, strict=True))
+    return (
+        f"{num_rare:,} of {size:,} n-grams ({num_rare / size:.0%}) occur only once or twice: "
+        f"--min_count {RARE_COUNT + 1} would keep the other {size - num_rare:,}; "
+        f"--top {top} would keep the better half, with {rare_in_half:,} such n-grams"
+    )
+
+
+def print_corpus_summary(path: Path) -> None:
+    """Print the size of a corpus and its most frequent n-grams."""
+    corpus = Corpus(path)
+    info = corpus.info
+    print(
+        f"{path}: {info.documents:,} documents, {info.tokens:,} tokens, {info.units:,} units; "
+        f"{info.ngram_units:,} n-grams with {1 - (info.units - info.ngram_units) / info.tokens:.1%} of all tokens"
+    )
+    if info.ngram_units:
+        frequent = np.argsort(-corpus.unit_counts[info.num_tokens :], kind="stable")[:10] + info.num_tokens
+        frequent = frequent[corpus.unit_counts[frequent] > 0]
+        shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
+        print(f"most frequent n-grams: {', '.join(shown)}")
