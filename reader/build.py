@@ -33,6 +33,7 @@ from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.system.atomic_files import atomic_file
+from reader.system.compilation import announced_compilation
 from reader.system.resumable_folder import resumable_folder
 from reader.text.input_files import find_files, shard_files
 from reader.text.map_segments import Resources
@@ -328,7 +329,8 @@ def build_parser() -> OneLineParser:
 
 def main() -> None:
     args = build_parser().parse_args()
-    args.run(args)
+    with announced_compilation():
+        args.run(args)
 
 
 if __name__ == "__main__":
