@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from numba.core import event
 from tqdm import tqdm
 
-MESSAGE = "compiling functions; this takes several seconds, and only in the first run after an installation or update"
+MESSAGE = (
+    "compiling functions; this takes several seconds, and only in the first run of a command after an installation"
+)
 
 
 class _Announcer(event.Listener):
