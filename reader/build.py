@@ -32,7 +32,9 @@ from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
+from reader.next_command import after_corpus, after_join, after_lexicon, after_vocab
 from reader.system.atomic_files import atomic_file
+from reader.system.compilation import announced_compilation
 from reader.system.resumable_folder import resumable_folder
 from reader.text.input_files import find_files, shard_files
 from reader.text.map_segments import Resources
@@ -224,7 +226,7 @@ def build_parser() -> OneLineParser:
         default=30000,
         help="maximum number of tokens, including special tokens (%(default)s)",
     )
-    command.set_defaults(run=build_vocab)
+    command.set_defaults(run=build_vocab, next_command=after_vocab)
 
     command = commands.add_parser(
         "lexicon",
@@ -275,7 +277,7 @@ def build_parser() -> OneLineParser:
         metavar="URL",
         help="master URL of Spark, such as local[8], yarn or spark://HOST:7077 (local[*])",
     )
-    command.set_defaults(run=build_lexicon)
+    command.set_defaults(run=build_lexicon, next_command=after_lexicon)
 
     command = commands.add_parser(
         "corpus",
@@ -297,15 +299,15 @@ def build_parser() -> OneLineParser:
         help="build only shard I of N, so that N machines can build one corpus; a shard consists of whole files, and "
         "`join` concatenates the shards",
     )
-    command.set_defaults(run=build_corpus_command)
+    command.set_defaults(run=build_corpus_command, next_command=after_corpus)
 
     command = commands.add_parser("join", parents=[output], help=join_command.__doc__, description=join_command.__doc__)
     command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
-    command.set_defaults(run=join_command)
+    command.set_defaults(run=join_command, next_command=after_join)
 
     command = commands.add_parser("check", help=check_command.__doc__, description=check_command.__doc__)
     command.add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
-    command.set_defaults(run=check_command)
+    command.set_defaults(run=check_command, next_command=None)
 
     command = commands.add_parser(
         "inspect", parents=[text_format], help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__
@@ -322,13 +324,16 @@ def build_parser() -> OneLineParser:
     command.add_argument(
         "--sample", type=parse_positive, default=5, help="number of lines to show, cut into units (%(default)s)"
     )
-    command.set_defaults(run=inspect_lexicon)
+    command.set_defaults(run=inspect_lexicon, next_command=None)
     return main
 
 
 def main() -> None:
     args = build_parser().parse_args()
-    args.run(args)
+    with announced_compilation():
+        args.run(args)
+    if args.next_command:
+        print(f"next: {args.next_command(args)}")
 
 
 if __name__ == "__main__":

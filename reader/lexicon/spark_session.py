@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 LOOPBACK = "127.0.0.1"
+# As in setup.py. `pip install 'ernie-gram[spark]'` works only for a published package; this works from a checkout too.
+REQUIREMENT = "pyspark>=3.5,<5"
 
 
 @contextmanager
@@ -39,7 +42,8 @@ def spark_context(master: str | None) -> Iterator[SparkContext]:
         from pyspark.errors import PySparkException
         from pyspark.java_gateway import launch_gateway
     except ImportError as error:
-        raise InputError(f"--engine spark: {error}; pip install 'ernie-gram[spark]'") from error
+        install = f"{shlex.quote(sys.executable)} -m pip install '{REQUIREMENT}'"
+        raise InputError(f"--engine spark: {error}; install it with {install}") from error
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         raise InputError("--engine spark: Java is not found; install Java 17, or set JAVA_HOME")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,16 +15,17 @@ from typing import Any
 
 import pytest
 
+from reader.build import main
 from reader.errors import InputError
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import MAX_SEGMENT_BYTES, SparkEngine
-from reader.lexicon.spark_session import spark_context
+from reader.lexicon.spark_session import REQUIREMENT, spark_context, spark_settings
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import Scored, entries_of
-from tests.support.commands import ROOT, python
+from tests.support.commands import ROOT, call, python
 
 TOP = {2: 300, 3: 200, 4: 20}
 CHINESE = "我们在北京大学学习自然语言处理。\n他来到了网易杭研大厦\n\n北京大学的学生喜欢自然语言处理，也喜欢机器学习。\n"
@@ -159,13 +161,26 @@ def test_only_the_error_is_printed_for_an_invalid_line(built: Path, tmp_path: Pa
     assert all(not bar or bar.startswith("splitting") for bar in map(str.strip, bars))
 
 
-def test_missing_pyspark_is_reported_in_one_line(built: Path, tmp_path: Path) -> None:
-    (tmp_path / "pyspark.py").write_text("raise ImportError('there is none')\n")
-    command = ["-m", "reader.build", *arguments(built, built / "train.txt", tmp_path / "lexicon.tsv")]
-    done = python(*command, "--engine", "spark", PYTHONPATH=f"{tmp_path}:{ROOT}")
+def test_missing_pyspark_is_reported_in_one_line(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pyspark", "py4j", "py4j.protocol"):
+        monkeypatch.setitem(sys.modules, name, None)  # importing it then raises ImportError
+    command = arguments(built, built / "train.txt", tmp_path / "lexicon.tsv")
+    done = call(main, *command, "--engine", "spark")
     assert done.returncode == 2
     assert done.stderr.startswith("error: --engine spark: ")
-    assert "pip install 'ernie-gram[spark]'" in done.stderr
+    assert done.stderr.endswith(f"; install it with {sys.executable} -m pip install '{REQUIREMENT}'\n")
     assert done.stderr.count("\n") == 1
-    done = python(*command, "--master", "local[2]")
+    done = call(main, *command, "--master", "local[2]")
     assert done.stderr == "error: --master: only valid with --engine spark\n"
+
+
+def test_the_message_names_the_requirement_of_the_package() -> None:
+    """The extra `ernie-gram[spark]` cannot be installed by name from a checkout, so the message names the package."""
+    assert f'"spark": ["{REQUIREMENT}"]' in (ROOT / "setup.py").read_text()
+
+
+@pytest.mark.parametrize("master", [None, "yarn"])
+def test_executors_import_the_package_from_the_root_of_the_project(master: str | None) -> None:
+    path = Path(spark_settings(master)["spark.executorEnv.PYTHONPATH"])
+    assert path == ROOT
+    assert (path / "reader" / "lexicon" / "spark_engine.py").is_file()

@@ -1,0 +1,76 @@
+"""Each command of the reader ends with the next command to type, and that command works."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from reader import next_command
+from reader.build import main
+from tests.support.commands import ROOT, call
+from tests.support.runs import TINY, pretrain_with
+
+
+def next_after(*arguments: str) -> list[str]:
+    """Run a command of the reader; return the words of the command that its last line names."""
+    done = call(main, *arguments)
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("next: ")
+    assert done.stdout.count("next: ") == 1
+    return shlex.split(last.removeprefix("next: "))
+
+
+@pytest.mark.parametrize("options", [[], ["--cased", "--segmenter", "char"]])
+def test_the_chain_of_named_commands_leads_from_text_to_training(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    folder = tmp_path / "a folder"  # the space must be quoted
+    folder.mkdir()
+    shutil.copyfile(built / "held_out.txt", folder / "text.txt")
+    words = ["vocab", "--input", str(folder / "*.txt"), "--size", "500", "--output", str(folder / "vocab.txt")]
+    named = next_after(*words, *options)
+    for command, output in (("lexicon", "lexicon.tsv"), ("corpus", "corpus")):
+        assert named[:4] == ["python", "-m", "reader.build", command]
+        assert named[-2:] == ["--output", str(folder / output)]
+        assert ("--cased" in named) == bool(options)
+        named = next_after(*named[3:])
+    expected = ["--paths.corpus", str(folder / "corpus"), "--paths.held_out", "null", "--paths.output"]
+    assert named == ["./run_pretrain.sh", next_command.CONFIG, *expected, str(folder / "run")]
+    assert (ROOT / next_command.CONFIG).is_file()
+    done = pretrain_with("--config", *named[1:], *TINY, "--check")
+    assert done.returncode == 0, done.stderr
+    # A result that exists would be refused, so another name is given.
+    assert next_after(*words, *options, "--overwrite")[-1] == str(folder / "lexicon_2.tsv")
+
+
+def test_a_corpus_called_held_out_is_for_evaluation(built: Path, tmp_path: Path) -> None:
+    common = ["corpus", "--input", str(built / "held_out.txt"), "--vocab", str(built / "vocab.txt"), "--output"]
+    corpus, held_out = str(tmp_path / "corpus"), str(tmp_path / "held_out")
+    assert "null" in next_after(*common, corpus)
+    expected = ["--paths.corpus", corpus, "--paths.held_out", held_out, "--paths.output", str(tmp_path / "run")]
+    for named in (
+        next_after(*common, held_out),
+        next_after("join", "--input", held_out, "--output", corpus, "--overwrite"),
+    ):
+        assert named[-6:] == expected
+
+
+def test_shards_are_joined(built: Path, tmp_path: Path) -> None:
+    shard = str(tmp_path / "shard_1")
+    common = ["--input", str(built / "held_out.txt"), "--vocab", str(built / "vocab.txt"), "--output", shard]
+    named = next_after("corpus", *common, "--shard", "1/1")
+    assert named[3:] == ["join", "--input", "SHARD_1", "...", "SHARD_1", "--output", str(tmp_path / "corpus")]
+
+
+def test_the_launcher_is_named_by_its_path_from_other_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    args = argparse.Namespace(output=Path("corpus"))
+    monkeypatch.chdir(tmp_path)
+    assert next_command.after_join(args).startswith(f"{ROOT / 'run_pretrain.sh'} {ROOT / next_command.CONFIG} ")
+    monkeypatch.setattr(next_command, "ROOT", tmp_path)
+    assert next_command.after_join(args).startswith("python -m ernie_gram.pretrain --paths.corpus corpus ")
