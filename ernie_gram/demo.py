@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.distributed.world import processor_name, read_cpuinfo, start_world
 from ernie_gram.fill_mask import Guess, MaskFiller, checkpoint_in
 from ernie_gram.plot import plot_runs
 from ernie_gram.pretraining.config import ObjectiveConfig
@@ -128,6 +127,9 @@ def main() -> None:
     began, cpu_before = time.monotonic(), _cpu_seconds()
     step(shlex.join(["./run_pretrain.sh", CONFIG, *overrides]), NPROC=str(arguments.processes), LOG_DIR=f"{folder}/log")
     wall, cpu = time.monotonic() - began, _cpu_seconds() - cpu_before
+
+    # Imported late: it sets the number of threads in the environment, which the training above must not inherit.
+    from ernie_gram.distributed.world import processor_name, read_cpuinfo, start_world
 
     os.chdir(ROOT)
     run = folder / "run"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from ernie_gram import demo
 from ernie_gram.pretraining.config import ObjectiveConfig
 from ernie_gram.pretraining.count_baselines import Perplexities
 from reader.errors import InputError
+from tests.support.commands import ROOT
 
 
 @pytest.mark.parametrize("steps", [0, -20, 9])
@@ -56,3 +59,12 @@ def test_the_summary_compares_the_model_with_counts_and_names_what_the_config_le
         "conf/pretrain/demo.yaml leaves out: comprehensive prediction, replaced token detection",
     ]
     assert demo.summary(first, last, baselines, ObjectiveConfig(), 500).endswith("leaves out: nothing")
+
+
+def test_the_demo_does_not_set_the_number_of_threads_of_the_training() -> None:
+    code = "import os, ernie_gram.demo; print('OMP_NUM_THREADS' in os.environ)"
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
