@@ -99,11 +99,11 @@ def test_long_ngrams_are_left_out_and_counted(built: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("min_count", [3, 12])
 def test_min_count_leaves_out_rare_ngrams_and_is_kept(built: Path, tmp_path: Path, min_count: int) -> None:
     path = tmp_path / "lexicon.tsv"
-    text = ["--input", str(built / "held_out.txt"), "--vocab", str(built / "vocab.txt"), "--top", "2:200,3:100"]
+    text = ["--input", str(built / "train.txt"), "--vocab", str(built / "vocab.txt"), "--top", "2:200,3:100"]
     limits = ["--max_ngram_tokens", "1000", "--min_count", str(min_count)]
     build("lexicon", *text, *limits, "--output", str(path))
     lexicon = Lexicon.load(path)
-    assert entries_of(lexicon.ngrams) == reference_lexicon(built / "held_out.txt", {2: 200, 3: 100}, min_count)
+    assert entries_of(lexicon.ngrams) == reference_lexicon(built / "train.txt", {2: 200, 3: 100}, min_count)
     assert lexicon.ngrams.counts.min() >= min_count
     assert lexicon.info.min_count == min_count
     # A hint for the speed does not change the lexicon.
