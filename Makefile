@@ -7,6 +7,8 @@ READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
 # The tests of the Spark engine run wherever Java is found.
 JAVA = $(or $(JAVA_HOME),$(shell command -v java))
 SPARK = $(if $(JAVA),.venv/ready-spark)
+# One test process more than cores: some tests wait for the processes that they start.
+WORKERS = $(shell expr $$(nproc) + 1)
 # Options of the demo, e.g. make demo DEMO="--steps 100"
 DEMO ?=
 
@@ -16,7 +18,7 @@ demo: $(READY)
 	$(BIN)/python -m ernie_gram.demo $(DEMO)
 
 test: $(READY) $(SPARK)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 9 --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
