@@ -50,6 +50,11 @@ def print_error(message: str) -> None:
     print(f"error: {' '.join(message.split())}", file=sys.stderr)
 
 
+def print_note(message: str) -> None:
+    """Print what the user should know although nothing failed, as one line on standard error."""
+    print(f"note: {' '.join(message.split())}", file=sys.stderr)
+
+
 def _fail(message: str, status: int) -> NoReturn:
     print_error(message)
     sys.exit(status)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,9 @@ import numpy.typing as npt
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.batches.masking import SpecialIds, mask_sequences, query_rows
+from reader.batches.prefetch import prefetched
 from reader.batches.sampler import rank_share, sample_indices
+from reader.batches.sequences import find_sequences
 from reader.corpus.memmap import Corpus
 
 Int64s = npt.NDArray[np.int64]
@@ -40,14 +41,17 @@ class Feeder:
     """Masked batches of the sequences of a corpus.
 
     Attributes:
-        starts: int64 [sequences + 1], index of the first unit of each sequence in the corpus.
+        starts: int64 [sequences + 1], index of the first unit of each sequence in the corpus, then the number of units.
+        documents: int64, index of the first unit of each document in which sequences end, then the number of units.
+        limits: where sequences end otherwise; the units between two starts are not exactly those of a sequence.
     """
 
     def __init__(self, corpus: Corpus, max_seq_len: int, masking: Masking, pack_documents: bool = False) -> None:
-        """Cut the corpus into sequences; see Corpus.sequences for the arguments and for the errors raised."""
+        """Find the sequences of the corpus; see `find_sequences` for the arguments and for the errors raised."""
         self.corpus = corpus
         self.masking = masking
-        self.starts = corpus.sequences(max_seq_len, pack_documents)
+        sequences = find_sequences(corpus, max_seq_len, masking.fraction, pack_documents)
+        self.starts, self.documents, self.limits = sequences
         vocabulary = corpus.vocabulary
         self.special_ids = SpecialIds(
             vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.mask, corpus.info.num_tokens
@@ -58,21 +62,23 @@ class Feeder:
         return len(self.starts) - 1
 
     def batch(self, indices: Int64s, epochs: Int64s) -> Batch:
-        """Return a batch of the given sequences, masked as in the given epochs (int64 [B] each).
+        """Return a batch of the given sequences, cut and masked as in the given epochs (int64 [B] each).
 
         The names, shapes and dtypes are those of fields.py.
         """
-        parts = [self.corpus.units[self.starts[i] : self.starts[i + 1]] for i in indices]
-        bounds = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        firsts = self.starts[indices]
         masking = self.masking
         masked = mask_sequences(
-            np.concatenate(parts).astype(np.int64),
-            bounds,
+            np.asarray(self.corpus.units),  # calls of compiled functions are slow with a memmap object
+            firsts,
+            self.documents[np.searchsorted(self.documents, firsts, "right")],
             indices,
             epochs,
             masking.seed,
             masking.fraction,
             masking.explicit,
+            self.limits,
+            self.corpus.unit_tokens,
             self.corpus.ngram_offsets,
             self.corpus.ngram_tokens,
             self.special_ids,
@@ -102,7 +108,7 @@ class Feeder:
     def training_batches(
         self, consumed: int, batch_size: int, rank: int, world: int, workers: int
     ) -> Generator[Batch, None, None]:
-        """Yield endless batches for one rank, starting at sample `consumed`.
+        """Return endless batches for one rank, starting at sample `consumed`.
 
         Args:
             consumed: number of samples already consumed by all ranks together.
@@ -110,28 +116,27 @@ class Feeder:
             workers: number of threads that prefetch batches; it does not change the batches.
         """
         first, last = rank_share(batch_size, rank, world)
-        num_prefetched = max(4, 2 * workers)
 
         def make_batch(start: int) -> Batch:
             return self.batch(*sample_indices(start + first, start + last, len(self), self.masking.seed))
 
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="feeder")
-        waiting: deque[Future[Batch]] = deque()
-        try:
-            while True:
-                while len(waiting) < num_prefetched:
-                    waiting.append(pool.submit(make_batch, consumed))
-                    consumed += batch_size
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        return prefetched(make_batch, count(consumed, batch_size), workers)
+
+    def held_out_indices(self, max_sequences: int) -> Int64s:
+        """Return the indices of at most `max_sequences` sequences for evaluation, int64.
+
+        They are spread evenly over the corpus, because its documents may be sorted by source.
+        """
+        chosen = min(max_sequences, len(self))
+        return np.arange(chosen, dtype=np.int64) * len(self) // chosen
 
     def held_out_batches(self, batch_size: int, rank: int, world: int, max_sequences: int) -> Iterator[Batch]:
-        """Yield one rank's share of the first `max_sequences` sequences, masked as in epoch 0.
+        """Yield one rank's share of the sequences of `held_out_indices`, cut and masked as in epoch 0.
 
         `batch_size` is the batch size of one rank; the last batch may be smaller.
         """
-        first, last = rank_share(min(max_sequences, len(self)), rank, world)
+        chosen = self.held_out_indices(max_sequences)
+        first, last = rank_share(len(chosen), rank, world)
         for start in range(first, last, batch_size):
-            indices = np.arange(start, min(start + batch_size, last), dtype=np.int64)
+            indices = chosen[start : min(start + batch_size, last)]
             yield self.batch(indices, np.zeros(len(indices), np.int64))

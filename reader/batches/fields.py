@@ -41,6 +41,8 @@ QUERY_RANKS = Field(
 )
 FINE_ROWS = Field("fine_rows", "Q", "int64", "indices of the query rows that are not padding, b * K + k")
 FINE_LABELS = Field("fine_labels", "Q", "int64", "token ID that each of fine_rows predicts, 0..F-1")
+# Only for pairs of texts, and only for models that use sentence embeddings.
+SENTENCE_IDS = Field("sentence_ids", "BL", "int64", "1 in the context slots of the second text, else 0; padding: 0")
 # The next two fields are not fed to a program: evaluation uses them to sum predictions by unit.
 SLOT_UNITS = Field("slot_units", "M", "int64", "index of the masked unit of each predicted slot, 0..U-1")
 UNIT_IDS = Field("unit_ids", "U", "int64", "identities of the masked units")
@@ -50,6 +52,6 @@ FIELDS = {
     for field in (
         *(INPUT_IDS, LENGTHS, SLOTS, COARSE_LABELS, TOKEN_LABELS),
         *(QUERY_SLOTS, QUERY_RANKS, FINE_ROWS, FINE_LABELS),
-        *(SLOT_UNITS, UNIT_IDS),
+        *(SENTENCE_IDS, SLOT_UNITS, UNIT_IDS),
     )
 }

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.batches.masking import mix_bits
+from reader.batches.random_keys import mix_bits
 
 Int64s = npt.NDArray[np.int64]
 ROUNDS = 4  # of the Feistel network

@@ -180,34 +180,27 @@ class Corpus:
         """The text of every identity."""
         return UnitNames(self.vocabulary, self.lexicon)
 
-    def sequences(self, max_seq_len: int, pack_documents: bool = False) -> Int64s:
-        """Cut the stream into sequences of at most `max_seq_len` tokens, including [CLS] and [SEP].
+    def starts(self, max_tokens: int, pack_documents: bool = False) -> Int64s:
+        """Cut the stream into pieces of at most `max_tokens` tokens, and return where they start.
 
-        Each sequence takes as many whole units as fit. A document begins a new sequence, unless `pack_documents`: then
-        a sequence continues with the next documents until it is full.
+        Each piece takes as many whole units as fit, and at least one. A document begins a new piece, unless
+        `pack_documents`: then a piece continues with the next documents until it is full.
 
         Returns:
-            int64 [sequences + 1], index of the first unit of each sequence, then the number of units.
+            int64 [pieces + 1], index of the first unit of each piece, then the number of units.
 
-        Raises InputError if `max_seq_len` is too short for the longest unit, or if a unit is unknown.
+        Raises InputError if a unit is unknown.
         """
-        longest = int(self.unit_tokens.max())
-        if max_seq_len - SPECIALS_PER_SEQUENCE < longest:
-            raise InputError(
-                f"data.max_seq_len: {max_seq_len} is too short: a unit of {self.path} has {longest} tokens, "
-                f"and [CLS] and [SEP] take {SPECIALS_PER_SEQUENCE}"
-            )
-        max_tokens = max_seq_len - SPECIALS_PER_SEQUENCE
         documents = self.documents[[0, -1]] if pack_documents else self.documents
-        starts = _cut_sequences(self.units, documents, self.unit_tokens, max_tokens)
+        starts = _cut_pieces(self.units, documents, self.unit_tokens, max_tokens)
         if len(starts) == 0:
             raise InputError(f"{self.path / 'units.bin'}: damaged: it contains an unknown unit; build the corpus again")
         return starts
 
 
 @numba.njit(cache=True, nogil=True)
-def _cut_sequences(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, max_tokens: int) -> Int64s:
-    """Return the result of Corpus.sequences, or an empty array if a unit is out of range."""
+def _cut_pieces(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, max_tokens: int) -> Int64s:
+    """Return the result of Corpus.starts, or an empty array if a unit is out of range."""
     starts = [np.int64(0)]
     for document in range(len(documents) - 1):
         used = 0
@@ -215,7 +208,7 @@ def _cut_sequences(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, ma
             if units[i] >= len(unit_tokens):
                 return np.empty(0, np.int64)
             tokens = unit_tokens[units[i]]
-            if used + tokens > max_tokens:
+            if used and used + tokens > max_tokens:
                 starts.append(np.int64(i))
                 used = 0
             used += tokens

@@ -51,6 +51,13 @@ def check_parent(path: Path) -> None:
     )
 
 
+def check_new_folder(path: Path) -> None:
+    """Raise InputError if a folder cannot be created, because it exists or because of the folder above it."""
+    if path.exists() or path.is_symlink():
+        raise InputError(f"{path}: exists already; choose another name, or remove it first")
+    check_parent(path)
+
+
 def make_parent(path: Path) -> None:
     """Create the folder that is to contain `path`; raises InputError if it must not be created, see `check_parent`."""
     check_parent(path)

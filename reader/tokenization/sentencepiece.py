@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
@@ -76,6 +77,31 @@ class SentencePieceVocabulary(Vocabulary):
         """
         ids: list[int] = self._processor.encode(word)
         return ids or [self.unk]
+
+    def encode_with_spans(self, word: str) -> list[tuple[int, int, int]]:
+        """Return the token IDs of a word, each with its half-open span of characters of the word.
+
+        The model splits the normal form of the word. If several tokens come from one character, each has this character
+        in its span. The token that only marks the beginning of the word has an empty span.
+        """
+        ids = self.encode(word)
+        pieces: list[str] = self._processor.encode(word, out_type=str)
+        if not pieces:
+            return [(self.unk, 0, len(word))]
+        # starts[j]: position in the word of character j of the normal form, which begins with WORD_START. Characters
+        # that come from the same character of the word have the same position.
+        normal, starts = self._processor.normalize(word, with_offsets=True)
+        ends = [starts[bisect_right(starts, start)] if start < starts[-1] else len(word) for start in starts]
+        # A byte token is one byte of a character, so that pieces are measured in bytes of the normal form.
+        character_of = [j for j, character in enumerate(normal) for _ in character.encode()]
+        spans: list[tuple[int, int, int]] = []
+        byte = 0
+        for token, piece in zip(ids, pieces, strict=True):
+            stop = byte + (1 if self._processor.is_byte(token) else len(piece.encode()))
+            first, last = max(1, character_of[byte]), character_of[stop - 1]
+            spans.append((token, starts[first], ends[last] if last else starts[first]))
+            byte = stop
+        return spans
 
     def spelling(self, token: int) -> tuple[str, bool]:
         """Return the characters that a token adds to a text, and whether they begin a word."""

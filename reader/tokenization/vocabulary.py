@@ -73,6 +73,13 @@ class Vocabulary(ABC):
         """Return the token IDs of a word, at least one."""
 
     @abstractmethod
+    def encode_with_spans(self, word: str) -> list[tuple[int, int, int]]:
+        """Return the token IDs of a word as `encode` does, each with its half-open span of characters of the word.
+
+        Each element is (ID, start, end). Starts and ends are in ascending order.
+        """
+
+    @abstractmethod
     def spelling(self, token: int) -> tuple[str, bool]:
         """Return the characters that a token adds to a text, and whether they begin a word."""
 

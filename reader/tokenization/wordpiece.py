@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
@@ -72,6 +73,15 @@ class WordPieceVocabulary(Vocabulary):
         if is_han(word[0]):
             return [self.ids.get(character, self.unk) for character in word]
         return [token.id for token in self._model.tokenize(word)]
+
+    def encode_with_spans(self, word: str) -> list[tuple[int, int, int]]:
+        """Return the token IDs of a word, each with its half-open span of characters. [UNK] replaces the whole word."""
+        ids = self.encode(word)
+        if ids == [self.unk]:
+            return [(self.unk, 0, len(word))]
+        # Otherwise only a Han character, one character, becomes [UNK].
+        ends = [*accumulate(1 if token == self.unk else len(self.spelling(token)[0]) for token in ids)]
+        return [*zip(ids, [0, *ends], ends, strict=False)]
 
     def spelling(self, token: int) -> tuple[str, bool]:
         """Return the characters that a token adds to a text, and whether they begin a word."""

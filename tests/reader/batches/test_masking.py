@@ -12,20 +12,38 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import FIELDS, Batch
 from reader.batches.masking import choose_units, num_masked
+from reader.batches.random_keys import unit_keys
 from reader.batches.sampler import rank_share, sample_indices
 from reader.corpus.memmap import Corpus
 from tests.reader.corpus.test_units import tokens_of
 
 
+def reference_masks(feeder: Feeder, index: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the units of a sequence, and which of them are masked; made unit by unit from their keys."""
+    corpus, limits = feeder.corpus, feeder.limits
+    first = int(feeder.starts[index])
+    end = min(boundary for boundary in feeder.documents.tolist() if boundary > first)
+    keys = unit_keys(min(end - first, limits.max_tokens), feeder.masking.seed, epoch, index)
+    num_units = num_tokens = num_slots = 0
+    for unit, key in zip(corpus.units[first:end], keys, strict=False):
+        tokens = len(tokens_of(corpus, np.array([unit])))
+        num_tokens += tokens
+        num_slots += 1 if key < limits.reserve else tokens
+        if num_tokens > limits.max_tokens or (num_slots > limits.max_slots and num_units):
+            break
+        num_units += 1
+    masked = np.argsort(keys[:num_units])[: max(1, math.floor(feeder.masking.fraction * num_units + 0.5))]
+    return corpus.units[first : first + num_units], np.isin(np.arange(num_units), masked)
+
+
 def reference_batch(feeder: Feeder, indices: np.ndarray, epochs: np.ndarray) -> Batch:
-    """Return the batch of sections 3.1 to 3.3, made unit by unit; it shares only `choose_units` with tested code."""
+    """Return the batch of sections 3.1 to 3.3, made unit by unit; it shares only `unit_keys` with tested code."""
     corpus, masking, special_ids = feeder.corpus, feeder.masking, feeder.special_ids
     rows: list[list[int]] = []
     predicted: list[tuple[int, int, int, int]] = []  # row, slot, label, masked unit
     masked_units: list[int] = []
     for row, (index, epoch) in enumerate(zip(indices, epochs, strict=True)):
-        units = corpus.units[feeder.starts[index] : feeder.starts[index + 1]]
-        chosen = choose_units(len(units), masking.fraction, masking.seed, epoch, index)
+        units, chosen = reference_masks(feeder, index, epoch)
         slots = [special_ids.cls]
         for unit, is_masked in zip(units, chosen, strict=True):
             tokens = tokens_of(corpus, np.array([unit]))
@@ -63,9 +81,10 @@ def are_equal(a: Batch, b: Batch) -> bool:
     return a.keys() == b.keys() and all(np.array_equal(a[key], b[key]) for key in a)
 
 
+@pytest.mark.parametrize("pack_documents", [False, True])
 @pytest.mark.parametrize(("explicit", "queries"), [(True, False), (True, True), (False, False)])
-def test_batches_equal_the_reference(corpus: Corpus, explicit: bool, queries: bool) -> None:
-    feeder = Feeder(corpus, 32, Masking(explicit, 0.15, 7, queries))
+def test_batches_equal_the_reference(corpus: Corpus, explicit: bool, queries: bool, pack_documents: bool) -> None:
+    feeder = Feeder(corpus, 32, Masking(explicit, 0.15, 7, queries), pack_documents)
     for start in range(0, 200, 8):
         indices, epochs = np.arange(start, start + 8), np.arange(8) // 3
         batch = feeder.batch(indices, epochs)
@@ -85,28 +104,35 @@ def test_a_masked_ngram_is_one_slot_if_explicit_and_one_slot_per_token_if_contig
     assert len(contiguous["slots"]) == corpus.unit_tokens[explicit["unit_ids"]].sum() > len(explicit["slots"])
 
 
+def choose(num_units: int, fraction: float, seed: int, epoch: int, index: int, reserve: float = 0) -> np.ndarray:
+    """Sample masked units; a fraction `reserve` of the units is reserved."""
+    keys = unit_keys(num_units, seed, epoch, index)
+    return choose_units(keys, fraction, np.uint64(int(reserve * 2**64)))
+
+
 def test_number_of_masked_units_is_fifteen_percent_rounded_and_at_least_one() -> None:
     for units in range(1, 600):
         assert num_masked(units, 0.15) == max(1, math.floor(0.15 * units + 0.5))
-        chosen = choose_units(units, 0.15, 1, 0, units)
+        chosen = choose(units, 0.15, 1, 0, units)
         assert chosen.sum() == num_masked(units, 0.15)
+        assert np.array_equal(chosen, choose(units, 0.15, 1, 0, units, reserve=0.2))
     assert num_masked(1, 0.9) == 1
 
 
 def test_every_unit_is_equally_likely_to_be_masked() -> None:
     draws = 20000
-    counts = sum(choose_units(20, 0.15, 5, epoch, 3).astype(int) for epoch in range(draws))
+    counts = sum(choose(20, 0.15, 5, epoch, 3).astype(int) for epoch in range(draws))
     expected = draws * 3 / 20
     # Chi-square with 19 degrees of freedom exceeds 43.8 with probability 0.001.
     assert ((counts - expected) ** 2 / expected).sum() < 43.8
-    pairs = Counter(tuple(np.flatnonzero(choose_units(5, 0.4, 5, 0, index))) for index in range(10000))
+    pairs = Counter(tuple(np.flatnonzero(choose(5, 0.4, 5, 0, index))) for index in range(10000))
     assert len(pairs) == 10
     assert min(pairs.values()) > 900
 
 
 def test_masks_depend_on_seed_epoch_and_index() -> None:
     def mask(seed: int, epoch: int, index: int) -> bytes:
-        return choose_units(200, 0.15, seed, epoch, index).tobytes()
+        return choose(200, 0.15, seed, epoch, index).tobytes()
 
     assert mask(1, 2, 3) == mask(1, 2, 3)
     assert len({mask(1, 2, 3), mask(2, 2, 3), mask(1, 3, 3), mask(1, 2, 4), mask(1, 3, 2), mask(2, 1, 3)}) == 6
@@ -162,14 +188,23 @@ def test_rank_shares_cover_the_batch_and_differ_by_at_most_one() -> None:
 
 def test_an_error_in_a_worker_thread_is_raised_in_the_caller(corpus: Corpus) -> None:
     feeder = Feeder(corpus, 32, Masking(True, 0.15, 3))
-    feeder.starts = feeder.starts[:-1].astype(np.float64)  # floats are not valid indices
-    with pytest.raises((TypeError, IndexError)):
+    feeder.starts = feeder.starts[:1]  # a corpus without sequences
+    with pytest.raises(ZeroDivisionError):
         next(feeder.training_batches(0, 4, 0, 1, 1))
 
 
-def test_held_out_batches_cover_the_first_sequences_once(corpus: Corpus) -> None:
+def test_held_out_batches_are_spread_over_the_corpus_and_divided_among_ranks(corpus: Corpus) -> None:
     feeder = Feeder(corpus, 32, Masking(True, 0.15, 3))
+    indices = feeder.held_out_indices(50)
+    assert len(set(indices)) == 50
+    gaps = np.diff([*indices, len(feeder)])
+    assert indices[0] == 0
+    assert gaps.max() - gaps.min() <= 1
+    assert feeder.held_out_indices(10**6).tolist() == list(range(len(feeder)))
     whole = [units for batch in feeder.held_out_batches(8, 0, 1, 50) for units in batch["unit_ids"]]
     shared = [u for rank in range(3) for batch in feeder.held_out_batches(4, rank, 3, 50) for u in batch["unit_ids"]]
     assert whole == shared
-    assert len(whole) == sum(num_masked(int(n), 0.15) for n in np.diff(feeder.starts)[:50])
+    expected = [
+        unit for index in indices for units, masked in [reference_masks(feeder, index, 0)] for unit in units[masked]
+    ]
+    assert whole == expected

@@ -1,0 +1,150 @@
+"""Cut text into pieces that are converted to tokens independently, and remember the tokens of every piece.
+
+Most pieces of a text repeat: words between white space, and single Han characters. Each distinct piece is converted to
+tokens once, in Python. The tokens of a text are then gathered from arrays.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from reader.tokenization.chinese_segmentation import segmenter
+from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.word_spans import count_leading_marks, split_run_with_spans
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+# The characters that separate words: those for which str.isspace() is true, without the control characters that
+# basic_tokenizer.py drops.
+WHITE_SPACE = " \t\n\r\u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+# Han characters that can be pieces of their own. The other Han characters need no fast path. Some code points of their
+# ranges are unassigned, and unassigned characters are dropped without splitting a word.
+COMMON_HAN = "\u3400-\u4db5\u4e00-\u9fa5"
+
+# The cache of pieces is cleared when its pieces have more characters than this. Together with their tokens they need
+# about 100 MB.
+MAX_CACHED_CHARACTERS = 1 << 21
+# With a segmenter, pieces are longer and seldom repeat, but their words do.
+MAX_CACHED_WORDS = 1 << 16
+
+
+class SpannedTokens(NamedTuple):
+    """The tokens of a text. All arrays have one element per token.
+
+    ids: int32, token IDs; starts, ends: int64, the half-open span of the token in the text, in characters; words:
+    int64, the number of the word that the token belongs to.
+    """
+
+    ids: Int32s
+    starts: Int64s
+    ends: Int64s
+    words: Int64s
+
+
+class TextPieces:
+    """The pieces of text seen so far, with their tokens.
+
+    Piece i has the tokens token_offsets[i] to token_offsets[i + 1]; spans are relative to the beginning of the piece.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, segmenter_name: str, special_tokens: Sequence[str]) -> None:
+        self._lowercase = vocabulary.lowercase
+        self._encode_word = lru_cache(MAX_CACHED_WORDS)(vocabulary.encode_with_spans)
+        self._cut_han = segmenter(segmenter_name)
+        self._special = {token: vocabulary.ids[token] for token in special_tokens}
+        # A segmenter needs all consecutive Han characters in one piece.
+        han = COMMON_HAN if segmenter_name == "char" else ""
+        special = "|".join(map(re.escape, special_tokens))
+        alternatives = [special] if special else []
+        alternatives += [f"[{han}]"] if han else []
+        other = f"[^{WHITE_SPACE}{han}]"
+        alternatives.append(f"(?:(?!{special}){other})+" if special else f"{other}+")
+        # A piece includes the white space before it, so that the lengths of pieces add up to positions in the text.
+        self._pattern = re.compile(f"[{WHITE_SPACE}]*(?:{'|'.join(alternatives)})")
+        self._clear()
+
+    def encode(self, text: str) -> SpannedTokens:
+        """Return the tokens of a text."""
+        if self.cached_characters > MAX_CACHED_CHARACTERS:
+            self._clear()
+        pieces = self._pattern.findall(text)
+        piece_ids = np.fromiter(map(self._index.__getitem__, pieces), np.int64, len(pieces))
+        token_offsets, num_words = np.asarray(self._token_offsets), np.asarray(self._num_words)[piece_ids]
+        lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
+        piece_starts = np.cumsum(lengths) - lengths
+        first_tokens = token_offsets[piece_ids]
+        num_tokens = token_offsets[piece_ids + 1] - first_tokens
+        token_ends = np.cumsum(num_tokens)
+        total = int(token_ends[-1]) if len(pieces) else 0
+        tokens = np.arange(total) + np.repeat(first_tokens - token_ends + num_tokens, num_tokens)
+        offsets = np.repeat(piece_starts, num_tokens)
+        found = SpannedTokens(
+            ids=np.asarray(self._ids)[tokens],
+            starts=np.asarray(self._starts)[tokens] + offsets,
+            ends=np.asarray(self._ends)[tokens] + offsets,
+            words=np.asarray(self._words)[tokens] + np.repeat(np.cumsum(num_words) - num_words, num_tokens),
+        )
+        # Accents at the beginning of a piece belong to the last character of the piece before it, if there is no white
+        # space between them.
+        num_marks = np.asarray(self._num_marks)[piece_ids]
+        for piece in np.flatnonzero(num_marks):
+            token = token_ends[piece] - num_tokens[piece] - 1
+            while token >= 0 and found.ends[token] == piece_starts[piece]:
+                found.ends[token] += num_marks[piece]
+                token -= 1
+        return found
+
+    def _clear(self) -> None:
+        """Forget all pieces."""
+        self._index = _PieceIndex(self)
+        self.cached_characters = 0
+        self._ids, self._starts, self._ends, self._words = (array("i") for _ in range(4))
+        self._token_offsets = array("q", [0])
+        self._num_words, self._num_marks = array("i"), array("i")
+
+    def add(self, piece: str) -> None:
+        """Append the tokens of a piece."""
+        run = piece.lstrip(WHITE_SPACE)
+        start = len(piece) - len(run)
+        num_words = num_marks = 0
+        if run in self._special:
+            self._add_token(self._special[run], start, len(piece), 0)
+            num_words = 1
+        else:
+            for word in split_run_with_spans(run, self._lowercase, self._cut_han, start):
+                for token, first, stop in self._encode_word(word.text):
+                    # A token without characters is at the beginning of the character that follows it.
+                    end = word.ends[stop - 1] if first < stop else word.starts[first]
+                    self._add_token(token, word.starts[first], end, num_words)
+                num_words += 1
+            num_marks = count_leading_marks(run) if self._lowercase and start == 0 else 0
+        self._token_offsets.append(len(self._ids))
+        self._num_words.append(num_words)
+        self._num_marks.append(num_marks)
+        self.cached_characters += len(piece)
+
+    def _add_token(self, token: int, start: int, end: int, word: int) -> None:
+        self._ids.append(token)
+        self._starts.append(start)
+        self._ends.append(end)
+        self._words.append(word)
+
+
+class _PieceIndex(dict[str, int]):
+    """Numbers of pieces. Looking up a new piece adds it, so that `map` can look up all pieces of a text."""
+
+    def __init__(self, pieces: TextPieces) -> None:
+        self._pieces = pieces
+
+    def __missing__(self, piece: str) -> int:
+        self._pieces.add(piece)
+        index = self[piece] = len(self)
+        return index

@@ -1,0 +1,178 @@
+"""Convert text to token IDs, with the span of every token in the original text. Fine-tuning uses this.
+
+The IDs are equal to those of a corpus without n-grams (reader.corpus.units.UnitCutter) for the same vocabulary and the
+same segmenter; the words are those of basic_tokenizer.py. Truncation, pairs of texts, [CLS] and [SEP] are not added
+here.
+
+Segmenter: the IDs of a WordPiece vocabulary do not depend on it, because every Han character is a token. The IDs of a
+SentencePiece vocabulary do, because every word is encoded as if it followed white space. A model with such a vocabulary
+must be fine-tuned with the segmenter of its corpus: `Tokenizer(vocabulary, segmenter_of(lexicon))`, where the lexicon
+is that of the model (see reader.lexicon.lexicon_file).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from reader.errors import InputError
+from reader.tokenization.text_pieces import SpannedTokens, TextPieces
+from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.wordpiece import WordPieceVocabulary
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Item = TypeVar("Item")
+
+# Texts are converted in groups of at most this many characters (or one text), which bounds the memory.
+MAX_GROUP_CHARACTERS = 1 << 18
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Encoding:
+    """The tokens of one text.
+
+    Attributes:
+        ids: int32 [n], token IDs.
+        starts, ends: int32 [n], the half-open span of each token in the text, as indices of a Python string. Both are
+            in ascending order. The spans of two tokens are disjoint, unless they come from the same character, such as
+            the two letters of "ﬁ" in SentencePiece; then both spans contain the character. (Tokens also share accents
+            that folding reorders, which occurs in hardly any text.) A span does not begin or end with white space or
+            with dropped characters. It contains the accents that folding removes from its letters. The span of [UNK] is
+            what it replaces. Only the token "▁", which marks the beginning of a word, and the [UNK] of an empty word
+            (see `Tokenizer.encode_words`) may have an empty span.
+        word_ids: int32 [n], the index of the word of each token (see `Tokenizer.encode` and `Tokenizer.encode_words`).
+    """
+
+    ids: Int32s
+    starts: Int32s
+    ends: Int32s
+    word_ids: Int32s
+
+    def __len__(self) -> int:
+        """Return the number of tokens, n."""
+        return len(self.ids)
+
+    def tokens_in(self, start: int, end: int) -> tuple[int, int]:
+        """Return the half-open range of the tokens that overlap the characters [start, end).
+
+        The range is empty if there is none, for example because the characters are white space.
+        """
+        first = int(np.searchsorted(self.ends, start, "right"))
+        return first, max(first, int(np.searchsorted(self.starts, end, "left")))
+
+    def characters_of(self, first: int, stop: int) -> tuple[int, int]:
+        """Return the half-open span, in characters, of the tokens [first, stop). Raises ValueError for an empty range.
+
+        For an answer that begins and ends at the edges of tokens, this is the inverse of `tokens_in`.
+        """
+        if not 0 <= first < stop <= len(self):
+            raise ValueError(f"tokens [{first}, {stop}): not a range of the {len(self)} tokens")
+        return int(self.starts[first]), int(self.ends[stop - 1])
+
+
+class Tokenizer:
+    """Converts text to token IDs with spans. Remembers words of earlier texts, and is not safe to share among threads.
+
+    Args:
+        vocabulary: WordPiece or SentencePiece.
+        segmenter: how Han characters are split into words for a SentencePiece vocabulary (see above and
+            chinese_segmentation.py). A WordPiece vocabulary always uses "char", which gives the same IDs.
+        special_tokens: tokens of the vocabulary to recognize in text, such as "[MASK]" for a gap to fill. By default,
+            "[MASK]" in a text is the three words [ MASK ].
+    Raises InputError if a special token is not in the vocabulary.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, segmenter: str = "char", special_tokens: Sequence[str] = ()) -> None:
+        missing = [token for token in special_tokens if token not in vocabulary.ids]
+        if missing:
+            raise InputError(f"the vocabulary has no token {missing[0]!r}; name only special tokens that it contains")
+        self.vocabulary = vocabulary
+        self.segmenter = "char" if isinstance(vocabulary, WordPieceVocabulary) else segmenter
+        self._pieces = TextPieces(vocabulary, self.segmenter, special_tokens)
+
+    def encode(self, text: str) -> Encoding:
+        """Return the tokens of a text. Any Python string is valid; lone surrogates are dropped as in a corpus.
+
+        Words, for `word_ids`, are those of basic_tokenizer.py: separated by white space, punctuation marks and Han
+        characters each a word (or what the segmenter makes of them). Every word has at least one token.
+        """
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
+        """Return the tokens of each text, as `encode` does. Many texts in one call take less time."""
+        return [encoding for group in _groups(texts, len) for encoding in self._encode_texts(group)]
+
+    def encode_words(self, words: Sequence[str]) -> Encoding:
+        """Return the tokens of a text that is already split into words, such as a sentence with one tag per word.
+
+        Each word is converted independently: "1", "9" are two tokens even if the vocabulary contains "19". `word_ids`
+        has indices into `words`. A word without tokens (an empty string, white space or control characters) becomes
+        one [UNK], so that every word has at least one token and no tag is lost. Spans are positions in
+        `" ".join(words)`. Without such [UNK]s, the IDs are those of `encode(" ".join(words))`.
+        """
+        return self.encode_words_batch([words])[0]
+
+    def encode_words_batch(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:
+        """Return the tokens of each sentence, as `encode_words` does."""
+        groups = _groups(sentences, lambda sentence: sum(map(len, sentence)) + len(sentence))
+        return [encoding for group in groups for encoding in self._encode_sentences(group)]
+
+    def _encode_texts(self, texts: Sequence[str]) -> Iterator[Encoding]:
+        """Yield the tokens of each text."""
+        tokens, text_starts = self._encode_joined(texts)
+        bounds = np.searchsorted(tokens.starts, text_starts)
+        for i in range(len(texts)):
+            part, offset = slice(bounds[i], bounds[i + 1]), text_starts[i]
+            words = tokens.words[part]
+            yield _encoding(
+                tokens.ids[part], tokens.starts[part] - offset, tokens.ends[part] - offset, words - words[:1]
+            )
+
+    def _encode_sentences(self, sentences: Sequence[Sequence[str]]) -> Iterator[Encoding]:
+        """Yield the tokens of each sentence."""
+        words = [*chain.from_iterable(sentences)]
+        tokens, word_starts = self._encode_joined(words)
+        word_of = np.searchsorted(word_starts, tokens.starts, "right") - 1
+        empty = np.setdiff1d(np.arange(len(words)), word_of)
+        places = np.searchsorted(word_of, empty)
+        word_of = np.insert(word_of, places, empty)
+        ids = np.insert(tokens.ids, places, self.vocabulary.unk)
+        starts = np.insert(tokens.starts, places, word_starts[empty])
+        ends = np.insert(tokens.ends, places, word_starts[empty + 1] - 1)
+        first_words = np.cumsum([0, *map(len, sentences)])
+        bounds = np.searchsorted(word_of, first_words)
+        for i, first_word in enumerate(first_words[:-1]):
+            part = slice(bounds[i], bounds[i + 1])
+            offset = word_starts[first_word]
+            yield _encoding(ids[part], starts[part] - offset, ends[part] - offset, word_of[part] - first_word)
+
+    def _encode_joined(self, texts: Sequence[str]) -> tuple[SpannedTokens, Int64s]:
+        """Return the tokens of texts joined by line feeds, and int64 [texts + 1], where each text begins.
+
+        The last number is where one more text would begin. The line feeds ensure that no word spans two texts.
+        """
+        text_starts = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(text) + 1 for text in texts], out=text_starts[1:])
+        return self._pieces.encode("\n".join(texts)), text_starts
+
+
+def _encoding(ids: Int32s, starts: Int64s, ends: Int64s, word_ids: Int64s) -> Encoding:
+    return Encoding(ids.copy(), starts.astype(np.int32), ends.astype(np.int32), word_ids.astype(np.int32))
+
+
+def _groups(items: Sequence[Item], size: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
+    """Yield consecutive items in groups of at most MAX_GROUP_CHARACTERS characters, or of one item."""
+    first = total = 0
+    for i, item in enumerate(items):
+        total += size(item)
+        if total > MAX_GROUP_CHARACTERS and i > first:
+            yield items[first:i]
+            first, total = i, size(item)
+    if first < len(items):
+        yield items[first:]

@@ -1,0 +1,156 @@
+"""The tokenizer on real data of tasks: IDs equal those of the corpus builder, and answers are found again.
+
+    TASK_DATA=FOLDER pytest -s tests/reader/tokenization/test_tokenizer_on_task_data.py
+
+FOLDER has the official files below glue/, squad/, cmrc2018/, drcd/, dureader_robust/ and msra_ner/, and the files
+vocab/en/vocab.txt and vocab/zh/vocab.txt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reader.corpus.units import UnitCutter
+from reader.tokenization.sentencepiece import train_sentencepiece
+from reader.tokenization.text_pieces import WHITE_SPACE
+from reader.tokenization.tokenizer import Tokenizer
+from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary_file import load_vocabulary
+from tests.support.reference_tokenizer import assert_spans_are_sound, corpus_ids, reference, tokens_of
+
+FOLDER = Path(os.environ.get("TASK_DATA", ""))
+pytestmark = pytest.mark.skipif("TASK_DATA" not in os.environ, reason="set TASK_DATA to a folder with data of tasks")
+
+# The IDs of all texts are compared with the corpus builder, and every n-th text also with the slow reference.
+REFERENCE_STEP = 100
+ANSWER_FILES = {
+    "squad/train-v1.1.json": "en",
+    "squad/dev-v1.1.json": "en",
+    "squad/train-v2.0.json": "en",
+    "squad/dev-v2.0.json": "en",
+    "cmrc2018/cmrc2018_trial.json": "zh",
+    "cmrc2018/cmrc2018_dev.json": "zh",
+    "drcd/DRCD_training.json": "zh",
+    "drcd/DRCD_dev.json": "zh",
+    "dureader_robust/train.json": "zh",
+    "dureader_robust/dev.json": "zh",
+}
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8-sig").split("\n")
+
+
+def strings_of(value: Any) -> Iterator[str]:
+    """Yield all strings in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from strings_of(each)
+
+
+def task_texts() -> Iterator[tuple[str, list[str]]]:
+    """Yield the name of each file, and its texts."""
+    for path in sorted(FOLDER.glob("glue/*/dev*.tsv")):
+        yield str(path.relative_to(FOLDER)), [field for line in lines_of(path) for field in line.split("\t")]
+    for name in ANSWER_FILES:
+        yield name, [*strings_of(json.loads((FOLDER / name).read_text(encoding="utf-8-sig")))]
+    for path in sorted(FOLDER.glob("clue/*/*dev*.json")):
+        yield str(path.relative_to(FOLDER)), lines_of(path)
+    yield "msra_ner/dev.tsv", lines_of(FOLDER / "msra_ner/dev.tsv")
+    yield "conll2003/eng.testa", lines_of(FOLDER / "conll2003/eng.testa")
+
+
+def vocabularies() -> Iterator[tuple[str, Vocabulary, str]]:
+    """Yield vocabularies with their name and segmenter."""
+    for language in ("en", "zh"):
+        for lowercase in (True, False):
+            name = f"{language} wordpiece {'uncased' if lowercase else 'cased'}"
+            yield name, load_vocabulary(FOLDER / "vocab" / language / "vocab.txt", lowercase), "char"
+    texts = [
+        text for name, texts in task_texts() if name.startswith(("drcd/DRCD_dev", "squad/dev-v1")) for text in texts
+    ]
+    for lowercase, segmenter in ((True, "jieba"), (False, "char")):
+        yield f"sentencepiece {segmenter}", train_sentencepiece(texts, 6000, lowercase, segmenter), segmenter
+
+
+def test_ids_equal_those_of_the_corpus_on_all_texts_of_tasks() -> None:
+    for name, vocabulary, segmenter in vocabularies():
+        tokenizer, cutter = Tokenizer(vocabulary, segmenter), UnitCutter(vocabulary, None, segmenter)
+        num_texts = num_tokens = num_compared = 0
+        for file, texts in task_texts():
+            encodings = tokenizer.encode_batch(texts)
+            ids = np.concatenate([encoding.ids for encoding in encodings])
+            # No word spans two texts, so that the IDs of the whole file are those of its texts.
+            assert ids.tolist() == corpus_ids(cutter, "\n".join(texts)), file
+            for text, encoding in zip(texts[::REFERENCE_STEP], encodings[::REFERENCE_STEP], strict=True):
+                assert_spans_are_sound(text, encoding, vocabulary)
+                assert tokens_of(encoding) == reference(text, vocabulary, segmenter), (file, text)
+                num_compared += 1
+            num_tokens += len(ids)
+            num_texts += len(texts)
+        print(
+            f"\n{name}: {num_texts:,} texts, {num_tokens:,} tokens, all equal; {num_compared:,} spans compared", end=""
+        )
+
+
+def test_tagged_sentences_keep_one_or_more_tokens_per_tag() -> None:
+    vocabulary = load_vocabulary(FOLDER / "vocab/zh/vocab.txt")
+    tokenizer = Tokenizer(vocabulary)
+    sentences = [line.split("\t")[0].split("\x02") for line in lines_of(FOLDER / "msra_ner/dev.tsv")[1:] if line]
+    num_added = 0
+    for words, encoding in zip(sentences, tokenizer.encode_words_batch(sentences), strict=True):
+        assert sorted(set(encoding.word_ids.tolist())) == [*range(len(words))]
+        expected = [tokenizer.encode(word).ids.tolist() for word in words]
+        assert encoding.ids.tolist() == [token for ids in expected for token in ids or [vocabulary.unk]]
+        num_added += sum(not ids for ids in expected)
+    print(f"\nMSRA-NER dev: {len(sentences):,} sentences, {num_added} characters without a token became [UNK]")
+
+
+def answers_of(document: Any) -> Iterator[tuple[str, str, int]]:
+    """Yield (context, answer, position) for each distinct answer of each question; -1 if it is not in the context."""
+    for paragraph in (paragraph for entry in document["data"] for paragraph in entry["paragraphs"]):
+        context = paragraph["context"]
+        for question in paragraph["qas"]:
+            if question.get("is_impossible"):
+                continue
+            for answer, start in sorted({(answer["text"], answer["answer_start"]) for answer in question["answers"]}):
+                known = start >= 0 and context.startswith(answer, start)
+                yield context, answer, start if known else context.find(answer)
+
+
+def test_answers_are_found_again_at_the_edges_of_tokens() -> None:
+    print("\n| file | answers | at edges of tokens | so after stripping | inside a token | not in the context |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    for name, language in ANSWER_FILES.items():
+        tokenizer = Tokenizer(load_vocabulary(FOLDER / "vocab" / language / "vocab.txt"))
+        document = json.loads((FOLDER / name).read_text(encoding="utf-8-sig"))
+        counts: Counter[str] = Counter()
+        inside: list[str] = []
+        for context, answer, start in answers_of(document):
+            stripped = answer.strip(WHITE_SPACE)
+            if start < 0 or not stripped:
+                counts["absent"] += 1
+                continue
+            encoding = tokenizer.encode(context)
+            found = encoding.characters_of(*encoding.tokens_in(start, start + len(answer)))
+            start += answer.index(stripped)
+            expected = (start, start + len(stripped))
+            if found == expected:
+                counts["exact" if stripped == answer else "stripped"] += 1
+            else:
+                assert found[0] <= expected[0] < expected[1] <= found[1], (name, answer)
+                counts["inside"] += 1
+                inside.append(f"{stripped!r} in {context[slice(*found)]!r}")
+        columns = [counts.total(), *(counts[kind] for kind in ("exact", "stripped", "inside", "absent"))]
+        print(f"| {name} | {' | '.join(f'{count:,}' for count in columns)} |   {'; '.join(inside[:5])}")
+        assert counts["exact"] > 0.9 * counts.total()
