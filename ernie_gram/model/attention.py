@@ -12,7 +12,7 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-from ernie_gram.model.layers import Linear
+from ernie_gram.model.layers import Linear, dropout
 
 # Added to the scores of padding keys, as upstream does. The resulting weight is 0, or too small to change a float32 sum
 # (Paddle's softmax on a CPU clips at exp(-64)).
@@ -100,7 +100,7 @@ class Attention(nn.Layer):
         return self.output(attended.transpose([0, 2, 1, 3]).reshape([-1, self.hidden_size]), stream.ones)
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
-        return F.dropout(F.softmax(scores), self.dropout, training=self.training)
+        return dropout(F.softmax(scores), self.dropout, self.training)
 
     def _split_heads(self, rows: paddle.Tensor, stream: Stream) -> paddle.Tensor:
         return paddle.reshape(rows, stream.by_head).transpose([0, 2, 1, 3])

@@ -13,9 +13,9 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.model.attention import Attention, Stream, padding_bias, shape_by_head
-from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.layers import Embedding, LayerNorm, Linear, ones_column
-from ernie_gram.model.relative_position import NUM_BUCKETS, SELF, bias_rows, distance_start, relative_bias
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.layers import Embedding, LayerNorm, Linear, dropout, ones_column
+from ernie_gram.model.relative_position import SELF, bias_rows, relative_bias, table_start
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -64,7 +64,7 @@ class InputEmbeddings(nn.Layer):
         self.query = None
         if with_queries:
             self.query = Embedding(f"{prefix}query_embedding", config.max_ngram_tokens, size, spread)
-        self.norm = LayerNorm(f"{prefix}pre_encoder_layer_norm", size)
+        self.norm = LayerNorm(f"{prefix}pre_encoder_layer_norm", size, config.layer_norm_eps)
         self.dropout = config.hidden_dropout_prob
         self.size = size
         self.mapping = None
@@ -106,7 +106,7 @@ class InputEmbeddings(nn.Layer):
 
     def _finish(self, embedded: paddle.Tensor) -> paddle.Tensor:
         embedded = self.norm(embedded.reshape([-1, self.size]))
-        embedded = F.dropout(embedded, self.dropout, training=self.training)
+        embedded = dropout(embedded, self.dropout, self.training)
         return embedded if self.mapping is None else self.mapping(embedded)
 
 
@@ -115,14 +115,14 @@ class EncoderLayer(nn.Layer):
 
     def __init__(self, name: str, config: ModelConfig) -> None:
         super().__init__()
-        hidden, spread = config.hidden_size, config.initializer_range
+        hidden, inner, spread = config.hidden_size, config.feed_forward_size, config.initializer_range
         self.attention = Attention(
             name, hidden, config.num_attention_heads, config.attention_probs_dropout_prob, spread
         )
-        self.attention_norm = LayerNorm(f"{name}_post_att_layer_norm", hidden)
-        self.ffn_in = Linear(f"{name}_ffn_fc_0", hidden, 4 * hidden, spread)
-        self.ffn_out = Linear(f"{name}_ffn_fc_1", 4 * hidden, hidden, spread)
-        self.ffn_norm = LayerNorm(f"{name}_post_ffn_layer_norm", hidden)
+        self.attention_norm = LayerNorm(f"{name}_post_att_layer_norm", hidden, config.layer_norm_eps)
+        self.ffn_in = Linear(f"{name}_ffn_fc_0", hidden, inner, spread)
+        self.ffn_out = Linear(f"{name}_ffn_fc_1", inner, hidden, spread)
+        self.ffn_norm = LayerNorm(f"{name}_post_ffn_layer_norm", hidden, config.layer_norm_eps)
         self.act = config.hidden_act
         self.dropout = config.hidden_dropout_prob
 
@@ -136,9 +136,9 @@ class EncoderLayer(nn.Layer):
         ]
 
     def _feed_forward(self, rows: paddle.Tensor, attended: paddle.Tensor, ones: paddle.Tensor) -> paddle.Tensor:
-        rows = self.attention_norm(rows + F.dropout(attended, self.dropout, training=self.training))
+        rows = self.attention_norm(rows + dropout(attended, self.dropout, self.training))
         fed = self.ffn_out(activation(self.act, self.ffn_in(rows, ones)), ones)
-        return self.ffn_norm(rows + F.dropout(fed, self.dropout, training=self.training))
+        return self.ffn_norm(rows + dropout(fed, self.dropout, self.training))
 
 
 class Encoder(nn.Layer):
@@ -163,7 +163,7 @@ class Encoder(nn.Layer):
         self.heads, self.hidden_size = config.num_attention_heads, config.hidden_size
         self.relative = None
         if config.use_relative_position:
-            start_values = distance_start(self.heads) if config.relative_position_start == "distance" else None
+            start_values = table_start(config.relative_position_start, self.heads)
             self.relative = Embedding(
                 f"{prefix}rel_pos_embedding", NUM_BUCKETS, self.heads, config.initializer_range, start_values
             )

@@ -13,8 +13,6 @@ from paddle import nn
 from paddle.nn import functional as F
 from paddle.nn.initializer import Assign, Constant, Initializer, TruncatedNormal
 
-LAYER_NORM_EPSILON = 1e-5
-
 
 def ones_column(rows: paddle.Tensor) -> paddle.Tensor:
     """Return a column of ones with as many rows as `rows` has, float32 [N, 1]."""
@@ -32,6 +30,11 @@ def add_bias(x: paddle.Tensor, bias: paddle.Tensor, ones: paddle.Tensor | None =
     if x.dtype != bias.dtype:
         return x + bias.astype(x.dtype)
     return x + paddle.matmul(ones_column(x) if ones is None else ones, bias.unsqueeze(0))
+
+
+def dropout(x: paddle.Tensor, rate: float, training: bool) -> paddle.Tensor:
+    """Return x with dropout while training, otherwise x itself: Paddle's operation would make a copy of it."""
+    return F.dropout(x, rate) if training else x
 
 
 def truncated_normal(std: float) -> Initializer:
@@ -71,16 +74,19 @@ class Linear(_Named):
 
 
 class LayerNorm(_Named):
-    """Normalisation over the last axis, with parameters `{name}_scale` and `{name}_bias`."""
+    """Normalisation over the last axis, with parameters `{name}_scale` and `{name}_bias`.
 
-    def __init__(self, name: str, size: int) -> None:
+    `epsilon` is added to the variance.
+    """
+
+    def __init__(self, name: str, size: int, epsilon: float) -> None:
         super().__init__()
-        self.size = size
+        self.size, self.epsilon = size, epsilon
         self.scale = self.parameter(f"{name}_scale", [size], Constant(1.0))
         self.bias = self.parameter(f"{name}_bias", [size], Constant(0.0))
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
-        return F.layer_norm(x, [self.size], self.scale, self.bias, LAYER_NORM_EPSILON)
+        return F.layer_norm(x, [self.size], self.scale, self.bias, self.epsilon)
 
 
 class Embedding(_Named):

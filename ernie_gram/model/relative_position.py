@@ -10,6 +10,7 @@ import numpy.typing as npt
 import paddle
 from paddle.nn import functional as F
 
+from ernie_gram.model.config import NUM_BUCKETS
 from ernie_gram.model.layers import Embedding
 
 # The bucket of a distance is the number of these bounds that it reaches: exact up to 7, then increasingly wide.
@@ -18,7 +19,6 @@ KEY_BEFORE_QUERY = 16
 QUERY_IS_CLS = 16
 KEY_IS_CLS = 32
 SELF = 0  # the bucket of distance 0
-NUM_BUCKETS = 33
 # The distance start: slopes of the heads, repeated over all heads, and the distance beyond which the bias is constant.
 START_SLOPES = (1.0, 1.0, 0.5, 0.5, 0.0, 0.0)
 START_MAX_DISTANCE = 8
@@ -40,6 +40,16 @@ def distance_start(heads: int) -> npt.NDArray[np.float32]:
     distances_RA[1:KEY_BEFORE_QUERY, 0::2] = near_B1
     distances_RA[KEY_BEFORE_QUERY + 1 : KEY_IS_CLS, 1::2] = near_B1
     return -slopes_A * distances_RA
+
+
+def table_start(kind: str, heads: int) -> npt.NDArray[np.float32] | None:
+    """Return start values of the table, float32 [33, A], or None if they are drawn.
+
+    `kind` is a value of ModelConfig.relative_position_start.
+    """
+    if kind == "distance":
+        return distance_start(heads)
+    return np.zeros((NUM_BUCKETS, heads), np.float32) if kind == "zero" else None
 
 
 def relative_buckets(length: paddle.Tensor) -> paddle.Tensor:

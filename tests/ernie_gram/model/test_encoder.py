@@ -29,6 +29,9 @@ SMALL = ModelConfig(
         pytest.param({}, id="relative_position"),
         pytest.param({"use_relative_position": False}, id="no_relative_position"),
         pytest.param({"use_sentence_embedding": True}, id="sentence_embedding"),
+        pytest.param({"intermediate_size": 40}, id="intermediate_size"),
+        # The largest value that Paddle allows: the output must depend on it.
+        pytest.param({"layer_norm_eps": 1e-3}, id="layer_norm_eps"),
         pytest.param(
             {"emb_size": 12, "use_sentence_embedding": True, "use_relative_position": False},
             id="emb_size-sentence_embedding-no_relative_position",

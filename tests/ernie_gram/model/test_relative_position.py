@@ -39,7 +39,7 @@ def test_the_distance_start_prefers_near_keys_on_one_side(heads: int) -> None:
     assert distance_start(heads).tolist() == expected
 
 
-@pytest.mark.parametrize("start", ["normal", "distance"])
+@pytest.mark.parametrize("start", ["normal", "distance", "zero"])
 def test_the_start_applies_to_the_table_of_the_generator_too(start: str) -> None:
     import paddle
 
@@ -58,6 +58,8 @@ def test_the_start_applies_to_the_table_of_the_generator_too(start: str) -> None
             table = np.array(paddle.static.global_scope().find_var(name).get_tensor())
             if start == "distance":
                 np.testing.assert_array_equal(table, distance_start(table.shape[1]))
+            elif start == "zero":
+                assert not table.any()
             else:
                 assert np.abs(table).max() <= 2 * model.initializer_range + 1e-7
                 assert len(np.unique(table)) > 0.9 * table.size

@@ -1,0 +1,96 @@
+"""Convert a model folder to another format: our own, upstream's two, PaddleNLP's, and Hugging Face's BERT.
+
+    python -m ernie_gram.convert SRC DST --to bert
+
+SRC is a run's folder, a `step_N`, or a model folder of any format, which is found by looking. DST is a new folder. What
+a format cannot hold is refused with the reason; --accept-loss writes everything else.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from ernie_gram.formats import ours, paddlenlp
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.model_card import FILE_NAME
+from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
+from reader.errors import OneLineParser, one_line_errors
+from reader.system.atomic_files import check_new_folder
+
+EXAMPLE_TEXT = "the [MASK] is here"
+
+
+def summary(model: Model) -> str:
+    """Return the size of a model in one line."""
+    config, parameters = model.config, model.parameters
+    numbers = sum(values.size for values in parameters.values())
+    parts = [
+        f"{config.num_hidden_layers} layers, {config.hidden_size} wide, {config.num_attention_heads} heads",
+        f"{len(parameters)} parameters with {numbers:,} numbers",
+        "no vocabulary" if model.vocabulary is None else f"{len(model.vocabulary):,} tokens",
+    ]
+    if model.lexicon is not None:
+        parts.append(f"{len(model.lexicon):,} n-grams")
+    parts.append("prediction heads" if model.pretraining is not None else "no prediction heads")
+    return "; ".join(parts)
+
+
+def next_step(model: Model, folder: Path) -> str:
+    """Return what to do with the folder: load it in PaddleNLP, fill masks with its heads, or else train from it."""
+    if model.format == paddlenlp.NAME:
+        return f"load it in PaddleNLP, and publish it, as {folder / FILE_NAME} describes"
+    if model.pretraining is not None:
+        return shlex.join(["python", "-m", "ernie_gram.fill_mask", "--model", str(folder), EXAMPLE_TEXT])
+    return shlex.join(["python", "-m", "ernie_gram.pretrain", "--paths.start", str(folder)]) + " ..."
+
+
+def formats_list() -> str:
+    """Return the names of the formats, one a line, each with the files by which it is found."""
+    return "\n".join(
+        f"{each.NAME:17}{each.LOOKS_FOR}{'' if each.NAME in WRITTEN_NAMES else ' (is read, not written)'}"
+        for each in FORMATS
+    )
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = OneLineParser(prog="python -m ernie_gram.convert", description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument(
+        "source", type=Path, nargs="?", metavar="SRC", help="a run's folder, a step_N or a model folder"
+    )
+    parser.add_argument("target", type=Path, nargs="?", metavar="DST", help="the folder to write; it must not exist")
+    parser.add_argument(
+        "--to",
+        choices=WRITTEN_NAMES,
+        default=ours.NAME,
+        metavar="FORMAT",
+        help=f"{', '.join(WRITTEN_NAMES)} (%(default)s)",
+    )
+    parser.add_argument(
+        "--accept-loss", action="store_true", help="write what the format can hold, and list what is lost"
+    )
+    parser.add_argument("--list", action="store_true", help="list the formats and exit")
+    arguments = parser.parse_args()
+    if arguments.list:
+        print(formats_list())
+        return
+    if arguments.source is None or arguments.target is None:
+        parser.error("expected two folders, SRC and DST")
+    check_new_folder(arguments.target)
+    model = read_model(arguments.source)
+    print(f"read     {model.source}: {model.format}; {summary(model)}")
+    for note in model.notes:
+        print(f"note     {note}")
+    lost = write_model(model, arguments.target, arguments.to, arguments.accept_loss)
+    for reason in lost:
+        print(f"lost     {reason}")
+    files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.target.iterdir()))
+    print(f"written  {arguments.target}: {arguments.to}; {files}")
+    del model  # two models need not fit in memory
+    # Reading the folder again shows that it is whole; what was lost may be the prediction heads.
+    print(f"next     {next_step(read_model(arguments.target, arguments.to), arguments.target)}")
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,149 @@
+"""BERT in the layout of Hugging Face's transformers: config.json, weights, vocabulary; see also bert_tokenizer.py.
+
+A folder of sentence-transformers is read too: the BERT in it, without the pooling and normalisation after it. So is
+ERNIE 1.0 (`model_type` "ernie") without task embeddings, because its network is that of BERT.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ernie_gram.formats.assembly import assembled
+from ernie_gram.formats.bert_tokenizer import read_tokenizer, write_tokenizer
+from ernie_gram.formats.heads import encoder_parameters, has_token_head, lost_heads, token_head_parameters
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.names import RELATIVE, SEGMENTS, from_ours
+from ernie_gram.formats.obstacle import Obstacle, losses
+from ernie_gram.formats.paddlenlp_config import is_paddlenlps
+from ernie_gram.formats.parameters import load_parameters
+from ernie_gram.formats.settings import flag, model_config, refuse_other_models
+from ernie_gram.formats.untrusted.json_file import read_json
+from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
+from ernie_gram.formats.vocabularies import lost_vocabulary, wordpiece_of
+from ernie_gram.model.config import ModelConfig
+from reader.errors import InputError
+
+NAME = "bert"
+CONFIG = "config.json"
+# The first one that is there is read.
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+LOOKS_FOR = f"{CONFIG} with model_type bert"
+MODEL_TYPES = ("bert", "ernie")
+# Folders in which older versions of sentence-transformers keep the BERT.
+INNER_FOLDERS = ("0_Transformer", "0_BERT")
+MODULES = "modules.json"
+AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
+SEGMENTS_KEY = "use_sentence_embedding"
+
+# What transformers assumes for keys that config.json does not have.
+DEFAULTS: dict[str, Any] = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+    "layer_norm_eps": 1e-12,
+}
+
+
+def detect(folder: Path) -> bool:
+    """Return whether a folder has the settings of a BERT; raises InputError if config.json is damaged."""
+    return _bert_folder(folder) is not None
+
+
+def read(folder: Path) -> Model:
+    """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
+    inner = _bert_folder(folder)
+    if inner is None:
+        raise InputError(f"{folder}: no {LOOKS_FOR}")
+    source, settings = str(inner / CONFIG), read_json(inner / CONFIG)
+    known = {key: settings.get(key, default) for key, default in DEFAULTS.items()}
+    refuse_other_models(settings, source)
+    segments = flag(settings, SEGMENTS_KEY, True, source)
+    config = model_config(known | {SEGMENTS_KEY: segments, "use_relative_position": False}, source)
+    weights = next((inner / name for name in WEIGHTS if (inner / name).is_file()), None)
+    if weights is None:
+        raise InputError(f"{inner}: no weights; looked for {', '.join(WEIGHTS)}")
+    loaded = load_parameters(weights, "bert", config, always_read=(SEGMENTS,))
+    vocabulary, notes = read_tokenizer(inner)
+    if (folder / MODULES).is_file():
+        notes = (*notes, AFTER_ENCODER)
+    return assembled(folder, NAME, loaded, vocabulary, notes)
+
+
+def cannot_hold(model: Model) -> list[Obstacle]:
+    """Return what a BERT cannot hold of a model."""
+    config, found = model.config, losses([*lost_heads(model), *lost_vocabulary(model.vocabulary)])
+    if config.use_relative_position and model.parameters[RELATIVE].any():
+        found.append(Obstacle("relative position: BERT has no bias by distance, so the outputs change"))
+    if config.embedding_size != config.hidden_size:
+        reason = f"emb_size {config.embedding_size}: BERT has embeddings of hidden_size"
+        found.append(Obstacle(reason, is_loss=False))
+    return found
+
+
+def write(model: Model, folder: Path, name: str) -> None:
+    """Write the files of a model into an empty folder that will have the given name.
+
+    A table of sentence embeddings that the model does not read is written as zeros, because BERT always adds one of its
+    rows.
+    """
+    config = model.config
+    arrays = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.hidden_size), np.float32)}
+    arrays |= encoder_parameters(model) | token_head_parameters(model)
+    arrays.pop(RELATIVE, None)
+    has_head = has_token_head(model)
+    theirs = from_ours(arrays, "bert", config.num_hidden_layers, with_prefix=has_head)
+    # transformers refuses a file that does not say that it holds PyTorch's layout.
+    write_safetensors(folder / WEIGHTS[0], theirs, {"format": "pt"})
+    settings = _settings_of(config, len(arrays["word_embedding"]), has_head)
+    vocabulary = wordpiece_of(model.vocabulary)
+    if vocabulary is not None:
+        settings["pad_token_id"] = vocabulary.pad
+        write_tokenizer(vocabulary, config.max_position_embeddings, folder)
+    (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def _settings_of(config: ModelConfig, num_rows: int, has_head: bool) -> dict[str, Any]:
+    """Return the content of config.json."""
+    sizes = {
+        "vocab_size": num_rows,
+        "type_vocab_size": config.sent_type_vocab_size,
+        "intermediate_size": config.feed_forward_size,
+    }
+    return {
+        "architectures": ["BertForMaskedLM" if has_head else "BertModel"],
+        "model_type": "bert",
+        **{key: sizes.get(key, getattr(config, key, None)) for key in DEFAULTS},
+        "position_embedding_type": "absolute",
+        **({} if config.use_sentence_embedding else {SEGMENTS_KEY: False}),
+    }
+
+
+def _bert_folder(folder: Path) -> Path | None:
+    """Return the folder with the settings and weights of a BERT: `folder` or, in it, that of sentence-transformers."""
+    for each in (folder, *(folder / name for name in INNER_FOLDERS)):
+        if not (each / CONFIG).is_file():
+            continue
+        settings = read_json(each / CONFIG)
+        if _is_bert(settings) and not is_paddlenlps(each, settings):
+            return each
+    return None
+
+
+def _is_bert(settings: dict[str, Any]) -> bool:
+    """Return whether settings are those of a BERT. Old files name only the class, in `architectures`."""
+    if "model_type" in settings:
+        return settings["model_type"] in MODEL_TYPES
+    classes = settings.get("architectures")
+    return isinstance(classes, list) and any(isinstance(name, str) and name.startswith("Bert") for name in classes)

@@ -1,0 +1,118 @@
+"""Prediction heads in model folders: which a format can hold, and the head over tokens that BERT and ERNIE have.
+
+That head, tied to the token embedding, is ours under contiguous masking with out_emb_size 0. The pre-training settings
+that a head belongs to are nested dicts here, because fine-tuning, which reads model folders, knows no pre-training.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.names import MLM_ROWS
+from ernie_gram.formats.parameters import HEAD_BIAS, HEAD_TRANSFORM, check_shapes, encoder_shapes, head_shapes
+from ernie_gram.formats.untrusted.arrays import Shapes
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.run.checkpoint import Arrays
+
+TOKEN_HEAD = tuple(row.ours for row in MLM_ROWS)
+# The beginnings of the names of parameters that only pre-training reads.
+UNCHECKED_PREFIXES = ("fine_lm_", "rtd_", "generator_", "ngram_embedding", "query_embedding")
+PRETRAINING_PREFIXES = ("mask_lm_", *UNCHECKED_PREFIXES)
+# The beginning of the names of the output layers of fine-tuned tasks.
+TASK_PREFIX = "cls_"
+# The sections of pre-training settings that say how the heads predict. The others are about training.
+PREDICTION_SECTIONS = ("data", "objective", "generator")
+# Bias of a class that must not be predicted: its probability is 0 in float32.
+NEVER = -1e4
+
+
+def token_head_settings(config: ModelConfig) -> dict[str, Any]:
+    """Return the pre-training settings of a head over the tokens, without the section `model`."""
+    return {
+        "data": {"max_seq_len": config.max_position_embeddings},
+        "objective": {
+            "masking": "contiguous",
+            "coarse_weight": 0.0,
+            "fine_weight": 1.0,
+            "generator_weight": 0.0,
+            "rtd_weight": 0.0,
+        },
+        "generator": {},
+    }
+
+
+def is_explicit(pretraining: dict[str, Any]) -> bool:
+    """Return whether the classes of the head "mask_lm" are tokens and n-grams, and not tokens only."""
+    masking: object = pretraining.get("objective", {}).get("masking", "explicit")
+    return masking == "explicit"
+
+
+def has_token_head(model: Model) -> bool:
+    """Return whether the model's only prediction head is the one over tokens, tied to the token embedding."""
+    return model.pretraining is not None and not is_explicit(model.pretraining) and not model.config.out_emb_size
+
+
+def encoder_parameters(model: Model) -> Arrays:
+    """Return the parameters of the encoder and the pooler."""
+    heads = (*PRETRAINING_PREFIXES, TASK_PREFIX)
+    return {name: values for name, values in model.parameters.items() if not name.startswith(heads)}
+
+
+def token_head_parameters(model: Model) -> Arrays:
+    """Return the parameters of the head over tokens, with a bias for every row of the token embedding; {} without it.
+
+    Rows beyond the vocabulary get the bias NEVER.
+    """
+    if not has_token_head(model):
+        return {}
+    head = {name: model.parameters[name] for name in TOKEN_HEAD}
+    bias, rows = head[HEAD_BIAS], len(model.parameters["word_embedding"])
+    return head | {HEAD_BIAS: np.concatenate([bias, np.full(rows - len(bias), NEVER, np.float32)])}
+
+
+def lost_heads(model: Model, keeps_transform: bool = False) -> list[str]:
+    """Return what is lost of the heads and the lexicon in a format with an encoder and a head over tokens.
+
+    Args:
+        keeps_transform: whether the format also holds `mask_lm_trans_fc` of a low-rank head.
+    """
+    lost = []
+    names = [name for name in model.parameters if name.startswith(PRETRAINING_PREFIXES)]
+    if model.pretraining is not None and not has_token_head(model):
+        kept = f"; {HEAD_TRANSFORM[0][:-4]} is kept" if keeps_transform and model.config.out_emb_size else ""
+        lost.append(f"the {len(names)} parameters of the prediction heads: only a head over tokens can be held{kept}")
+    elif model.pretraining is None and names and not keeps_transform:
+        lost.append(f"{', '.join(names)}: only a whole head over tokens can be held")
+    task_head = [name for name in model.parameters if name.startswith(TASK_PREFIX)]
+    if task_head:
+        lost.append(f"{', '.join(task_head)}: the output layer of a fine-tuned task")
+    if model.lexicon is not None:
+        lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
+    return lost
+
+
+def check_own_parameters(
+    shapes: Shapes, config: ModelConfig, pretraining: dict[str, Any] | None, classes: int, source: str
+) -> None:
+    """Raise InputError unless a file of ours has exactly the parameters that the settings ask for.
+
+    Of the parameters of heads, only those of "mask_lm" are checked here: the networks of pre-training and of the tasks,
+    which ask for the others by name and shape, are unknown to this package.
+
+    Args:
+        pretraining: settings of the prediction heads, or None if there are none. Then there may still be the transform
+            of a head "mask_lm", which heads for fine-tuning read, and the output layer of a task.
+        classes: number of classes of "mask_lm".
+    """
+    expected = encoder_shapes(config)
+    if pretraining is not None:
+        expected |= head_shapes(config, classes)
+        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(UNCHECKED_PREFIXES)}
+    else:
+        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
+        if HEAD_TRANSFORM[0] in shapes:
+            expected |= head_shapes(config, 0, own_table=False)
+    check_shapes(shapes, expected, source)

@@ -1,0 +1,133 @@
+"""Our own model folder. It holds everything, prediction heads and lexicon included:
+
+ernie_config.json   the settings: upstream's keys, and ours where upstream has none; in `pretraining`, those of the
+                    prediction heads; in `training`, what its card says about its training
+model.safetensors   the parameters, float32, under the names of upstream's static model
+vocab.txt           the vocabulary (or spm.model)
+lexicon.tsv         the n-grams, where there are any, with lexicon.tsv.json
+README.md           the model card
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ernie_gram.formats.assembly import check_vocabulary
+from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, is_explicit
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.model_card import FILE_NAME, Usage, licence_of, model_card
+from ernie_gram.formats.obstacle import Obstacle
+from ernie_gram.formats.parameters import HEAD_BIAS, check_numbers
+from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of
+from ernie_gram.formats.training_record import record_of_json
+from ernie_gram.formats.untrusted.arrays import Shapes
+from ernie_gram.formats.untrusted.json_file import read_json
+from ernie_gram.formats.untrusted.reading import read_arrays
+from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
+from ernie_gram.formats.vocabularies import NO_VOCABULARY, read_vocabulary, write_vocabulary
+from reader.corpus.memmap import LEXICON
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon, info_path
+from reader.tokenization.chinese_segmentation import SEGMENTERS
+from reader.tokenization.vocabulary import Vocabulary
+
+NAME = "ernie_gram"
+CONFIG, WEIGHTS = "ernie_config.json", "model.safetensors"
+LOOKS_FOR = f"{CONFIG} and {WEIGHTS}"
+PRETRAINING, TRAINING = "pretraining", "training"
+
+LOADING = """
+This is a model folder of the ERNIE-Gram project. Its commands take it wherever they take a model, and
+`python -m ernie_gram.convert` writes it in the formats of other projects. `model.safetensors` has float32 arrays;
+matrices are [in, out].
+"""
+
+
+def detect(folder: Path) -> bool:
+    """Return whether a folder has the files of this format."""
+    return (folder / CONFIG).is_file() and (folder / WEIGHTS).is_file()
+
+
+def read(folder: Path) -> Model:
+    """Return the model in a folder; raises InputError if a file is damaged, or if the files do not fit together."""
+    source = str(folder / CONFIG)
+    settings = read_json(folder / CONFIG)
+    config = model_config(settings, source)
+    if config.vocab_size is None:
+        raise InputError(f"{source}: vocab_size: missing, the number of rows of the token embedding")
+    pretraining = _pretraining(settings, source)
+    training = record_of_json(settings.get(TRAINING), f"{source}: {TRAINING}")
+    vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
+    if vocabulary is not None:
+        check_vocabulary(vocabulary, config.vocab_size, folder)
+    elif pretraining is not None and is_explicit(pretraining):
+        raise InputError(f"{folder}: the model predicts n-grams, but the folder has no vocabulary; put it there")
+    lexicon = _lexicon(folder, vocabulary)
+    num_ngrams = len(lexicon) if lexicon is not None and pretraining is not None and is_explicit(pretraining) else 0
+    weights, rows = folder / WEIGHTS, config.vocab_size
+
+    def check(shapes: Shapes) -> None:
+        # The number of tokens; unknown without a vocabulary, but no more than the embedding has rows.
+        tokens = min(sum(shapes.get(HEAD_BIAS, ())), rows) if vocabulary is None else len(vocabulary)
+        check_own_parameters(shapes, config, pretraining, tokens + num_ngrams, str(weights))
+
+    stored = read_arrays(weights, check)
+    check_numbers(stored.arrays, str(weights))
+    notes = stored.notes if vocabulary is not None else (*stored.notes, NO_VOCABULARY)
+    return Model(folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, notes, training)
+
+
+def cannot_hold(model: Model) -> list[Obstacle]:
+    """Return [], because this format holds everything."""
+    return []
+
+
+def write(model: Model, folder: Path, name: str) -> None:
+    """Write the files of a model into an empty folder that will have the given name."""
+    settings = settings_of(model.config)
+    if model.vocabulary is not None:
+        settings[LOWERCASE] = model.vocabulary.lowercase
+    if model.pretraining is not None:
+        settings[PRETRAINING] = {key: model.pretraining[key] for key in PREDICTION_SECTIONS if key in model.pretraining}
+    if model.training is not None:
+        settings[TRAINING] = asdict(model.training)
+    (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    write_safetensors(folder / WEIGHTS, model.parameters)
+    write_vocabulary(model.vocabulary, folder)
+    if model.lexicon is not None:
+        model.lexicon.save(folder / LEXICON)
+    usage = Usage("ernie_gram", LOADING)
+    card = model_card(model, name, usage, licence=licence_of(model.source))
+    (folder / FILE_NAME).write_text(card, encoding="utf-8")
+
+
+def _pretraining(settings: dict[str, Any], source: str) -> dict[str, Any] | None:
+    """Return the settings of the prediction heads, or None; their values are checked where they are used."""
+    found = settings.get(PRETRAINING)
+    if found is None:
+        return None
+    if not isinstance(found, dict) or not all(isinstance(section, dict) for section in found.values()):
+        raise InputError(f"{source}: {PRETRAINING}: expected sections of settings, or null without prediction heads")
+    unknown = [key for key in found if key not in PREDICTION_SECTIONS]
+    if unknown:
+        raise InputError(f"{source}: {PRETRAINING}: unknown section {unknown[0]!r}; there are {PREDICTION_SECTIONS}")
+    return found
+
+
+def _lexicon(folder: Path, vocabulary: Vocabulary | None) -> Lexicon | None:
+    """Return the lexicon in a folder, or None if it has none; raises InputError if it does not fit the vocabulary."""
+    path = folder / LEXICON
+    if not path.is_file() and not info_path(path).is_file():
+        return None
+    try:
+        lexicon = Lexicon.load(path)
+    except (ValueError, IndexError) as error:
+        raise InputError(f"{path}: damaged: {error}") from error
+    if vocabulary is None or lexicon.info.vocabulary != vocabulary.fingerprint:
+        raise InputError(f"{path}: was made with another vocabulary than the one in the folder")
+    if lexicon.info.han not in SEGMENTERS:
+        raise InputError(f"{info_path(path)}: han: {lexicon.info.han!r} is not one of {', '.join(SEGMENTERS)}")
+    return lexicon

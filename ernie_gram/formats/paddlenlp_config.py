@@ -1,0 +1,238 @@
+"""The JSON files of a PaddleNLP model folder, from settings and back. Keys as in PaddleNLP 3.0.0b4.
+
+    config.json              ErnieGramConfig, with the class of the model in `architectures`
+    tokenizer_config.json    the class of the tokenizer and its settings
+    special_tokens_map.json  the names of the special tokens
+
+Folders of PaddleNLP 2.4 and before have `model_config.json` instead of config.json; `flat_config` reads both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ernie_gram.formats.digest import digest_of
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.run.checkpoint import Arrays
+from reader.errors import InputError
+from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
+
+Json = dict[str, Any]
+
+VERSION = "3.0.0b4"  # the version whose classes were checked (tests/hub)
+LAYER_NORM_EPS = 1e-5  # of PaddleNLP's ErnieGramModel, which has no setting for it
+TOKENIZER = "ErnieGramTokenizer"
+
+# Our key -> the key of ErnieGramConfig, where the value is the same.
+SAME_VALUE = {
+    "hidden_size": "hidden_size",
+    "num_hidden_layers": "num_hidden_layers",
+    "num_attention_heads": "num_attention_heads",
+    "max_position_embeddings": "max_position_embeddings",
+    "sent_type_vocab_size": "type_vocab_size",
+    "hidden_act": "hidden_act",
+    "hidden_dropout_prob": "hidden_dropout_prob",
+    "attention_probs_dropout_prob": "attention_probs_dropout_prob",
+    "initializer_range": "initializer_range",
+}
+SAFETENSORS, PDPARAMS = "model.safetensors", "model_state.pdparams"
+CONFIG, LEGACY_CONFIG = "config.json", "model_config.json"
+# A key of ours in config.json that PaddleNLP ignores, see `trained_with`, and the keys of ModelConfig below it.
+TRAINED_WITH = "trained_with"
+TRAINED_WITH_KEYS = ("use_relative_position", "use_sentence_embedding", "layer_norm_eps")
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of PaddleNLP's classes whose encoder is ours.
+
+    Attributes:
+        name: with which the names of the classes begin, for example in ErnieGramForTokenClassification.
+        defaults: values of settings that config.json may leave out.
+        fixed: settings that the classes do not have, whatever stands in config.json.
+    """
+
+    name: str
+    defaults: Json
+    fixed: Json
+
+
+_DEFAULTS: Json = {
+    "vocab_size": None,  # the number of rows of the token embedding
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+    "layer_norm_eps": 1e-12,
+    "use_task_id": False,
+}
+ERNIE_GRAM = Family("ErnieGram", _DEFAULTS, {"layer_norm_eps": LAYER_NORM_EPS, "use_task_id": False})
+FAMILIES = (
+    ERNIE_GRAM,
+    Family("Ernie", _DEFAULTS, {"layer_norm_eps": 1e-12}),
+    Family("Bert", {**_DEFAULTS, "type_vocab_size": 16}, {"use_task_id": False}),
+)
+
+
+@dataclass(frozen=True)
+class TaskHead:
+    """The head of a fine-tuned model, in the form of PaddleNLP's ErnieGramFor... classes.
+
+    These have one linear layer, `classifier`, over the pooled output (SequenceClassification) or over every slot
+    (TokenClassification, QuestionAnswering). They have no place for another layer before it, such as upstream's
+    128 wide `mask_lm_trans_fc`.
+
+    Attributes:
+        architecture: the name of the class.
+        weight: float32 [H, C].
+        bias: float32 [C].
+        labels: names of the C classes in the order of their IDs; empty for QuestionAnswering, whose classes are start
+            and end, and for regression, where C is 1.
+    """
+
+    architecture: Literal[
+        "ErnieGramForSequenceClassification", "ErnieGramForTokenClassification", "ErnieGramForQuestionAnswering"
+    ]
+    weight: np.ndarray
+    bias: np.ndarray
+    labels: tuple[str, ...] = ()
+
+
+def config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: TaskHead | None) -> Json:
+    """Return the content of config.json.
+
+    Args:
+        config: settings of the encoder; its embeddings must be as wide as its layers.
+        vocab_size: rows of the token embedding.
+        pad_token: ID of [PAD]. PaddleNLP masks the slots that hold it.
+        head: None for the encoder alone.
+    """
+    content: Json = {
+        "architectures": [head.architecture if head else f"{ERNIE_GRAM.name}Model"],
+        "model_type": "ernie_gram",
+        "paddlenlp_version": VERSION,
+        "dtype": "float32",
+        "vocab_size": vocab_size,
+        "embedding_size": config.embedding_size,
+        "intermediate_size": config.feed_forward_size,
+        **{theirs: getattr(config, ours) for ours, theirs in SAME_VALUE.items()},
+        "pad_token_id": pad_token,
+    }
+    if config.use_relative_position:
+        content["rel_pos_size"] = NUM_BUCKETS
+    if head and head.labels:
+        content["id2label"] = {str(i): label for i, label in enumerate(head.labels)}
+        content["label2id"] = {label: i for i, label in enumerate(head.labels)}
+    elif head and head.architecture.endswith("SequenceClassification"):
+        content |= {"num_labels": 1, "problem_type": "regression"}
+    return content
+
+
+def flat_config(content: Json) -> Json:
+    """Return the settings of config.json or of the older model_config.json as one object with `architectures`.
+
+    The older file nests them in `init_args`, a list of objects, and has the name of the class as `init_class`.
+    """
+    flat = {key: value for key, value in content.items() if key not in ("init_args", "init_class")}
+    nested = content.get("init_args", [])
+    for part in nested if isinstance(nested, list) else []:
+        if isinstance(part, dict):
+            flat = {**flat_config(part), **flat}
+    if isinstance(content.get("init_class"), str):
+        flat["architectures"] = [content["init_class"]]
+    return flat
+
+
+def family_of(flat: Json) -> Family | None:
+    """Return the family of the model of a config, or None if it is not one of those that we read."""
+    architectures = flat.get("architectures")
+    if not isinstance(architectures, list) or not architectures or not isinstance(architectures[-1], str):
+        return None
+    found = (
+        family for family in FAMILIES if architectures[-1].startswith((f"{family.name}Model", f"{family.name}For"))
+    )
+    return next(found, None)
+
+
+def is_paddlenlps(folder: Path, flat: Json) -> bool:
+    """Return whether PaddleNLP wrote a folder of Bert or Ernie, and not transformers, whose config.json is similar."""
+    return "paddlenlp_version" in flat or (folder / PDPARAMS).is_file()
+
+
+def encoder_settings(flat: Json, family: Family, source: str) -> Json:
+    """Return the settings of an encoder as PaddleNLP computes it; see settings.py for their types and limits.
+
+    Raises InputError, which names `source`, for settings with which an encoder of ours would compute something else.
+    """
+    settings = family.defaults | {key: flat[key] for key in family.defaults if key in flat} | family.fixed
+    if family is ERNIE_GRAM and flat.get("embedding_size", settings["hidden_size"]) != settings["hidden_size"]:
+        raise InputError(
+            f"{source}: embedding_size: differs from hidden_size; PaddleNLP cannot run such a model either"
+        )
+    if flat.get("pool_act", "tanh") != "tanh":
+        raise InputError(f"{source}: pool_act {flat['pool_act']!r}: only a pooler with tanh can be converted")
+    # PaddleNLP's embeddings always add segments, and no version of it applies relative position.
+    return settings | {"use_sentence_embedding": True, "use_relative_position": False}
+
+
+def trained_with(config: ModelConfig, arrays: Arrays) -> Json:
+    """Return the settings of a model that differ from what PaddleNLP computes, for the key TRAINED_WITH.
+
+    They let us read our own export as the model that it was. `parameters` is the digest of `arrays`, its parameters by
+    our names: once the model has been trained further in PaddleNLP, the settings no longer apply.
+    """
+    return {**{key: getattr(config, key) for key in TRAINED_WITH_KEYS}, "parameters": digest_of(arrays)}
+
+
+def settings_trained_with(flat: Json, source: str) -> tuple[Json, str | None]:
+    """Return the settings of TRAINED_WITH, and the digest of the parameters that they apply to, or None if to all.
+
+    Users may add the key, without a digest, to the config.json of a checkpoint that PaddleNLP computes differently from
+    its training, such as upstream's English models. Raises InputError, which names `source`, for an unknown key.
+    """
+    settings = flat.get(TRAINED_WITH, {})
+    allowed = (*TRAINED_WITH_KEYS, "parameters")
+    if not isinstance(settings, dict) or not all(key in allowed for key in settings):
+        raise InputError(f"{source}: {TRAINED_WITH}: may only hold {', '.join(allowed)}")
+    parameters = settings.get("parameters")
+    return {key: value for key, value in settings.items() if key != "parameters"}, parameters and str(parameters)
+
+
+def special_tokens() -> dict[str, str]:
+    """Return the content of special_tokens_map.json."""
+    return {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
+
+
+def tokenizer_json(vocabulary: Vocabulary, max_length: int) -> Json:
+    """Return the content of tokenizer_config.json. Texts are cut at `max_length` tokens if the user asks for it."""
+    return {
+        "tokenizer_class": TOKENIZER,
+        "do_lower_case": vocabulary.lowercase,
+        "model_max_length": max_length,
+        **special_tokens(),
+    }
+
+
+def community_files(organisation: str, name: str) -> Json:
+    """Return the content of files.json in PaddleNLP's folder community/ORGANISATION/NAME: where each file is stored.
+
+    The keys are those of the listing; the address is the one from which PaddleNLP 3 downloads "ORGANISATION/NAME".
+    """
+    base = f"https://bj.bcebos.com/paddlenlp/models/community/{organisation}/{name}"
+    files = {
+        "model_config_file": "config.json",
+        "model_state": "model_state.pdparams",
+        "tokenizer_config_file": "tokenizer_config.json",
+        "vocab_file": "vocab.txt",
+    }
+    return {key: f"{base}/{file}" for key, file in files.items()}

@@ -1,0 +1,223 @@
+"""The one place where the parameters in a file are checked against the settings of the model, and named as ours.
+
+Names and shapes are checked before the file's numbers are copied into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ernie_gram.formats.names import RELATIVE, SEGMENTS, Column, Renaming, is_transposed, names, renaming, to_ours
+from ernie_gram.formats.settings import switched_on
+from ernie_gram.formats.untrusted.arrays import Shapes
+from ernie_gram.formats.untrusted.reading import read_arrays, read_variable_folder
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.run.checkpoint import Arrays
+from reader.errors import InputError
+
+HEAD_TRANSFORM = ("mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0")
+HEAD_BIAS = "mask_lm_out_fc.b_0"
+# Tables that a file may hold although the model does not read them, and the setting that says whether it does.
+OPTIONAL_TABLES = {SEGMENTS: "use_sentence_embedding", RELATIVE: "use_relative_position"}
+MAX_LISTED = 3
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Checked parameters.
+
+    Attributes:
+        config: the settings, completed by what the file holds: vocab_size, use_pooler, out_emb_size.
+        arrays: float32, under our names.
+        has_token_head: whether there is a head over the tokens, tied to the token embedding.
+        notes: what was changed or left out, one line each.
+    """
+
+    config: ModelConfig
+    arrays: Arrays
+    has_token_head: bool
+    notes: tuple[str, ...]
+
+
+def encoder_shapes(config: ModelConfig) -> Shapes:
+    """Return the names and shapes of the parameters of an encoder, and of its pooler if it has one.
+
+    `config.vocab_size` must not be None.
+    """
+    assert config.vocab_size is not None
+    hidden, size, inner = config.hidden_size, config.embedding_size, config.feed_forward_size
+    shapes: Shapes = {
+        "word_embedding": (config.vocab_size, size),
+        "pos_embedding": (config.max_position_embeddings, size),
+        **_norm("pre_encoder", size),
+    }
+    if config.use_sentence_embedding:
+        shapes[SEGMENTS] = (config.sent_type_vocab_size, size)
+    if config.use_relative_position:
+        shapes[RELATIVE] = (NUM_BUCKETS, config.num_attention_heads)
+    if size != hidden:
+        shapes |= {"emb_hidden_mapping": (size, hidden), "emb_hidden_mapping_bias": (hidden,)}
+    for i in range(config.num_hidden_layers):
+        layer = f"encoder_layer_{i}"
+        for part in ("query", "key", "value", "output"):
+            shapes |= _linear(f"{layer}_multi_head_att_{part}_fc", hidden, hidden)
+        shapes |= _norm(f"{layer}_post_att", hidden) | _norm(f"{layer}_post_ffn", hidden)
+        shapes |= _linear(f"{layer}_ffn_fc_0", hidden, inner) | _linear(f"{layer}_ffn_fc_1", inner, hidden)
+    return shapes | (_linear("pooled_fc", hidden, hidden) if config.use_pooler else {})
+
+
+def head_shapes(config: ModelConfig, classes: int, own_table: bool = True) -> Shapes:
+    """Return the names and shapes of the head "mask_lm": tied to the embeddings if out_emb_size is 0, or else low-rank.
+
+    Args:
+        own_table: False leaves out the output bias, and the output table of a low-rank head.
+    """
+    bias: Shapes = {HEAD_BIAS: (classes,)} if own_table else {}
+    if not config.out_emb_size:
+        size = config.embedding_size
+        return {**_linear("mask_lm_trans_fc", config.hidden_size, size), **_norm("mask_lm_trans", size), **bias}
+    transform = _linear("mask_lm_trans_fc", config.hidden_size, config.out_emb_size)
+    table: Shapes = {"mask_lm_out_embedding": (classes, config.out_emb_size)} if own_table else {}
+    return transform | table | bias
+
+
+def _linear(name: str, size_in: int, size_out: int) -> Shapes:
+    return {f"{name}.w_0": (size_in, size_out), f"{name}.b_0": (size_out,)}
+
+
+def _norm(name: str, size: int) -> Shapes:
+    return {f"{name}_layer_norm_scale": (size,), f"{name}_layer_norm_bias": (size,)}
+
+
+def load_parameters(path: Path, column: Column, config: ModelConfig, always_read: tuple[str, ...] = ()) -> Loaded:
+    """Read the parameters of a model from a file, or from a folder with one Paddle variable per file.
+
+    Args:
+        always_read: the tables of OPTIONAL_TABLES that the format's own software reads whatever the settings are. Where
+            the model does not read them, they are zero; if not, another program has trained them.
+    Raises InputError if a parameter is missing, unknown, of another shape, not floating-point or not finite.
+    """
+    source = str(path)
+
+    def check(shapes: Shapes) -> None:
+        _check(shapes, column, config, source)
+
+    stored = (read_variable_folder if path.is_dir() else read_arrays)(path, check)
+    completed, found = _check({name: values.shape for name, values in stored.arrays.items()}, column, config, source)
+    check_numbers({name: stored.arrays[name] for name in found.ours}, source)
+    arrays = to_ours(stored.arrays, column, found)
+    for name, original in found.copies.items():
+        if original in arrays and not np.array_equal(stored.arrays[name], arrays[original]):
+            theirs = next(theirs for theirs, ours in found.ours.items() if ours == original)
+            raise InputError(
+                f"{source}: {name} differs from {theirs}; only heads with tied parameters can be converted"
+            )
+    notes = [*stored.notes, *_notes_on_ignored(found.ignored)]
+    for name, key in OPTIONAL_TABLES.items():
+        if name not in arrays or getattr(completed, key):
+            continue
+        if arrays[name].any() and name in always_read:
+            completed = switched_on(completed, key)
+            check_shapes({name: arrays[name].shape}, {name: encoder_shapes(completed)[name]}, source)
+            notes.append(f"{name} is not zero, so the model reads it, although {key} is false in its settings")
+        elif arrays.pop(name).any():
+            notes.append(f"left out {name}: the model does not read it ({key} is false)")
+    return Loaded(completed, arrays, HEAD_BIAS in arrays, tuple(notes))
+
+
+def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> tuple[ModelConfig, Renaming]:
+    """Return the completed settings and the meaning of the names in a file; raises InputError if they do not fit."""
+    found = renaming(shapes, column, config.num_hidden_layers, source)
+    stored = {name: shapes[theirs] for theirs, name in found.ours.items()}
+    completed = _completed(config, _oriented(stored, column))
+    expected = encoder_shapes(completed)
+    if _has_token_head(stored):
+        expected |= head_shapes(completed, sum(stored.get(HEAD_BIAS, ())))
+    elif HEAD_TRANSFORM[0] in stored:
+        expected |= head_shapes(completed, 0, own_table=False)
+    unused = {name: stored[name] for name in OPTIONAL_TABLES if name in stored and name not in expected}
+    spelled = names(column, config.num_hidden_layers) | {name: theirs for theirs, name in found.ours.items()}
+    # In the file's orientation, which errors show.
+    check_shapes(stored | dict.fromkeys(found.unknown, ()), _oriented(expected, column) | unused, source, spelled)
+    return completed, found
+
+
+def _has_token_head(shapes: Shapes) -> bool:
+    """Return whether there is more of a head than the transform that heads for fine-tuning read."""
+    return HEAD_BIAS in shapes or "mask_lm_trans_layer_norm_scale" in shapes
+
+
+def _oriented(shapes: Shapes, column: Column) -> Shapes:
+    """Return the shapes of a column's file for ours, or the reverse."""
+    return {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in shapes.items()}
+
+
+def _completed(config: ModelConfig, shapes: Shapes) -> ModelConfig:
+    """Return the settings with those that follow from which parameters there are."""
+    width = config.out_emb_size
+    if _has_token_head(shapes):
+        width = 0
+    elif HEAD_TRANSFORM[0] in shapes and len(shapes[HEAD_TRANSFORM[0]]) == 2:
+        width = shapes[HEAD_TRANSFORM[0]][1]
+    rows = next(iter(shapes.get("word_embedding", ())), 0)
+    return replace(
+        config,
+        vocab_size=config.vocab_size or rows or 1,  # a table without rows is reported as a wrong shape
+        use_pooler="pooled_fc.w_0" in shapes,
+        out_emb_size=width,
+    )
+
+
+def check_shapes(found: Shapes, expected: Shapes, source: str, spelled: Mapping[str, str] | None = None) -> None:
+    """Raise InputError, which names `source` and the parameter, unless `found` has exactly the expected shapes.
+
+    Args:
+        spelled: our name -> the name in the file, for errors.
+    """
+    spelled = spelled or {}
+    missing = [spelled.get(name, name) for name in expected if name not in found]
+    extra = [spelled.get(name, name) for name in found if name not in expected]
+    if missing:
+        raise InputError(f"{source}: {_listed(missing)} missing; the settings of the model ask for {len(expected)}")
+    if extra:
+        raise InputError(
+            f"{source}: {_listed(extra)} not expected: not part of a model with these settings, which would compute "
+            "something else without it"
+        )
+    for name, shape in expected.items():
+        if tuple(found[name]) != shape:
+            raise InputError(
+                f"{source}: {spelled.get(name, name)} has shape {list(found[name])}, but the settings of the model "
+                f"give {list(shape)}"
+            )
+
+
+def check_numbers(arrays: Arrays, source: str) -> None:
+    """Raise InputError, which names `source` and the parameter, unless all numbers are float32 and finite."""
+    for name, values in arrays.items():
+        if values.dtype != np.float32:
+            raise InputError(f"{source}: {name} holds {values.dtype} numbers; parameters are floating-point numbers")
+        if not np.isfinite(values).all():
+            raise InputError(f"{source}: {name} holds numbers that are not finite; the model cannot be used")
+
+
+def _listed(parameters: list[str]) -> str:
+    """Return "parameter a is", or "parameters a, b, c and 4 more are"."""
+    return f"parameter {parameters[0]} is" if len(parameters) == 1 else f"parameters {_some(parameters)} are"
+
+
+def _some(found: list[str]) -> str:
+    """Return "a, b, c and 4 more"."""
+    more = len(found) - MAX_LISTED
+    return ", ".join(found[:MAX_LISTED]) + f" and {more} more" * (more > 0)
+
+
+def _notes_on_ignored(ignored: Mapping[str, str]) -> list[str]:
+    names_of: dict[str, list[str]] = {}
+    for name, kind in ignored.items():
+        names_of.setdefault(kind, []).append(name)
+    return [f"left out {_some(found)}: {kind}" for kind, found in names_of.items()]

@@ -1,0 +1,96 @@
+"""Checkpoints of our own training: a run's folder, or one checkpoint.
+
+In the folder of a pre-training run, the newest valid `step_N` is read; in that of a fine-tuning, the best model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, is_explicit
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.parameters import check_numbers
+from ernie_gram.formats.settings import model_config
+from ernie_gram.formats.training_record import record_of_run
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import last_evaluation
+from reader.corpus.memmap import LEXICON
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon
+from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary_file import kept_vocabulary
+
+NAME = "run"
+LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
+
+
+def detect(folder: Path) -> bool:
+    """Return whether a folder is a checkpoint, or has folders of checkpoints."""
+    return (
+        (folder / checkpoint.STATE).is_file()
+        or (folder / checkpoint.BEST / checkpoint.STATE).is_file()
+        or bool(checkpoint.checkpoints(folder))
+    )
+
+
+def read(folder: Path) -> Model:
+    """Return the model in a checkpoint.
+
+    Raises InputError if one of its files is damaged or missing, or if the vocabulary or the lexicon beside it belongs
+    to another run.
+    """
+    path = checkpoint_in(folder)
+    state = checkpoint.load_state(path)
+    run = path.resolve().parent
+    vocabulary, lexicon = _load_units(run, state.identity)
+    settings = _section(state.config, "model", path)
+    # A fine-tuned model has no prediction heads.
+    pretraining = state.config if "objective" in state.config else None
+    for section in PREDICTION_SECTIONS if pretraining else ():
+        _section(state.config, section, path)
+    rows = settings.get("vocab_size") or len(vocabulary)
+    config = model_config({**settings, "vocab_size": rows}, str(path))
+    arrays, source = checkpoint.load_model(path), str(path / checkpoint.MODEL)
+    classes = len(vocabulary) + (len(lexicon) if lexicon and is_explicit(state.config) else 0)
+    check_own_parameters(
+        {name: np.shape(values) for name, values in arrays.items()}, config, pretraining, classes, source
+    )
+    check_numbers(arrays, source)
+    # Later evaluations are of other parameters.
+    training = record_of_run(state.config, last_evaluation(run, state.step))
+    return Model(path, NAME, config, arrays, vocabulary, lexicon, pretraining, training=training)
+
+
+def checkpoint_in(path: Path) -> Path:
+    """Return `path` if it is a checkpoint; for a run's folder, its best model, or else its newest valid checkpoint.
+
+    Raises InputError if there is none, or if it is damaged.
+    """
+    if (path / checkpoint.BEST).is_dir():
+        path = path / checkpoint.BEST
+    if (path / checkpoint.STATE).is_file():
+        checkpoint.verify(path, checkpoint.MODEL_FILES)
+        return path
+    found = checkpoint.newest_valid(path, checkpoint.MODEL_FILES)
+    if found is None:
+        raise InputError(f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint")
+    return found
+
+
+def _section(config: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+    section = config.get(name)
+    if not isinstance(section, dict):
+        raise InputError(f"{path / checkpoint.STATE}: damaged: config has no section {name}")
+    return section
+
+
+def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lexicon | None]:
+    """Load the vocabulary and the lexicon in a run's folder; raise InputError if they belong to another run."""
+    vocabulary = kept_vocabulary(folder, identity.get("vocabulary", ""), "the model was trained with")
+    lexicon = Lexicon.load(folder / LEXICON) if identity.get("lexicon") else None
+    if lexicon is not None and lexicon.fingerprint != identity["lexicon"]:
+        raise InputError(f"{folder / LEXICON}: not the lexicon the model was trained with")
+    return vocabulary, lexicon

@@ -1,0 +1,109 @@
+"""Settings of models in JSON files <-> ModelConfig: spellings, defaults, limits, and what is refused with its reason.
+
+The keys of ernie_config.json are those of ModelConfig, which has upstream's keys where upstream has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from ernie_gram.config.loading import config_from_tree
+from ernie_gram.model.config import ModelConfig
+from reader.errors import InputError
+
+Settings = dict[str, Any]
+
+ALIASES = {"type_vocab_size": "sent_type_vocab_size"}
+ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "relu": "relu"}
+ABSOLUTE = "absolute"
+LOWERCASE = "do_lower_case"  # beside the keys of ModelConfig: whether the vocabulary is for lower-cased text
+# Larger numbers are errors or attacks. They are refused before names are listed or memory is allocated.
+LIMITS = {
+    "vocab_size": 10_000_000,
+    "hidden_size": 1 << 16,
+    "emb_size": 1 << 16,
+    "out_emb_size": 1 << 16,
+    "intermediate_size": 1 << 18,
+    "num_hidden_layers": 1000,
+    "max_position_embeddings": 1 << 20,
+    "sent_type_vocab_size": 1000,
+    "max_ngram_tokens": 1000,
+}
+
+
+def model_config(settings: Mapping[str, Any], source: str) -> ModelConfig:
+    """Return the ModelConfig for the settings in a file; keys that ModelConfig does not have are ignored.
+
+    Raises InputError, which names `source` and the key, for a value of a wrong type or out of range, and for a setting
+    with which an encoder of ours would compute something else.
+    """
+    refuse_other_models(settings, source)
+    named = {ALIASES.get(key, key): value for key, value in settings.items()}
+    tree = {field.name: named[field.name] for field in fields(ModelConfig) if field.name in named}
+    for key, value in tree.items():
+        if isinstance(value, dict | list):
+            raise InputError(f"{source}: {key}: expected a single value, found {type(value).__name__}")
+        limit = LIMITS.get(key)
+        if limit is not None and isinstance(value, int | float) and value > limit:
+            raise InputError(f"{source}: {key}: {value} is larger than {limit:,}, the limit")
+    if "hidden_act" in tree:
+        tree["hidden_act"] = _activation(tree["hidden_act"], source)
+    try:
+        config = config_from_tree(ModelConfig, _without_redundant(tree), source)
+    except InputError as error:
+        raise InputError(str(error) if str(error).startswith(source) else f"{source}: {error}") from error
+    return config
+
+
+def settings_of(config: ModelConfig) -> Settings:
+    """Return a ModelConfig as settings for a file, with numbers for sizes whose null means a multiple of another."""
+    sizes = {"emb_size": config.embedding_size, "intermediate_size": config.feed_forward_size}
+    return asdict(config) | sizes
+
+
+def switched_on(config: ModelConfig, key: str) -> ModelConfig:
+    """Return a ModelConfig in which the setting `key` is true."""
+    changed: Settings = {key: True}
+    return replace(config, **changed)
+
+
+def flag(settings: Mapping[str, Any], key: str, default: bool, source: str) -> bool:
+    """Return a setting that is true or false; raises InputError for anything else. null means the default."""
+    value = settings.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise InputError(f"{source}: {key}: expected true or false, found {value!r}")
+    return default if value is None else value
+
+
+def refuse_other_models(settings: Mapping[str, Any], source: str) -> None:
+    """Raise InputError for settings that change what the model computes and that an encoder of ours does not have."""
+    position = settings.get("position_embedding_type", ABSOLUTE)
+    if position != ABSOLUTE:
+        raise InputError(
+            f"{source}: position_embedding_type {position!r}: only {ABSOLUTE!r} positions can be converted"
+        )
+    for key, what in (
+        ("is_decoder", "a decoder"),
+        ("add_cross_attention", "a decoder with cross-attention"),
+        ("use_task_id", "a model with task embeddings"),
+    ):
+        if flag(settings, key, False, source):
+            raise InputError(f"{source}: {key}: {what} cannot be converted")
+
+
+def _activation(value: Any, source: str) -> str:
+    if not isinstance(value, str) or value not in ACTIVATIONS:
+        raise InputError(
+            f"{source}: hidden_act {value!r} cannot be converted: the encoder has {', '.join(ACTIVATIONS)}, where gelu "
+            "is the exact form with erf; an approximation with tanh gives other outputs"
+        )
+    return ACTIVATIONS[value]
+
+
+def _without_redundant(tree: Settings) -> Settings:
+    """Return settings with null for sizes that are equal to the default that null stands for."""
+    hidden = tree.get("hidden_size", ModelConfig.hidden_size)
+    redundant = {"emb_size": hidden, "intermediate_size": 4 * hidden if isinstance(hidden, int) else None}
+    return {key: None if key in redundant and value == redundant[key] else value for key, value in tree.items()}

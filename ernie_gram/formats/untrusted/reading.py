@@ -1,0 +1,113 @@
+"""Read the arrays of a file of any known format, chosen by the file's content. Nothing that a file names is run."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from pathlib import Path
+
+from ernie_gram.formats.untrusted.arrays import RawArray, RawArrays, Shapes, StoredArrays, checked_arrays, quoted
+from ernie_gram.formats.untrusted.json_file import read_json
+from ernie_gram.formats.untrusted.names import safe_child
+from ernie_gram.formats.untrusted.paddle_pickle import read_pdparams
+from ernie_gram.formats.untrusted.paddle_variable import is_paddle_variable, read_paddle_variable
+from ernie_gram.formats.untrusted.safetensors_file import is_safetensors, read_safetensors
+from ernie_gram.formats.untrusted.torch_file import ZIP_START, is_torch_stream, read_torch_archive, read_torch_stream
+from reader.errors import InputError
+
+INDEX_SUFFIX = ".index.json"
+LFS_POINTER = b"version https://git-lfs"
+
+
+def read_arrays(path: Path, check: Callable[[Shapes], None] | None = None) -> StoredArrays:
+    """Return the arrays of a file, floating-point numbers as float32.
+
+    Formats: safetensors; Paddle's `.pdparams` and one-variable file (the name of the array is the name of the file);
+    PyTorch's `.bin` of tensors; the index of a model in several such files (`*.index.json`). `check` is called with
+    name -> shape before memory for the arrays is allocated, and may raise InputError. Raises InputError, one line that
+    names the file and the array, for a file of another format, a damaged or truncated file, and a file that asks for
+    more than arrays. Nothing of such a file is run.
+    """
+    if path.name.endswith(INDEX_SUFFIX):
+        found, size = _read_shards(path)
+    else:
+        found, size = _read_file(path), path.stat().st_size
+    return checked_arrays(path, found, size, check)
+
+
+def read_variable_folder(folder: Path, check: Callable[[Shapes], None] | None = None) -> StoredArrays:
+    """Return the arrays of a folder with one Paddle variable per file (upstream's `params/`), under the files' names.
+
+    Arguments and errors as in `read_arrays`.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    arrays: dict[str, RawArray] = {}
+    size = 0
+    for entry in sorted(folder.iterdir()):
+        path = safe_child(folder, entry.name)
+        with _mapped(path) as mapped:  # a copy, because a folder may have more files than a process may keep mapped
+            if not is_paddle_variable(mapped[:64]):
+                raise InputError(f"{path}: is not a Paddle variable; the folder should hold one variable per file")
+            data = mapped[:]
+        arrays |= read_paddle_variable(path, memoryview(data)).arrays
+        size += len(data)
+    return checked_arrays(folder, RawArrays(arrays), size, check)
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    """Return the bytes of a file, memory-mapped, so that checks precede reading; closed when its views are gone.
+
+    A file that another process makes shorter meanwhile ends this process, as with every memory-mapped file.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: {'is not a regular file' if path.exists() else 'no such file'}")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: is empty")
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _read_file(path: Path) -> RawArrays:
+    data = _mapped(path)
+    start = data[:64]
+    # A header of 640 bytes begins like a pickle, so the safetensors format comes first.
+    if is_safetensors(start):
+        return read_safetensors(path, memoryview(data))
+    if start.startswith(ZIP_START):
+        return read_torch_archive(path)
+    if is_torch_stream(start):
+        return read_torch_stream(path, data)
+    if start[0] == 0x80 or path.suffix == ".pdparams":  # the opcode PROTO, which all but the oldest pickles begin with
+        return read_pdparams(path, data)
+    if is_paddle_variable(start):
+        return read_paddle_variable(path, memoryview(data))
+    if start.startswith(LFS_POINTER):
+        raise InputError(f"{path}: is a pointer to a file in Git LFS; fetch the file itself with 'git lfs pull'")
+    raise InputError(
+        f"{path}: is not a safetensors file, a .pdparams or variable of Paddle, or a file of PyTorch tensors; "
+        "it may be damaged or not downloaded completely"
+    )
+
+
+def _read_shards(index: Path) -> tuple[RawArrays, int]:
+    """Return the arrays of the files that an index lists, and the total size of the files."""
+    shard_of = read_json(index).get("weight_map")
+    if not isinstance(shard_of, dict) or not shard_of or not all(isinstance(shard, str) for shard in shard_of.values()):
+        raise InputError(f"{index}: has no weight_map from names of arrays to names of files")
+    arrays: dict[str, RawArray] = {}
+    notes: list[str] = []
+    size = 0
+    for shard in dict.fromkeys(shard_of.values()):
+        path = safe_child(index.parent, shard)
+        found = _read_file(path)
+        listed = [name for name, holder in shard_of.items() if holder == shard]
+        missing = next((name for name in listed if name not in found.arrays), None)
+        if missing is not None:
+            raise InputError(f"{path}: does not hold {quoted(missing)}, which {index.name} lists")
+        arrays |= {name: found.arrays[name] for name in listed}
+        notes += found.notes
+        if left_out := len(found.arrays) - len(listed):
+            notes.append(f"{shard}: {left_out} arrays that {index.name} does not list; left out")
+        size += path.stat().st_size
+    return RawArrays(arrays, tuple(notes)), size

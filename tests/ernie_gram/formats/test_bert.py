@@ -1,0 +1,228 @@
+"""Hugging Face's BERT, written here independently of our writer, against BERT in numpy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from ernie_gram.formats.registry import read_model, write_model
+from reader.errors import InputError
+from tests.support import reference_bert as reference
+from tests.support.model_folders import VOCABULARY, encoder_output, random_ids
+from tests.support.static_programs import Arrays, fresh_scope
+from tests.support.torch_writer import tensor, write_archive, write_stream
+
+LAYERS, HEADS, HIDDEN, INNER, POSITIONS, TOKENS = 2, 4, 16, 40, 24, len(VOCABULARY)
+CONFIG: dict[str, Any] = {
+    "architectures": ["BertForPreTraining"],
+    "model_type": "bert",
+    "attention_probs_dropout_prob": 0.1,
+    "gradient_checkpointing": False,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "hidden_size": HIDDEN,
+    "initializer_range": 0.02,
+    "intermediate_size": INNER,
+    "layer_norm_eps": 1e-12,
+    "max_position_embeddings": POSITIONS,
+    "num_attention_heads": HEADS,
+    "num_hidden_layers": LAYERS,
+    "pad_token_id": 0,
+    "position_embedding_type": "absolute",
+    "type_vocab_size": 2,
+    "vocab_size": TOKENS,
+}
+BERT = reference.random_bert(TOKENS, HIDDEN, LAYERS, INNER, POSITIONS)
+TOKENIZER = {
+    "normalizer": {"type": "BertNormalizer", "lowercase": True},
+    "model": {"type": "WordPiece", "vocab": {token: i for i, token in enumerate(VOCABULARY.tokens)}},
+}
+
+
+def bert_folder(folder: Path, arrays: Arrays = BERT, vocabulary: bool = True, **changes: Any) -> Path:
+    """Write a folder as transformers does; `changes` are keys of config.json."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG | changes))
+    save_file(arrays, folder / "model.safetensors", {"format": "pt"})
+    if vocabulary:
+        (folder / "vocab.txt").write_text("\n".join(VOCABULARY.tokens) + "\n")
+        (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True}))
+    return folder
+
+
+def bare(arrays: Arrays) -> Arrays:
+    """Return the parameters of a BertModel: no prefix, no head."""
+    return {name.removeprefix("bert."): values for name, values in arrays.items() if name.startswith("bert.")}
+
+
+def no_bias_but_the_copy(arrays: Arrays) -> Arrays:
+    """Return parameters of which the decoder's bias was stored instead of the head's, which is the same."""
+    return {name.replace("cls.predictions.bias", "cls.predictions.decoder.bias"): arrays[name] for name in arrays}
+
+
+def old(arrays: Arrays) -> Arrays:
+    """Return parameters with the spellings of LayerNorm's in old files."""
+    endings = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    renamed = {}
+    for name, values in arrays.items():
+        ending = next((each for each in endings if name.endswith(each)), "")
+        renamed[name.removesuffix(ending) + endings.get(ending, "")] = values
+    return renamed
+
+
+@pytest.mark.parametrize("spelling", [dict, bare, old, no_bias_but_the_copy])
+def test_the_encoder_and_the_pooler_equal_bert_with_padding_and_pairs(spelling: Any, tmp_path: Path) -> None:
+    model = read_model(bert_folder(tmp_path / "bert", spelling(BERT)))
+    assert (model.format, model.config.layer_norm_eps, model.config.feed_forward_size) == ("bert", 1e-12, INNER)
+    assert (model.pretraining is None) == (spelling is bare)
+    found = encoder_output(model.config, model.parameters)
+    ids, lengths, segments = random_ids()
+    for b, length in enumerate(lengths):
+        mask = (np.arange(ids.shape[1]) < length).astype(int)
+        expected = reference.encode(BERT, LAYERS, HEADS, ids[b], segments[b], mask)
+        np.testing.assert_allclose(found[b], expected[:length], atol=1e-5)
+        np.testing.assert_allclose(found[-1][b], reference.pooled(BERT, expected), atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [TOKENS, TOKENS + 4])
+def test_the_head_fills_masks_with_berts_probabilities(rows: int, tmp_path: Path) -> None:
+    from ernie_gram.distributed.world import start_world
+    from ernie_gram.fill_mask import MaskFiller
+
+    arrays = BERT if rows == TOKENS else reference.random_bert(rows, HIDDEN, LAYERS, INNER, POSITIONS)
+    model = read_model(bert_folder(tmp_path / "bert", arrays, vocab_size=rows))
+    assert any("keeps 20 of 24 classes" in note for note in model.notes) == (rows > TOKENS)
+    with fresh_scope():
+        filler = MaskFiller(model, start_world("cpu"))
+        texts = [filler.texts.encode_masked("the [MASK] sat on a [MASK] ."), filler.texts.encode_masked("a dog [MASK]")]
+        found = filler.probabilities(filler.texts.masked_batch(texts))
+    expected = []
+    for ids in texts:
+        hidden = reference.encode(arrays, LAYERS, HEADS, ids, np.zeros_like(ids), np.ones_like(ids))
+        probabilities = reference.token_probabilities(arrays, hidden[ids == VOCABULARY.mask])[:, :TOKENS]
+        expected += list(probabilities / probabilities.sum(-1, keepdims=True))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("write", [write_archive, write_stream])
+def test_files_of_pytorch_give_the_same_model(write: Callable[[Path, Any], None], tmp_path: Path) -> None:
+    expected = read_model(bert_folder(tmp_path / "bert"))
+    folder = bert_folder(tmp_path / "torch")
+    (folder / "model.safetensors").unlink()
+    write(folder / "pytorch_model.bin", {name: tensor(values) for name, values in BERT.items()})
+    found = read_model(folder)
+    assert found.parameters.keys() == expected.parameters.keys()
+    assert all(np.array_equal(found.parameters[name], values) for name, values in expected.parameters.items())
+
+
+def test_a_written_bert_has_the_names_and_the_orientation_of_berts_files(tmp_path: Path) -> None:
+    model = read_model(bert_folder(tmp_path / "bert"))
+    write_model(model, tmp_path / "again", "bert")
+    written = load_file(tmp_path / "again" / "model.safetensors")
+    ignored = ("cls.seq_relationship", "bert.embeddings.position_ids")
+    assert written.keys() == {name for name in BERT if not name.startswith(ignored)}
+    assert all(np.array_equal(values, BERT[name]) for name, values in written.items())
+    settings = json.loads((tmp_path / "again" / "config.json").read_text())
+    assert settings["architectures"] == ["BertForMaskedLM"]
+    changed = {key for key in settings if settings[key] != CONFIG.get(key)}
+    assert changed == {"architectures"}
+    again = read_model(tmp_path / "again")
+    assert again.vocabulary is not None
+    assert again.vocabulary.tokens == VOCABULARY.tokens
+
+
+def test_folders_of_sentence_transformers_sharded_weights_and_tokenizer_json_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "sentences"
+    folder.mkdir()
+    inner = bert_folder(folder / "0_Transformer", bare(BERT), vocabulary=False)
+    (folder / "modules.json").write_text("[]")
+    names = sorted(bare(BERT))
+    (inner / "model.safetensors").unlink()
+    for number in range(2):
+        save_file({name: bare(BERT)[name] for name in names[number::2]}, inner / f"part-{number}.safetensors")
+    weight_map = {name: f"part-{number}.safetensors" for number in range(2) for name in names[number::2]}
+    (inner / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    (inner / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    model = read_model(folder)
+    whole = read_model(bert_folder(tmp_path / "whole", bare(BERT)))
+    assert all(np.array_equal(model.parameters[name], values) for name, values in whole.parameters.items())
+    assert model.vocabulary is not None
+    assert model.vocabulary.fingerprint == VOCABULARY.fingerprint
+    assert any("left out the modules of sentence-transformers" in note for note in model.notes)
+
+
+def test_keys_that_config_json_lacks_have_the_defaults_of_transformers(tmp_path: Path) -> None:
+    arrays = reference.random_bert(TOKENS, 24, 1, 3072, 512)
+    folder = bert_folder(tmp_path / "bert", arrays)
+    settings = {"model_type": "bert", "vocab_size": TOKENS, "hidden_size": 24, "num_hidden_layers": 1}
+    (folder / "config.json").write_text(json.dumps(settings))
+    config = read_model(folder).config
+    assert (config.layer_norm_eps, config.intermediate_size, config.num_attention_heads) == (1e-12, 3072, 12)
+    assert (config.max_position_embeddings, config.sent_type_vocab_size, config.hidden_act) == (512, 2, "gelu")
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.1, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden_act": "gelu_new"}, "hidden_act 'gelu_new' cannot be converted: the encoder has gelu, gelu_python"),
+        ({"hidden_act": ["gelu"]}, "hidden_act: expected a single value, found list"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type 'relative_key': only 'absolute'"),
+        ({"is_decoder": True}, "is_decoder: a decoder cannot be converted"),
+        ({"hidden_size": "wide"}, "hidden_size: expected a whole number, got 'wide'"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers: 1000000000 is larger than 1,000, the limit"),
+        ({"num_hidden_layers": -1}, "num_hidden_layers: must be positive"),
+        ({"num_attention_heads": 5}, "5 heads do not divide"),
+        ({"layer_norm_eps": 1.0}, "layer_norm_eps: must lie in (0, 1e-3]"),
+    ],
+)
+def test_settings_that_our_encoder_does_not_have_are_refused_in_one_line(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    folder = bert_folder(tmp_path / "bert", **changes)
+    with pytest.raises(InputError) as caught:
+        read_model(folder)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{folder / 'config.json'}: ")
+
+
+def test_vocabularies_that_do_not_fit_and_other_tokenizers_are_refused_or_said(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert")
+    (folder / "vocab.txt").write_text("\n".join([*VOCABULARY.tokens, "more"]))
+    with pytest.raises(InputError, match=r"vocab\.txt: 21 tokens, but the token embedding has 20 rows"):
+        read_model(folder)
+    (folder / "vocab.txt").unlink()
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {}}}))
+    with pytest.raises(InputError, match=r"tokenizer\.json: not a WordPiece tokenizer"):
+        read_model(folder)
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {"a": 1}}}))
+    with pytest.raises(InputError, match=r"tokenizer\.json: the IDs of its tokens are not 0 to 0"):
+        read_model(folder)
+    (folder / "tokenizer.json").unlink()
+    assert any("no vocabulary in the folder" in note for note in read_model(folder).notes)
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY.tokens))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"strip_accents": False}))
+    notes = " ".join(read_model(folder).notes)
+    assert "does not say whether text becomes lower case" in notes
+    assert "strip_accents is False" in notes
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False}))
+    found = read_model(folder).vocabulary
+    assert found is not None
+    assert not found.lowercase
+
+
+def test_an_output_table_that_is_not_the_embedding_is_refused(tmp_path: Path) -> None:
+    table = BERT["bert.embeddings.word_embeddings.weight"]
+    tied = BERT | {
+        "cls.predictions.decoder.weight": table,
+        "cls.predictions.decoder.bias": BERT["cls.predictions.bias"],
+    }
+    assert read_model(bert_folder(tmp_path / "tied", tied)).pretraining is not None
+    with pytest.raises(InputError, match=r"cls\.predictions\.decoder\.weight differs from .*word_embeddings\.weight"):
+        read_model(bert_folder(tmp_path / "untied", tied | {"cls.predictions.decoder.weight": table + 1}))

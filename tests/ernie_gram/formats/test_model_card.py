@@ -1,0 +1,84 @@
+"""Model cards state what is known of a model, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.model_card import Usage, licence_of, model_card
+from ernie_gram.formats.training_record import TrainingRecord
+from ernie_gram.model.config import ModelConfig
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from reader.tokenization.wordpiece import WordPieceVocabulary
+
+USAGE = Usage("some_library", "Load it so.")
+
+
+def model(**changes: object) -> Model:
+    config = ModelConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, layer_norm_eps=1e-12)
+    fields = {
+        "source": Path("x"),
+        "format": "ernie_gram",
+        "config": config,
+        "parameters": {"a": np.ones((3, 4), "float32")},
+    }
+    return Model(**(fields | changes))  # type: ignore[arg-type]
+
+
+def sections(card: str) -> dict[str, str]:
+    parts = card.split("\n## ")[1:]
+    return {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in parts}
+
+
+def test_a_card_of_an_unknown_model_invents_nothing() -> None:
+    found = sections(model_card(model(), "name", USAGE))
+    assert found["What is lost"].startswith("Nothing")
+    assert found["How to load it"] == "Load it so."
+    assert "does not state the training text" in found["Training data"]
+    assert found["Scores"] == "None recorded."
+    assert found["Licence"].startswith("Not stated.")
+    assert "Tokenizer" not in found
+
+
+def test_a_card_has_data_settings_scores_losses_and_licence() -> None:
+    pretraining = {"objective": {"masking": "explicit"}, "paths": {"output": "/home/me/run"}}
+    settings = {"seed": 3, "trainer": {"max_steps": 500}}
+    scores = {"step": 1500, "perplexity": 217.04, "accuracy": 0.25}
+    training = TrainingRecord("corpus_en", "bert", settings, scores)
+    vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "a"])
+    described = model(pretraining=pretraining, vocabulary=vocabulary, training=training)
+    card = model_card(described, "base-en", USAGE, ["one loss", "another"], "apache-2.0")
+    front = yaml.safe_load(card.split("---")[1])
+    assert front == {"library_name": "some_library", "tags": ["ernie-gram"], "license": "apache-2.0"}
+    assert "\n# base-en\n" in card
+    found = sections(card)
+    assert found["What is lost"] == "- one loss\n- another"
+    assert "the corpus `corpus_en`, starting from the model `bert`" in found["Training data"]
+    assert "6 tokens (wordpiece), lower case" in found["Training data"]
+    assert "/home/me" not in card
+    shown = yaml.safe_load(found["Settings"].strip("`").removeprefix("yaml"))
+    assert shown["model"]["layer_norm_eps"] == 1e-12
+    assert shown["objective"] == {"masking": "explicit"}
+    assert shown["seed"] == 3
+    assert shown["trainer"] == {"max_steps": 500}
+    assert "| perplexity | 217 |" in found["Scores"]
+    assert "step 1,500" in found["Scores"]
+    assert found["Licence"].startswith("`apache-2.0`")
+
+
+def test_the_licence_is_read_from_the_front_matter_of_a_card(tmp_path: Path) -> None:
+    card = tmp_path / "README.md"
+    for text, licence in (
+        ("---\nlicense: mit\ntags: [a]\n---\n# x\n", "mit"),
+        ("# no front matter\nlicense: mit\n", None),
+        ("---\nlicense: mit\n", None),
+        ("---\nlicense: [a, b]\n---\n", None),
+        ("---\n: : :\n- [\n---\n", None),
+    ):
+        card.write_text(text)
+        assert licence_of(tmp_path) == licence, text
+    card.unlink()
+    assert licence_of(tmp_path) is None

@@ -1,0 +1,202 @@
+"""Folders for PaddleNLP: files, names and losses, without PaddleNLP. tests/hub checks them with PaddleNLP."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file
+
+from ernie_gram.formats import paddlenlp
+from ernie_gram.formats.exact_relative_position import attention_mask
+from ernie_gram.formats.paddlenlp_config import TaskHead
+from tests.support.paddlenlp_folders import (
+    NAMES,
+    PLAIN,
+    RELATIVE,
+    SEGMENTS,
+    VOCABULARY,
+    model_of,
+    written,
+)
+from tests.support.reference_model import bucket
+
+
+def test_an_export_has_the_files_and_names_that_paddlenlp_reads(tmp_path: Path) -> None:
+    import paddle
+
+    model = model_of()
+    folder = written(tmp_path / "export", model)
+    listing = f"community/{paddlenlp.ORGANISATION}/published"
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
+        *("config.json", "model.safetensors", "model_state.pdparams", "README.md"),
+        *("vocab.txt", "tokenizer_config.json", "special_tokens_map.json"),
+        *(f"{listing}/README.md", f"{listing}/files.json"),
+    }
+    arrays, pickled = load_file(folder / "model.safetensors"), paddle.load(str(folder / "model_state.pdparams"))
+    assert set(arrays) == set(pickled) == NAMES
+    for name, values in arrays.items():
+        assert np.array_equal(values, np.asarray(pickled[name]))
+    with safe_open(folder / "model.safetensors", "np") as file:
+        assert file.metadata() == {"format": "np"}
+    query = "ernie_gram.encoder.layers.0.self_attn.q_proj.weight"
+    assert np.array_equal(arrays[query], model.parameters["encoder_layer_0_multi_head_att_query_fc.w_0"])
+    assert (folder / "vocab.txt").read_text().split() == VOCABULARY.tokens
+    card = (folder / "README.md").read_text()
+    assert "Put the name of your organisation in place of\n`ORGANISATION`" in card
+    assert (folder / listing / "README.md").read_text() == card.partition("\n## Before you publish this folder")[0]
+    addresses = json.loads((folder / listing / "files.json").read_text())
+    assert all(
+        address.endswith(f"/community/{paddlenlp.ORGANISATION}/published/{(folder / name).name}")
+        for address in addresses.values()
+        for name in [address.rpartition("/")[2]]
+        if (folder / name).is_file()
+    )
+    assert len(addresses) == 4
+
+
+def test_the_config_has_the_keys_of_ernie_gram_config(tmp_path: Path) -> None:
+    config = dataclasses.replace(RELATIVE, intermediate_size=20, hidden_act="relu", hidden_dropout_prob=0.2)
+    folder = written(tmp_path / "export", model_of(config))
+    content = json.loads((folder / "config.json").read_text())
+    trained_with = content.pop("trained_with")
+    assert content == {
+        "architectures": ["ErnieGramModel"],
+        "model_type": "ernie_gram",
+        "paddlenlp_version": "3.0.0b4",
+        "dtype": "float32",
+        "vocab_size": 10,
+        "embedding_size": 16,
+        "hidden_size": 16,
+        "intermediate_size": 20,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "max_position_embeddings": 12,
+        "type_vocab_size": 2,
+        "hidden_act": "relu",
+        "hidden_dropout_prob": 0.2,
+        "attention_probs_dropout_prob": 0.1,
+        "initializer_range": 0.02,
+        "pad_token_id": 1,
+        "rel_pos_size": 33,
+    }
+    assert trained_with["use_relative_position"] is True
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+    assert tokenizer["tokenizer_class"] == "ErnieGramTokenizer"
+    assert (tokenizer["do_lower_case"], tokenizer["model_max_length"]) == (False, 12)
+    special = json.loads((folder / "special_tokens_map.json").read_text())
+    assert special["mask_token"] == tokenizer["mask_token"] == "[MASK]"
+
+
+def test_the_segment_table_is_zero_where_the_model_does_not_use_it(tmp_path: Path) -> None:
+    unused = model_of(dataclasses.replace(PLAIN, use_sentence_embedding=False))
+    # Upstream's released static models hold a table that they do not use.
+    unused.parameters["sent_embedding"] = np.ones((2, 16), np.float32)
+    arrays = load_file(written(tmp_path / "unused", unused) / "model.safetensors")
+    assert arrays[SEGMENTS].shape == (2, 16)
+    assert not arrays[SEGMENTS].any()
+    used = model_of()
+    arrays = load_file(written(tmp_path / "used", used) / "model.safetensors")
+    assert np.array_equal(arrays[SEGMENTS], used.parameters["sent_embedding"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "names", "is_loss"),
+    [
+        ({}, [], None),
+        ({"use_sentence_embedding": False, "use_pooler": False, "intermediate_size": 24}, [], None),
+        ({"use_relative_position": True}, ["relative position"], True),
+        ({"layer_norm_eps": 1e-12}, ["layer_norm_eps 1e-12"], True),
+        ({"emb_size": 8}, ["emb_size 8"], False),
+        ({"use_relative_position": True, "layer_norm_eps": 1e-6}, ["relative position", "layer_norm_eps"], True),
+    ],
+)
+def test_what_paddlenlp_cannot_hold_is_refused_or_a_loss(
+    changes: dict[str, Any], names: list[str], is_loss: bool | None
+) -> None:
+    found = paddlenlp.cannot_hold(model_of(dataclasses.replace(PLAIN, **changes)))
+    assert len(found) == len(names)
+    for obstacle, name in zip(found, names, strict=True):
+        assert obstacle.reason.startswith(name)
+        assert obstacle.is_loss is is_loss
+
+
+def test_prediction_heads_are_a_loss_and_left_out(tmp_path: Path) -> None:
+    model = model_of()
+    model.parameters["mask_lm_trans_fc.w_0"] = np.ones((16, 128), np.float32)
+    model.parameters["ngram_embedding"] = np.ones((3, 16), np.float32)
+    (obstacle,) = paddlenlp.cannot_hold(model)
+    assert obstacle.is_loss
+    assert "mask_lm_trans_fc.w_0 and 1 more" in obstacle.reason
+    assert set(load_file(written(tmp_path / "export", model) / "model.safetensors")) == NAMES
+
+
+def test_a_relative_table_of_zeros_is_no_loss() -> None:
+    model = model_of(RELATIVE)
+    model.parameters["rel_pos_embedding"][:] = 0
+    assert paddlenlp.cannot_hold(model) == []
+
+
+def test_a_model_without_a_wordpiece_vocabulary_is_refused() -> None:
+    (obstacle,) = paddlenlp.cannot_hold(model_of(vocabulary=None))
+    assert not obstacle.is_loss
+    assert "without vocabulary" in obstacle.reason
+
+
+def test_every_loss_is_in_the_card(tmp_path: Path) -> None:
+    model = model_of(
+        dataclasses.replace(RELATIVE, layer_norm_eps=1e-12, use_pooler=False, use_sentence_embedding=False)
+    )
+    card = (written(tmp_path / "export", model) / "README.md").read_text()
+    lost = card.split("## What is lost")[1].split("##")[0]
+    for obstacle in paddlenlp.cannot_hold(model):
+        assert obstacle.reason in lost
+    assert "segments:" in lost
+    assert "pooler:" in lost
+    card = (written(tmp_path / "exact", model_of()) / "README.md").read_text()
+    assert "## What is lost\n\nNothing" in card
+    assert "attention_mask" not in card
+
+
+def test_a_task_head_is_stored_under_the_names_of_its_class(tmp_path: Path) -> None:
+    weight, bias = np.ones((16, 2), np.float32), np.zeros(2, np.float32)
+    head = TaskHead("ErnieGramForTokenClassification", weight, bias, ("O", "B-PER"))
+    folder = written(tmp_path / "labels", model_of(), head)
+    content = json.loads((folder / "config.json").read_text())
+    assert content["architectures"] == ["ErnieGramForTokenClassification"]
+    assert (content["id2label"], content["label2id"]) == ({"0": "O", "1": "B-PER"}, {"O": 0, "B-PER": 1})
+    arrays = load_file(folder / "model.safetensors")
+    assert set(arrays) == NAMES | {"classifier.weight", "classifier.bias"}
+    assert np.array_equal(arrays["classifier.weight"], weight)
+    head = TaskHead("ErnieGramForSequenceClassification", weight[:, :1], bias[:1])
+    content = json.loads((written(tmp_path / "score", model_of(), head) / "config.json").read_text())
+    assert (content["num_labels"], content["problem_type"]) == (1, "regression")
+    assert paddlenlp.read(tmp_path / "labels").config == PLAIN
+
+
+def test_the_example_is_in_the_folder_and_imports_only_numpy(tmp_path: Path) -> None:
+    folder = written(tmp_path / "export", model_of(RELATIVE))
+    tree = ast.parse((folder / paddlenlp.EXAMPLE).read_text())
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in imported} == {"__future__", "numpy"}
+    assert not (written(tmp_path / "plain", model_of()) / paddlenlp.EXAMPLE).exists()
+
+
+def test_the_mask_of_the_example_is_the_bias_by_its_definition() -> None:
+    table = np.random.default_rng(2).standard_normal((33, 3)).astype(np.float32)
+    is_token = np.arange(110) < np.array([[110], [70]])
+    mask = attention_mask(table, is_token)
+    assert mask.shape == (2, 3, 110, 110)
+    assert mask.dtype == np.float32
+    for query in range(110):
+        for key in range(110):
+            expected = table[bucket(query, key)]
+            assert np.array_equal(mask[0, :, query, key], expected)
+            np.testing.assert_allclose(mask[1, :, query, key], expected - 1e4 * (key >= 70), rtol=1e-6)

@@ -1,0 +1,120 @@
+"""The check of parameters: expected names and shapes, and one line for each way in which a file can be wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.names import from_ours
+from ernie_gram.formats.parameters import encoder_shapes, head_shapes, load_parameters
+from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
+from ernie_gram.model.config import ModelConfig
+from reader.errors import InputError
+from tests.support.expected_parameters import ALWAYS, CASES, LOW_RANK, MAPPED, MODEL, NGRAMS, RELATIVE, TIED, TOKENS
+from tests.support.model_folders import random_arrays
+
+CONFIG = ModelConfig(**{**vars(MODEL), "vocab_size": TOKENS, "use_relative_position": False})
+CHANGES = {
+    "use_pooler": ({"use_pooler": True}, {"pooled_fc.w_0": [8, 8], "pooled_fc.b_0": [8]}),
+    "use_relative_position": ({"use_relative_position": True}, RELATIVE),
+    "emb_size": ({"emb_size": 6, "vocab_size": TOKENS + 2, "use_sentence_embedding": True}, MAPPED),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_the_encoder_has_the_golden_names_and_shapes(case: str) -> None:
+    changes, more = CHANGES[case]
+    shapes = encoder_shapes(ModelConfig(**{**vars(CONFIG), **changes}))
+    assert {name: list(shape) for name, shape in shapes.items()} == ALWAYS | more
+
+
+def test_the_heads_have_the_golden_names_and_shapes() -> None:
+    assert {"default", "tied"} <= CASES.keys()
+    low_rank = head_shapes(CONFIG, TOKENS + NGRAMS)
+    tied = head_shapes(ModelConfig(**{**vars(CONFIG), "out_emb_size": 0}), TOKENS + NGRAMS)
+    assert {name: list(shape) for name, shape in low_rank.items()} == LOW_RANK
+    assert {name: list(shape) for name, shape in tied.items()} == {
+        name: shape for name, shape in TIED.items() if name != "ngram_embedding"
+    }
+
+
+def bert_file(path: Path, with_head: bool = True, **changes: np.ndarray | None) -> Path:
+    """Write a BERT of the size of CONFIG; `changes` holds arrays to put in under its names, or None to remove one."""
+    config = ModelConfig(**{**vars(CONFIG), "use_sentence_embedding": True, "out_emb_size": 0})
+    arrays = random_arrays(encoder_shapes(config) | (head_shapes(config, TOKENS) if with_head else {}))
+    theirs = from_ours(arrays, "bert", 2, with_prefix=True)
+    for name, values in changes.items():
+        if values is None:
+            del theirs[name]
+        else:
+            theirs[name] = values
+    write_safetensors(path, theirs)
+    return path
+
+
+QUERY = "bert.encoder.layer.1.attention.self.query.weight"
+WIDE = "bert.encoder.layer.0.intermediate.dense.weight"
+NAN = np.array([np.nan] * 8, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({QUERY: None}, f"parameter {QUERY[5:]} is missing"),
+        (
+            {QUERY: None, QUERY.replace("weight", "bias"): None},
+            f"parameters {QUERY[5:]}, {QUERY[5:-6]}bias are missing",
+        ),
+        ({"bert.encoder.layer.2.output.dense.bias": NAN}, "bert.encoder.layer.2.output.dense.bias is not expected"),
+        ({"bert.embeddings.task_type_embeddings.weight": NAN}, "task_type_embeddings.weight is not expected"),
+        # The transposed shape, as in a file of Paddle.
+        (
+            {WIDE: np.zeros((8, 32), np.float32)},
+            f"{WIDE} has shape [8, 32], but the settings of the model give [32, 8]",
+        ),
+        ({QUERY: np.zeros((8, 8), np.int64)}, f"{QUERY} holds int64 numbers"),
+        ({"bert.embeddings.LayerNorm.bias": NAN}, "bert.embeddings.LayerNorm.bias holds numbers that are not finite"),
+        ({"cls.predictions.bias": None}, "cls.predictions.bias is missing"),
+        ({"embeddings.LayerNorm.bias": NAN}, "are the same parameter"),
+        ({"cls.predictions.bias": np.zeros((TOKENS, 2), np.float32)}, "cls.predictions.bias has shape [30, 2]"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused_in_one_line_that_names_them(
+    changes: dict[str, np.ndarray | None], message: str, tmp_path: Path
+) -> None:
+    path = bert_file(tmp_path / "model.safetensors", **changes)
+    config = ModelConfig(**{**vars(CONFIG), "use_sentence_embedding": True})
+    with pytest.raises(InputError) as caught:
+        load_parameters(path, "bert", config)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_half_precision_and_ignored_parameters_are_read_and_said(tmp_path: Path) -> None:
+    half = np.arange(64).reshape(8, 8).astype(np.float16)
+    path = bert_file(
+        tmp_path / "model.safetensors",
+        with_head=False,
+        **{QUERY: half, "bert.embeddings.position_ids": np.arange(16), "cls.seq_relationship.bias": NAN[:2]},
+    )
+    loaded = load_parameters(path, "bert", ModelConfig(**{**vars(CONFIG), "use_sentence_embedding": True}))
+    name = "encoder_layer_1_multi_head_att_query_fc.w_0"
+    assert np.array_equal(loaded.arrays[name], half.T.astype(np.float32))
+    assert loaded.arrays[name].dtype == np.float32
+    assert any("1 of" in note and "float16" in note for note in loaded.notes)
+    assert any("bert.embeddings.position_ids" in note for note in loaded.notes)
+    assert any("cls.seq_relationship.bias: the head for sentence pairs" in note for note in loaded.notes)
+    assert not loaded.has_token_head
+
+
+def test_a_table_that_another_program_trained_is_read_although_the_settings_say_otherwise(tmp_path: Path) -> None:
+    path = bert_file(tmp_path / "model.safetensors")
+    loaded = load_parameters(path, "bert", CONFIG, always_read=("sent_embedding",))
+    assert loaded.config.use_sentence_embedding
+    assert any("sent_embedding is not zero" in note for note in loaded.notes)
+    loaded = load_parameters(path, "bert", CONFIG)
+    assert "sent_embedding" not in loaded.arrays
+    assert any("left out sent_embedding" in note for note in loaded.notes)

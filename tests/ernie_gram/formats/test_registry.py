@@ -1,0 +1,257 @@
+"""Folders of any format are found by looking; what is wrong with a folder is one line, and nothing is half-written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.run import checkpoint
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon, info_path
+from reader.system.atomic_files import sha256_of
+from reader.tokenization.vocabulary_file import load_vocabulary
+from tests.support.model_folders import random_model
+
+CONFIG, WEIGHTS, VOCABULARY = "ernie_config.json", "model.safetensors", "vocab.txt"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of ours with a small model and a head over tokens."""
+    write_model(random_model(with_head=True), tmp_path / "model", "ernie_gram")
+    return tmp_path / "model"
+
+
+def test_a_runs_folder_and_its_checkpoints_convert_to_our_folder_and_back_to_the_same_model(
+    finished: Path, tmp_path: Path
+) -> None:
+    for path in (finished, finished / "step_24"):
+        model = read_model(path)
+        assert (model.format, model.source) == ("run", finished / "step_24")
+        target = tmp_path / path.name
+        assert write_model(model, target, "ernie_gram") == []
+        found = read_model(target)
+        assert replace(found.config, vocab_size=None) == replace(model.config, vocab_size=None)
+        expected = checkpoint.load_model(finished / "step_24")
+        assert found.parameters.keys() == expected.keys()
+        assert all(np.array_equal(found.parameters[name], values) for name, values in expected.items())
+        assert found.vocabulary is not None
+        assert model.vocabulary is not None
+        assert found.vocabulary.fingerprint == model.vocabulary.fingerprint
+        assert found.lexicon is not None
+        assert found.lexicon.fingerprint == Lexicon.load(finished / "lexicon.tsv").fingerprint
+        assert found.pretraining is not None
+        assert model.pretraining is not None
+        for section in ("data", "objective", "generator"):
+            assert found.pretraining[section] == model.pretraining[section]
+        # Paths of this machine do not belong in a folder that is passed on.
+        assert str(finished) not in (target / CONFIG).read_text()
+        assert found.training == model.training
+        assert found.training is not None
+        assert found.training.scores["step"] == 24
+    (target / VOCABULARY).unlink()
+    with pytest.raises(InputError, match="predicts n-grams, but the folder has no vocabulary"):
+        read_model(target)
+
+
+def test_a_run_is_read_without_the_state_of_its_optimizer(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / "step_24" / "optimizer.safetensors").unlink()
+    assert read_model(tmp_path / "run").source == tmp_path / "run" / "step_24"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda state: state.pop("identity"), "missing 1 required positional argument: 'identity'"),
+        (lambda state: state.update(config=5), "damaged: config is not an object"),
+        (lambda state: state.update(step="9"), "damaged: step is not a number"),
+        (lambda state: state["config"].pop("model"), "damaged: config has no section model"),
+        (lambda state: state["config"].update(objective=3), "damaged: config has no section objective"),
+        (lambda state: state["identity"].pop("vocabulary"), "the vocabulary the model was trained with"),
+    ],
+)
+def test_a_checkpoint_from_strangers_with_another_state_is_refused_in_one_line(
+    spoil: Callable[[dict[str, Any]], object], message: str, finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    path = tmp_path / "run" / "step_24" / "state.json"
+    state = json.loads(path.read_text())
+    spoil(state)
+    path.write_text(json.dumps(state))
+    sums = json.loads((path.parent / "checksums.json").read_text())
+    (path.parent / "checksums.json").write_text(json.dumps(sums | {path.name: sha256_of(path)}))
+    with pytest.raises(InputError) as caught:
+        read_model(path.parent)
+    assert message in str(caught.value)
+
+
+def test_a_model_without_vocabulary_is_the_same_in_our_folder(tmp_path: Path) -> None:
+    model = random_model(with_head=True, use_relative_position=False, use_sentence_embedding=True, vocab_size=23)
+    write_model(model, tmp_path / "bert", "bert")
+    (tmp_path / "bert" / VOCABULARY).unlink()
+    bert = read_model(tmp_path / "bert")
+    write_model(bert, tmp_path / "ours", "ernie_gram")
+    found = read_model(tmp_path / "ours")
+    assert found.vocabulary is None
+    assert any("no vocabulary" in note for note in found.notes)
+    assert found.parameters.keys() == bert.parameters.keys()
+    assert all(np.array_equal(found.parameters[name], values) for name, values in bert.parameters.items())
+    edit_weights(tmp_path / "ours", **{"mask_lm_out_fc.b_0": np.zeros(24, np.float32)})
+    with pytest.raises(InputError, match=r"mask_lm_out_fc\.b_0 has shape \[24\], but .* give \[23\]"):
+        read_model(tmp_path / "ours")
+
+
+def test_other_users_can_read_what_was_written(folder: Path, finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    usual = (tmp_path / "usual").stat().st_mode
+    assert {path.stat().st_mode for path in (*folder.iterdir(), *(finished / "step_24").iterdir())} == {usual}
+
+
+def test_a_folder_without_a_format_or_with_several_is_refused_with_what_was_looked_for(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError) as caught:
+        read_model(tmp_path / "empty")
+    assert str(caught.value).startswith(f"{tmp_path / 'empty'}: not a checkpoint, and not a run's folder")
+    assert "`python -m ernie_gram.convert --list` names the files" in str(caught.value)
+    (folder / "saved_weights.pdparams").touch()
+    with pytest.raises(InputError, match=r"files of several formats: ernie_gram \(.*\); upstream_dygraph \(.*\); keep"):
+        read_model(folder)
+    assert read_model(folder, "ernie_gram").format == "ernie_gram"
+    with pytest.raises(InputError, match="format xlnet: not one of run, ernie_gram"):
+        read_model(folder, "xlnet")
+    with pytest.raises(InputError, match="nowhere: no such folder"):
+        read_model(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"vocab\.txt: is a file, not a folder"):
+        read_model(folder / VOCABULARY)
+
+
+def edit_config(folder: Path, **changes: object) -> None:
+    path = folder / CONFIG
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def edit_weights(folder: Path, **changes: np.ndarray | None) -> None:
+    arrays = {**load_file(folder / WEIGHTS), **changes}
+    save_file({name: values for name, values in arrays.items() if values is not None}, folder / WEIGHTS)
+
+
+def truncate(folder: Path) -> None:
+    content = (folder / WEIGHTS).read_bytes()
+    (folder / WEIGHTS).write_bytes(content[:-100])
+
+
+def add_lexicon(folder: Path, t: str = "1.5", **changes: str) -> None:
+    """Add a lexicon of one n-gram; `changes` are keys of its description."""
+    path = folder / "lexicon.tsv"
+    path.write_text(f"ngram\tcount\tt\nthe cat\t3\t{t}\n")
+    info = {"vocabulary": load_vocabulary(folder / VOCABULARY).fingerprint, "han": "char", "text": "", "totals": {}}
+    info |= {"top": {}, "max_ngram_tokens": 8, "left_out": 0, "sha256": sha256_of(path), **changes}
+    info_path(path).write_text(json.dumps(info))
+
+
+SCALE = "pre_encoder_layer_norm_scale"
+SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda folder: edit_weights(folder, **{SCALE: None}), f"{WEIGHTS}: parameter {SCALE} is missing"),
+    "extra": (
+        lambda folder: edit_weights(folder, pooled_fc=np.ones(1, np.float32)),
+        f"{WEIGHTS}: parameter pooled_fc is not expected",
+    ),
+    "shape": (
+        lambda folder: edit_weights(folder, **{SCALE: np.ones(17, np.float32)}),
+        f"{WEIGHTS}: {SCALE} has shape [17], but the settings of the model give [16]",
+    ),
+    "dtype": (
+        lambda folder: edit_weights(folder, **{SCALE: np.ones(16, np.int32)}),
+        f"{WEIGHTS}: {SCALE} holds int32 numbers",
+    ),
+    "not finite": (
+        lambda folder: edit_weights(folder, **{SCALE: np.full(16, np.inf, np.float32)}),
+        f"{WEIGHTS}: {SCALE} holds numbers that are not finite",
+    ),
+    "truncated": (truncate, f"{WEIGHTS}: "),
+    "settings": (lambda folder: edit_config(folder, num_hidden_layers=3), "missing; the settings of the model ask for"),
+    "no size": (lambda folder: edit_config(folder, vocab_size=None), f"{CONFIG}: vocab_size: missing"),
+    "huge": (lambda folder: edit_config(folder, vocab_size=10**12), f"{CONFIG}: vocab_size: 1000000000000 is larger"),
+    "type": (lambda folder: edit_config(folder, hidden_size=True), f"{CONFIG}: hidden_size: expected a whole number"),
+    "lower case": (lambda folder: edit_config(folder, do_lower_case=1), f"{CONFIG}: do_lower_case: expected true or"),
+    "sections": (
+        lambda folder: edit_config(folder, pretraining={"class_path": {}}),
+        f"{CONFIG}: pretraining: unknown section 'class_path'",
+    ),
+    "no section": (lambda folder: edit_config(folder, pretraining=[1]), f"{CONFIG}: pretraining: expected sections"),
+    "json": (lambda folder: (folder / CONFIG).write_text("{"), f"{CONFIG}: line 1, column 2"),
+    "vocabulary": (
+        lambda folder: (folder / VOCABULARY).write_text((folder / VOCABULARY).read_text() + "more\n"),
+        f"{VOCABULARY}: 21 tokens, but the token embedding has 20 rows",
+    ),
+    "lexicon": (
+        lambda folder: add_lexicon(folder, vocabulary="another"),
+        "lexicon.tsv: was made with another vocabulary",
+    ),
+    "segmenter": (lambda folder: add_lexicon(folder, han="none"), "lexicon.tsv.json: han: 'none' is not one of"),
+    "lexicon numbers": (
+        lambda folder: add_lexicon(folder, t="many"),
+        "lexicon.tsv: damaged: could not convert string to float",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SPOILED)
+def test_a_damaged_folder_is_refused_in_one_line_that_names_the_file(case: str, folder: Path) -> None:
+    spoil, message = SPOILED[case]
+    spoil(folder)
+    with pytest.raises(InputError) as caught:
+        read_model(folder)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(folder))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_existing_target_is_refused_and_a_failed_write_leaves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = read_model(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(InputError, match="model: exists already; choose another name"):
+        write_model(model, folder, "ernie_gram")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    with pytest.raises(InputError, match="there is no folder"):
+        write_model(model, tmp_path / "a" / "b" / "c", "ernie_gram")
+    with pytest.raises(InputError, match="format run: not one of ernie_gram"):
+        write_model(model, tmp_path / "new", "run")
+
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ernie_gram.formats.ours.write_vocabulary", full)
+    with pytest.raises(InputError, match="new: could not be written: No space left"):
+        write_model(model, tmp_path / "new", "ernie_gram")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_model_of_a_vocabulary_with_case_keeps_it(folder: Path, tmp_path: Path) -> None:
+    edit_config(folder, do_lower_case=False)
+    for number, name in enumerate(("ernie_gram", "bert", "upstream_static", "upstream_dygraph")):
+        model = read_model(folder)
+        model = replace(
+            model,
+            config=replace(model.config, use_relative_position=False),
+            parameters={key: values for key, values in model.parameters.items() if key != "rel_pos_embedding"},
+        )
+        write_model(model, tmp_path / str(number), name)
+        found = read_model(tmp_path / str(number)).vocabulary
+        assert found is not None
+        assert not found.lowercase, name
+        shutil.rmtree(tmp_path / str(number))

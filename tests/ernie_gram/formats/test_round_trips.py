@@ -1,0 +1,155 @@
+"""Every pair of formats that can hold a model: parameters equal to the bit, outputs equal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.registry import WRITTEN, WRITTEN_NAMES, Format, read_model, write_model
+from ernie_gram.formats.untrusted.reading import read_arrays, read_variable_folder
+from reader.errors import InputError
+from tests.support.model_folders import VOCABULARY, encoder_output, random_model
+
+PLAIN = {"use_relative_position": False}
+BERT = {**PLAIN, "use_sentence_embedding": True}
+MODELS = {
+    "relative-pooler": {"use_pooler": True, "hidden_act": "relu"},
+    "plain": {**PLAIN, "use_pooler": True},
+    "bert-head": {**BERT, "with_head": True},
+    "bert-epsilon-intermediate": {**BERT, "layer_norm_eps": 1e-12, "intermediate_size": 24},
+    "everything": {"use_sentence_embedding": True, "use_pooler": True, "with_head": True},
+    "embedding-size": {"emb_size": 12},
+    "unused-rows": {**BERT, "vocab_size": len(VOCABULARY) + 3, "with_head": True},
+}
+# The formats that can hold each model; a format that holds fewer than it could would fail here.
+ALL = {"ernie_gram", "upstream_static", "upstream_dygraph", "bert", "paddlenlp"}
+HELD_BY = {
+    "relative-pooler": ALL - {"bert", "paddlenlp"},
+    "plain": ALL,
+    "bert-head": ALL - {"paddlenlp"},
+    "bert-epsilon-intermediate": {"ernie_gram", "bert"},
+    "everything": ALL - {"bert", "paddlenlp"},
+    "embedding-size": {"ernie_gram", "upstream_static"},
+    "unused-rows": ALL - {"paddlenlp"},
+}
+# Settings that only training reads. BERT's config.json has no place for them.
+TRAINING_SETTINGS = {"out_emb_size": 128, "max_ngram_tokens": 8, "relative_position_start": "normal"}
+
+
+@pytest.fixture(autouse=True)
+def no_flushing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for the disk: upstream's static layout has one file for each parameter."""
+    monkeypatch.setattr("reader.system.atomic_files.flush_to_disk", lambda path: None)
+
+
+def holders(model: Model) -> list[Format]:
+    return [each for each in WRITTEN if not each.cannot_hold(model)]
+
+
+def assert_same_model(found: Model, model: Model) -> None:
+    assert replace(found.config, **TRAINING_SETTINGS) == replace(model.config, **TRAINING_SETTINGS)
+    assert found.parameters.keys() == model.parameters.keys()
+    for name, values in model.parameters.items():
+        assert found.parameters[name].dtype == np.float32
+        assert np.array_equal(found.parameters[name], values), name
+    assert found.vocabulary is not None
+    assert found.vocabulary.fingerprint == VOCABULARY.fingerprint
+    assert (found.pretraining is None) == (model.pretraining is None)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_the_same_after_any_two_formats_that_can_hold_it(name: str, tmp_path: Path) -> None:
+    model = random_model(**MODELS[name])
+    able = holders(model)
+    assert {each.NAME for each in able} == HELD_BY[name] & set(WRITTEN_NAMES)
+    last = model
+    for first in able:
+        assert write_model(model, tmp_path / first.NAME, first.NAME) == []
+        between = read_model(tmp_path / first.NAME)
+        assert between.format == first.NAME
+        for second in able:
+            folder = tmp_path / f"{first.NAME}-{second.NAME}"
+            write_model(between, folder, second.NAME)
+            last = read_model(folder)
+            assert last.format == second.NAME
+            assert_same_model(last, model)
+    for found, expected in zip(
+        encoder_output(last.config, last.parameters), encoder_output(model.config, model.parameters), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_what_cannot_be_held_is_refused_with_the_reason_and_losses_only_if_accepted(tmp_path: Path) -> None:
+    head = random_model(with_head=True, layer_norm_eps=1e-12)
+    for model, target, reason in (
+        (random_model(), "bert", "relative position: BERT has no bias by distance"),
+        (head, "upstream_static", "layer_norm_eps 1e-12: upstream has 1e-05"),
+        (head, "upstream_dygraph", "layer_norm_eps 1e-12: upstream has 1e-05"),
+    ):
+        folder = tmp_path / "refused"
+        with pytest.raises(InputError) as caught:
+            write_model(model, folder, target)
+        assert f"{target} cannot hold {reason}" in str(caught.value)
+        assert str(caught.value).endswith("; --accept-loss writes the rest")
+        assert list(tmp_path.glob("*refused*")) == []
+        folder = tmp_path / f"accepted-{target}"
+        (lost,) = write_model(model, folder, target, accept_loss=True)
+        assert reason in lost
+        found = read_model(folder)
+        assert found.config.layer_norm_eps == 1e-5
+        kept = model.parameters.keys() - ({"rel_pos_embedding"} if target == "bert" else set())
+        assert found.parameters.keys() == kept
+    for changes, target, reason in (
+        ({"emb_size": 12, **PLAIN}, "bert", "emb_size 12"),
+        ({"emb_size": 12}, "upstream_dygraph", "emb_size 12"),
+        ({"intermediate_size": 24}, "upstream_static", "intermediate_size 24"),
+    ):
+        with pytest.raises(InputError, match=reason) as caught:
+            write_model(random_model(**changes), tmp_path / "never", target, accept_loss=True)
+        assert "--accept-loss" not in str(caught.value)
+    assert not (tmp_path / "never").exists()
+
+
+def test_the_transform_of_a_low_rank_head_stays_where_heads_for_fine_tuning_read_it(tmp_path: Path) -> None:
+    model = random_model()
+    random = np.random.default_rng(0)
+    transform = {
+        "mask_lm_trans_fc.w_0": random.standard_normal((16, 128)).astype(np.float32),
+        "mask_lm_trans_fc.b_0": random.standard_normal(128).astype(np.float32),
+    }
+    model = replace(model, parameters=model.parameters | transform)
+    for target in ("ernie_gram", "upstream_static"):
+        assert write_model(model, tmp_path / target, target) == []
+        assert_same_model(read_model(tmp_path / target), model)
+    with pytest.raises(InputError, match=r"mask_lm_trans_fc\.w_0, mask_lm_trans_fc\.b_0: only a whole head"):
+        write_model(model, tmp_path / "dygraph", "upstream_dygraph")
+
+
+def test_tables_that_a_model_does_not_read_are_written_as_zeros_where_the_other_software_always_reads_them(
+    tmp_path: Path,
+) -> None:
+    model = random_model(use_relative_position=False)
+    for target, file, tables in (
+        ("upstream_static", "params", {"sent_embedding": (2, 16), "rel_pos_embedding": (33, 4)}),
+        ("upstream_dygraph", "saved_weights.pdparams", {"sent_emb.weight": (2, 16)}),
+        ("bert", "model.safetensors", {"embeddings.token_type_embeddings.weight": (2, 16)}),
+    ):
+        write_model(model, tmp_path / target, target)
+        path = tmp_path / target / file
+        arrays = (read_variable_folder if path.is_dir() else read_arrays)(path).arrays
+        for name, shape in tables.items():
+            assert arrays[name].shape == shape
+            assert not arrays[name].any()
+
+
+def test_rows_beyond_the_vocabulary_are_never_predicted_in_other_software(tmp_path: Path) -> None:
+    model = random_model(**MODELS["unused-rows"])
+    write_model(model, tmp_path / "bert", "bert")
+    bias = read_arrays(tmp_path / "bert" / "model.safetensors").arrays["cls.predictions.bias"]
+    assert len(bias) == len(VOCABULARY) + 3
+    assert np.array_equal(bias[: len(VOCABULARY)], model.parameters["mask_lm_out_fc.b_0"])
+    assert not np.exp(bias[len(VOCABULARY) :].astype(np.float32)).any()

@@ -1,0 +1,211 @@
+"""Upstream's layouts, written here independently of our writers, against a forward pass in numpy."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.registry import read_model
+from reader.errors import InputError
+from tests.support import reference_model as reference
+from tests.support.model_folders import VOCABULARY, encoder_output, random_ids
+
+L, H, A, TOKENS, LENGTH = 2, 16, 4, len(VOCABULARY), 24
+# As in upstream's released files.
+CONFIG: dict[str, Any] = {
+    "attention_probs_dropout_prob": 0.1,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "hidden_size": H,
+    "initializer_range": 0.02,
+    "max_position_embeddings": LENGTH,
+    "num_attention_heads": A,
+    "num_hidden_layers": L,
+    "sent_type_vocab_size": 2,
+    "task_type_vocab_size": 3,
+    "vocab_size": TOKENS,
+}
+NUMBERS = np.random.default_rng(5)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return (0.3 * NUMBERS.standard_normal(shape)).astype("float32")
+
+
+STATIC = {
+    "word_embedding": numbers(TOKENS, H),
+    "pos_embedding": numbers(LENGTH, H),
+    "sent_embedding": numbers(2, H),
+    "rel_pos_embedding": numbers(33, A),
+    "pre_encoder_layer_norm_scale": numbers(H),
+    "pre_encoder_layer_norm_bias": numbers(H),
+    "pooled_fc.w_0": numbers(H, H),
+    "pooled_fc.b_0": numbers(H),
+    "mask_lm_trans_fc.w_0": numbers(H, 128),
+    "mask_lm_trans_fc.b_0": numbers(128),
+}
+DYGRAPH = {
+    "word_emb.weight": STATIC["word_embedding"],
+    "pos_emb.weight": STATIC["pos_embedding"],
+    "sent_emb.weight": STATIC["sent_embedding"],
+    "rel_pos_bias_emb.weight": STATIC["rel_pos_embedding"],
+    "ln.weight": STATIC["pre_encoder_layer_norm_scale"],
+    "ln.bias": STATIC["pre_encoder_layer_norm_bias"],
+    "pooler.weight": STATIC["pooled_fc.w_0"],
+    "pooler.bias": STATIC["pooled_fc.b_0"],
+}
+for i in range(L):
+    block = f"encoder_stack.block.{i}"
+    for part in ("query", "key", "value", "output"):
+        name = f"encoder_layer_{i}_multi_head_att_{part}_fc"
+        STATIC[f"{name}.w_0"], STATIC[f"{name}.b_0"] = numbers(H, H), numbers(H)
+        DYGRAPH[f"{block}.attn.{part[0]}.weight"] = STATIC[f"{name}.w_0"]
+        DYGRAPH[f"{block}.attn.{part[0]}.bias"] = STATIC[f"{name}.b_0"]
+    for part, number in (("att", 1), ("ffn", 2)):
+        name = f"encoder_layer_{i}_post_{part}_layer_norm"
+        STATIC[f"{name}_scale"], STATIC[f"{name}_bias"] = numbers(H), numbers(H)
+        DYGRAPH[f"{block}.ln{number}.weight"] = STATIC[f"{name}_scale"]
+        DYGRAPH[f"{block}.ln{number}.bias"] = STATIC[f"{name}_bias"]
+    for number, letter, sizes in ((0, "i", (H, 4 * H)), (1, "o", (4 * H, H))):
+        name = f"encoder_layer_{i}_ffn_fc_{number}"
+        STATIC[f"{name}.w_0"], STATIC[f"{name}.b_0"] = numbers(*sizes), numbers(sizes[1])
+        DYGRAPH[f"{block}.ffn.{letter}.weight"] = STATIC[f"{name}.w_0"]
+        DYGRAPH[f"{block}.ffn.{letter}.bias"] = STATIC[f"{name}.b_0"]
+
+
+def variable(values: np.ndarray) -> bytes:
+    """Return a variable as Paddle's operator `save` writes it: versions 0, no level of detail, then a message."""
+    dims = b"".join(
+        b"\x10" + bytes([size & 127 | 128] * (size > 127) + [size >> 7 if size > 127 else size])
+        for size in values.shape
+    )
+    message = b"\x08\x05" + dims  # field 1: float32; field 2: each size
+    return struct.pack("<IQIi", 0, 0, 0, len(message)) + message + values.tobytes()
+
+
+def write_common(folder: Path, **changes: Any) -> Path:
+    folder.mkdir()
+    (folder / "ernie_config.json").write_text(json.dumps(CONFIG | changes))
+    # Upstream's Chinese vocabulary has token<TAB>id.
+    (folder / "vocab.txt").write_text("".join(f"{token}\t{i}\n" for i, token in enumerate(VOCABULARY.tokens)))
+    return folder
+
+
+def static_folder(folder: Path, **changes: Any) -> Path:
+    (write_common(folder, **changes) / "params").mkdir()
+    for name, values in STATIC.items():
+        (folder / "params" / name).write_bytes(variable(values))
+    return folder
+
+
+def dygraph_folder(folder: Path, **changes: Any) -> Path:
+    write_common(folder, **changes)
+    with (folder / "saved_weights.pdparams").open("wb") as file:
+        pickle.dump({**DYGRAPH, "StructuredToParameterName@@": {name: name for name in DYGRAPH}}, file, protocol=2)
+    return folder
+
+
+def assert_equals_the_reference(model: Model) -> None:
+    ids, lengths, sentences = random_ids()
+    doubles = {name: values.astype(np.float64) for name, values in model.parameters.items()}
+    found = encoder_output(model.config, model.parameters)
+    for row, length in enumerate(lengths):
+        words = doubles["word_embedding"][ids[row, :length]]
+        expected, _ = reference.encode(model.config, doubles, words, sentences[row, :length], [])
+        np.testing.assert_allclose(found[row], expected, atol=1e-5)
+        pooled = np.tanh(expected[0] @ doubles["pooled_fc.w_0"] + doubles["pooled_fc.b_0"])
+        np.testing.assert_allclose(found[-1][row], pooled, atol=1e-5)
+
+
+def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert found.keys() == expected.keys()
+    assert all(np.array_equal(found[name], values) for name, values in expected.items())
+
+
+@pytest.mark.parametrize("reads_sentences", [None, True])
+def test_the_static_layout_is_read_and_computes_upstreams_forward_pass(
+    reads_sentences: bool | None, tmp_path: Path
+) -> None:
+    changes = {} if reads_sentences is None else {"use_sentence_embedding": reads_sentences}
+    model = read_model(static_folder(tmp_path / "static", **changes))
+    assert (model.format, model.config.use_relative_position, model.config.use_pooler) == (
+        "upstream_static",
+        True,
+        True,
+    )
+    assert model.vocabulary is not None
+    assert model.vocabulary.fingerprint == VOCABULARY.fingerprint
+    dropped = set() if reads_sentences else {"sent_embedding"}
+    assert_same(model.parameters, {name: values for name, values in STATIC.items() if name not in dropped})
+    assert any("left out sent_embedding" in note for note in model.notes) == bool(dropped)
+    assert_equals_the_reference(model)
+
+
+@pytest.mark.parametrize("relative", [None, 33])
+def test_the_dygraph_layout_is_read_and_computes_upstreams_forward_pass(relative: int | None, tmp_path: Path) -> None:
+    model = read_model(dygraph_folder(tmp_path / "dygraph", rel_pos_size=relative))
+    assert (model.format, model.config.use_sentence_embedding) == ("upstream_dygraph", True)
+    assert model.config.use_relative_position == bool(relative)
+    # The dygraph model has no transform for heads.
+    left_out = {"mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0", *([] if relative else ["rel_pos_embedding"])}
+    assert_same(model.parameters, {name: values for name, values in STATIC.items() if name not in left_out})
+    assert_equals_the_reference(model)
+
+
+def test_the_state_of_the_optimizer_beside_the_parameters_is_left_out_with_a_note(tmp_path: Path) -> None:
+    """Upstream's training saves all its variables into `params/`."""
+    folder = static_folder(tmp_path / "static")
+    for name, values in STATIC.items():
+        for ending in ("_moment1_0", "_moment2_0"):
+            (folder / "params" / f"{name}{ending}").write_bytes(variable(values))
+        for ending in ("_beta1_pow_acc_0", "_beta2_pow_acc_0"):
+            (folder / "params" / f"{name}{ending}").write_bytes(variable(np.ones(1, np.float32)))
+    (folder / "params" / "scheduled_learning_rate").write_bytes(variable(np.ones(1, np.float32)))
+    model = read_model(folder)
+    expected = {name: values for name, values in STATIC.items() if name != "sent_embedding"}
+    assert_same(model.parameters, expected)
+    (note,) = (note for note in model.notes if "optimizer" in note)
+    assert note.endswith(f" and {4 * len(STATIC) + 1 - 3} more: the state of the optimizer")
+    assert len(note) < 200
+
+
+class Runs:
+    """An object whose pickle creates a file when it is loaded freely."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.marker,)
+
+
+def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path: Path) -> None:
+    folder, marker = dygraph_folder(tmp_path / "dygraph"), tmp_path / "it ran"
+    hostile = pickle.dumps({**DYGRAPH, "ln.weight": Runs(marker)}, protocol=2)
+    (folder / "saved_weights.pdparams").write_bytes(hostile)
+    with pytest.raises(InputError, match=r"saved_weights\.pdparams: "):
+        read_model(folder)
+    assert not marker.exists()
+    pickle.loads(hostile)
+    assert marker.exists()
+
+
+def test_a_layout_without_its_settings_or_with_others_is_refused(tmp_path: Path) -> None:
+    folder = static_folder(tmp_path / "static")
+    (folder / "params" / "word_embedding").unlink()
+    with pytest.raises(InputError, match="params: parameter word_embedding is missing"):
+        read_model(folder)
+    (folder / "ernie_config.json").unlink()
+    with pytest.raises(InputError, match=r"static: has params, but no ernie_config\.json"):
+        read_model(folder)
+    with pytest.raises(InputError, match=r"use_task_id: a model with task embeddings cannot be converted"):
+        read_model(dygraph_folder(tmp_path / "tasks", use_task_id=True))
+    with pytest.raises(InputError, match=r"sent_emb\.weight has shape \[2, 16\], but .* give \[4, 16\]"):
+        read_model(dygraph_folder(tmp_path / "sentences", sent_type_vocab_size=4))

@@ -1,0 +1,166 @@
+"""Paddle's `.pdparams`, against `paddle.save` and `paddle.load`."""
+
+from __future__ import annotations
+
+import pickle
+import pickletools
+import struct
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
+from ernie_gram.formats.untrusted.reading import read_arrays
+from reader.errors import InputError
+
+import paddle  # isort: skip
+
+pytestmark = pytest.mark.usefixtures("dynamic_mode")
+
+ARRAYS = {
+    "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "transposed": np.arange(6, dtype=np.float32).reshape(2, 3).T,
+    "scalar": np.array(2.5, np.float32),
+    "empty": np.zeros((0, 4), np.float32),
+    "ids": np.arange(5),
+    "bytes": np.arange(3, dtype=np.uint8),
+    "flags": np.array([True, False]),
+    "词": np.array([1.5], np.float32),
+}
+
+
+def assert_equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4])
+def test_the_state_of_a_layer_is_read(tmp_path: Path, protocol: int) -> None:
+    layer = paddle.nn.Sequential(paddle.nn.Linear(3, 2), paddle.nn.LayerNorm(2))
+    state = {name: value.numpy() for name, value in layer.state_dict().items()}
+    paddle.save(layer.state_dict(), str(tmp_path / "a.pdparams"), protocol=protocol)
+    stored = read_arrays(tmp_path / "a.pdparams")
+    assert_equal(stored.arrays, state)
+    assert stored.notes == ()
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4])
+def test_tensors_in_a_plain_dict_and_their_types_are_read(tmp_path: Path, protocol: int) -> None:
+    values = np.array([1.0, -2.5, 0.15625], np.float32)
+    tensors = {kind: paddle.to_tensor(values).astype(kind) for kind in ("float32", "float16", "bfloat16", "float64")}
+    paddle.save({**tensors, "array": ARRAYS["ids"]}, str(tmp_path / "a.pdparams"), protocol=protocol)
+    stored = read_arrays(tmp_path / "a.pdparams")
+    assert_equal(stored.arrays, {**dict.fromkeys(tensors, values), "array": ARRAYS["ids"]})
+    assert [note.split("stored as ")[1] for note in stored.notes] == [
+        "float16, read as float32",
+        "bfloat16, read as float32",
+        "float64, rounded to float32",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "float64", "int64", "bool", "uint8"])
+def test_arrays_of_every_type_are_contiguous_and_keep_their_shape(tmp_path: Path, kind: str) -> None:
+    values = np.arange(6).reshape(2, 3)
+    stored_as = "uint16" if kind == "bfloat16" else kind
+    entries = {"columns first": np.asfortranarray(values, stored_as), "scalar": np.array(1, stored_as)}
+    (tmp_path / "a.pdparams").write_bytes(pickle.dumps(entries, 4))
+    arrays = read_arrays(tmp_path / "a.pdparams").arrays
+    assert (arrays["columns first"].shape, arrays["scalar"].shape) == ((2, 3), ())
+    assert all(array.flags.c_contiguous and array.flags.writeable for array in arrays.values())
+    assert all(array.dtype == ("float32" if "float" in kind else kind) for array in arrays.values())
+    if kind != "bfloat16":
+        np.testing.assert_array_equal(arrays["columns first"], values.astype(kind))
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_numpy_arrays_pickled_by_python_are_read(tmp_path: Path, protocol: int) -> None:
+    (tmp_path / "a.pdparams").write_bytes(pickle.dumps({**ARRAYS, "number": np.float32(3)}, protocol))
+    assert_equal(read_arrays(tmp_path / "a.pdparams").arrays, {**ARRAYS, "number": np.array(3, np.float32)})
+
+
+def test_a_file_of_python_2_is_read(tmp_path: Path) -> None:
+    """Python 2 stores bytes and names alike as byte strings, with the names of numpy 1."""
+    data = np.array([1.5, -2.0], "<f4").tobytes()
+    array = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K\x02\x85"
+    array += b"cnumpy\ndtype\nU\x02f4K\x00K\x01\x87R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    array += b"\x89T" + struct.pack("<i", len(data)) + data + b"tb"
+    content = b"\x80\x02}U\x06weight" + array + b"s."
+    np.testing.assert_array_equal(pickle.loads(content, encoding="latin1")["weight"], [1.5, -2.0])
+    (tmp_path / "a.pdparams").write_bytes(content)
+    assert_equal(read_arrays(tmp_path / "a.pdparams").arrays, {"weight": np.array([1.5, -2.0], np.float32)})
+
+
+def test_slices_of_large_arrays_are_joined_as_paddle_joins_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdparams"
+    parts = {"w@@.0": np.arange(4, dtype=np.float32), "w@@.1": np.arange(4, 6, dtype=np.float32)}
+    slices = {"w": {"OriginShape": (2, 3), "slices": list(parts)}}
+    path.write_bytes(pickle.dumps({**parts, "UnpackBigParamInfor@@": slices}, 2))
+    expected = paddle.load(str(path), return_numpy=True)
+    assert_equal(read_arrays(path).arrays, {name: np.asarray(array) for name, array in expected.items()})
+    assert_equal(read_arrays(path).arrays, {"w": np.arange(6, dtype=np.float32).reshape(2, 3)})
+
+
+@pytest.mark.parametrize(
+    ("slices", "message"),
+    [
+        ({"w": {"OriginShape": (4,), "slices": ["a"] * 1000}}, "missing or used twice"),
+        ({"w": {"OriginShape": (4,), "slices": ["other"]}}, "missing or used twice"),
+        ({"w": {"OriginShape": (5,), "slices": ["a"]}}, "reshape"),
+        ({"w": {"OriginShape": (-1,), "slices": ["a"]}}, "sizes of 0 and more"),
+        ({"w": {"OriginShape": (4,), "slices": []}}, "not of one type"),
+        ({"w": ["a"]}, "is damaged"),
+        ([], "not a dict"),
+    ],
+)
+def test_damaged_slices_are_refused(tmp_path: Path, slices: Any, message: str) -> None:
+    entries = {"a": np.arange(4, dtype=np.float32), "UnpackBigParamInfor@@": slices}
+    (tmp_path / "a.pdparams").write_bytes(pickle.dumps(entries, 2))
+    with pytest.raises(InputError, match=message):
+        read_arrays(tmp_path / "a.pdparams")
+
+
+def test_entries_that_are_no_arrays_are_named(tmp_path: Path) -> None:
+    entries = {"a": ARRAYS["ids"], "epoch": 3, "history": [1, 2]}
+    (tmp_path / "a.pdparams").write_bytes(pickle.dumps(entries, 4))
+    stored = read_arrays(tmp_path / "a.pdparams")
+    assert stored.arrays.keys() == {"a"}
+    assert stored.notes == (
+        "a.pdparams: 'epoch' has type int, it is not an array; left out",
+        "a.pdparams: 'history' has type list, it is not an array; left out",
+    )
+    (tmp_path / "a.pdparams").write_bytes(pickle.dumps({"epoch": 3}, 4))
+    with pytest.raises(InputError, match="holds no arrays"):
+        read_arrays(tmp_path / "a.pdparams")
+
+
+def test_paddle_python_and_we_read_what_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdparams"
+    write_pdparams(path, ARRAYS)
+    with warnings.catch_warnings(), path.open("rb") as file:
+        warnings.simplefilter("error")
+        assert_equal(pickle.load(file), ARRAYS)
+    assert_equal({name: np.asarray(array) for name, array in paddle.load(str(path), return_numpy=True).items()}, ARRAYS)
+    assert_equal(read_arrays(path).arrays, ARRAYS)
+    layer = paddle.nn.Linear(2, 3)
+    write_pdparams(path, {"weight": ARRAYS["matrix"], "bias": np.ones(3, np.float32)})
+    assert layer.set_state_dict(paddle.load(str(path))) == ([], [])
+    np.testing.assert_array_equal(layer.weight.numpy(), ARRAYS["matrix"])
+
+
+def test_what_is_written_names_only_what_every_numpy_has(tmp_path: Path) -> None:
+    write_pdparams(tmp_path / "a.pdparams", ARRAYS)
+    operations = list(pickletools.genops((tmp_path / "a.pdparams").read_bytes()))
+    assert operations[0][1] == 4
+    names = {argument for opcode, argument, _ in operations if "GLOBAL" in opcode.name}
+    assert names == {"numpy.core.multiarray _reconstruct", "numpy ndarray", "numpy dtype"}
+
+
+def test_other_types_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="w is an array of object"):
+        write_pdparams(tmp_path / "a.pdparams", {"w": np.array([None])})
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,151 @@
+"""Paddle's format of one variable per file, against Paddle's own reader and writer."""
+
+from __future__ import annotations
+
+import os
+import resource
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.untrusted.paddle_variable import next_variable, write_paddle_variable
+from ernie_gram.formats.untrusted.reading import read_arrays, read_variable_folder
+from reader.errors import InputError
+from tests.support.static_programs import fresh_scope
+
+import paddle  # isort: skip
+
+pytestmark = pytest.mark.usefixtures("dynamic_mode")
+
+VALUES = np.array([[0, 1, -2], [3, 4, 300]])
+TYPES = ["float32", "float16", "float64", "int64", "int32", "int16", "bool"]
+
+
+@pytest.mark.parametrize("kind", [*TYPES, "bfloat16"])
+def test_variables_of_paddle_are_read(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "word_embedding"
+    paddle.save(paddle.to_tensor(VALUES).astype(kind), str(path), use_binary_format=True)
+    stored = read_arrays(path)
+    is_float = "float" in kind
+    assert stored.arrays["word_embedding"].dtype == ("float32" if is_float else kind)
+    np.testing.assert_array_equal(stored.arrays["word_embedding"], VALUES.astype(bool) if kind == "bool" else VALUES)
+    assert len(stored.notes) == (is_float and kind != "float32")
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_written_variables_equal_those_of_paddle_to_the_byte(tmp_path: Path, kind: str) -> None:
+    array = VALUES.astype(kind)
+    write_paddle_variable(tmp_path / "ours", array)
+    paddle.save(paddle.to_tensor(array), str(tmp_path / "theirs"), use_binary_format=True)
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
+    np.testing.assert_array_equal(paddle.load(str(tmp_path / "ours"), return_numpy=True), array)
+
+
+def test_a_transposed_array_and_a_large_size_survive(tmp_path: Path) -> None:
+    array = np.arange(2 * 300, dtype=np.float32).reshape(2, 300).T
+    write_paddle_variable(tmp_path / "a", array)
+    np.testing.assert_array_equal(paddle.load(str(tmp_path / "a"), return_numpy=True), array)
+    np.testing.assert_array_equal(read_arrays(tmp_path / "a").arrays["a"], array)
+
+
+def test_parameters_of_a_static_program_are_a_sequence_of_variables(tmp_path: Path) -> None:
+    main, startup = paddle.static.Program(), paddle.static.Program()
+    with fresh_scope() as executor, paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+        inputs = paddle.static.data("x", [None, 2])
+        outputs = paddle.static.nn.fc(inputs, 3)
+        executor.run(startup)
+        paddle.static.save_inference_model(str(tmp_path / "model"), [inputs], [outputs], executor, program=main)
+        names = sorted(parameter.name for parameter in main.global_block().all_parameters())
+        expected = [np.array(paddle.static.global_scope().find_var(name).get_tensor()) for name in names]
+    assert [array.shape for array in expected] == [(3,), (2, 3)]
+    data, offset = memoryview((tmp_path / "model.pdiparams").read_bytes()), 0
+    for array in expected:
+        found, offset = next_variable(data, offset)
+        np.testing.assert_array_equal(found.values, array)
+    assert offset == len(data)
+    with pytest.raises(InputError, match="one variable per file"):
+        read_arrays(tmp_path / "model.pdiparams")
+
+
+def test_a_folder_of_variables_is_read_under_the_names_of_its_files(tmp_path: Path) -> None:
+    arrays = {"word_embedding": np.ones((3, 2), np.float32), "pooled_fc.w_0": np.arange(4, dtype=np.float16)}
+    for name, array in arrays.items():
+        write_paddle_variable(tmp_path / name, array)
+    stored = read_variable_folder(tmp_path)
+    assert stored.arrays.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(stored.arrays[name], array)
+    assert stored.notes == (f"{tmp_path.name}: 1 of 2 arrays stored as float16, read as float32",)
+    (tmp_path / "notes.txt").write_text("x" * 50)
+    with pytest.raises(InputError, match=r"notes.txt: is not a Paddle variable"):
+        read_variable_folder(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        read_variable_folder(tmp_path / "missing")
+
+
+def test_a_folder_may_hold_more_files_than_a_process_may_open(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for number in range(150):
+        write_paddle_variable(tmp_path / f"v{number}", np.full(2, number, np.float32))
+    with open(os.devnull) as lowest_free:  # the lowest descriptor that is not in use
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free.fileno() + 50, hard))
+    try:
+        assert read_variable_folder(tmp_path).arrays["v149"].tolist() == [149, 149]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_link_to_an_array_is_read_and_a_link_to_anything_else_is_refused(tmp_path: Path) -> None:
+    write_paddle_variable(tmp_path / "elsewhere", np.ones(2, np.float32))
+    (tmp_path / "secret").write_text("a password of twenty bytes and more")
+    link = tmp_path / "params" / "a"
+    link.parent.mkdir()
+    link.symlink_to(tmp_path / "elsewhere")
+    assert read_variable_folder(link.parent).arrays["a"].tolist() == [1, 1]
+    for target, message in ((tmp_path / "secret", "is not a Paddle variable"), (link, "no such file")):
+        link.unlink()
+        link.symlink_to(target)
+        with pytest.raises(InputError, match=message) as caught:
+            read_variable_folder(link.parent)
+        assert "password" not in str(caught.value)
+
+
+def test_a_type_that_paddle_lacks_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no variables of uint64"):
+        write_paddle_variable(tmp_path / "a", VALUES.astype("uint64"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def variable(description: bytes, data: bytes = bytes(8), levels: int = 0, size: int | None = None) -> bytes:
+    """Return the bytes of a variable with any description."""
+    length = struct.pack("<i", len(description) if size is None else size)
+    return bytes(4) + levels.to_bytes(8, "little") + bytes(4) + length + description + data
+
+
+HUGE = b"\xff" * 8 + b"\x7f"  # 2**63 - 1
+HOSTILE = {
+    "negative dimension": (variable(b"\x08\x05\x10" + b"\xff" * 9 + b"\x01"), "too large"),
+    "overflow": (variable(b"\x08\x05" + (b"\x10" + HUGE) * 3), "too large"),
+    "more than the file": (variable(b"\x08\x05\x10" + b"\xff\xff\xff\xff\x7f"), "truncated"),
+    "unknown type": (variable(b"\x08\x63\x10\x02"), "element type"),
+    "no type": (variable(b"\x10\x02"), "element type"),
+    "unknown tag": (variable(b"\x08\x05\x1a\x02"), "unknown tag 26"),
+    "cut number": (variable(b"\x08\x05\x10\x82"), "description of the tensor is truncated"),
+    "cut pair": (variable(b"\x08\x05\x10"), "description of the tensor is truncated"),
+    "negative description": (variable(b"\x08\x05\x10\x02", size=-1), "description is too long"),
+    "huge description": (variable(b"\x08\x05\x10\x02", size=2**31 - 1), "description is too long"),
+    "levels": (variable(b"\x08\x05\x10\x02", levels=3), "truncated"),
+    "many dimensions": (variable(b"\x08\x05" + b"\x10\x01" * 9, bytes(4)), "at most 8 sizes"),
+    "bytes at the end": (variable(b"\x08\x05\x10\x02", bytes(9)), "1 bytes follow"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_damaged_variable_is_refused(tmp_path: Path, case: str) -> None:
+    data, message = HOSTILE[case]
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_arrays(tmp_path / "a")
+    assert message in str(caught.value)

@@ -1,0 +1,216 @@
+"""Pickles that would run something, or take more memory than they hold, are refused, and nothing is run."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.untrusted.pickled_arrays import LatinText
+from ernie_gram.formats.untrusted.reading import read_arrays
+from reader.errors import InputError
+
+
+def text(value: str) -> bytes:
+    data = value.encode()
+    return b"X" + struct.pack("<I", len(data)) + data
+
+
+class Reduced:
+    """Pickles as a call of any function."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.reduced = (function, arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.reduced
+
+
+def attacks(command: str) -> dict[str, bytes]:
+    """Return pickles that run a shell command when they are loaded freely."""
+    start, system, line = b"\x80\x02", b"cos\nsystem\n", text(command)
+    getattr_system = (
+        b"c__builtin__\ngetattr\nc__builtin__\n__import__\n" + text("os") + b"\x85R" + text("system") + b"\x86R"
+    )
+    codes = f"__import__('os').system({command!r})"
+    return {
+        "REDUCE": pickle.dumps({"a": Reduced(os.system, command)}, 4),
+        "REDUCE of protocol 2": pickle.dumps({"a": Reduced(os.system, command)}, 2),
+        "eval": pickle.dumps({"a": Reduced(eval, codes)}, 4),
+        "exec": pickle.dumps([Reduced(exec, codes)], 4),
+        "getattr": start + getattr_system + line + b"\x85R.",
+        "INST": start + b"(" + line + b"ios\nsystem\n.",
+        "OBJ": start + b"(" + system + line + b"o.",
+        "NEWOBJ": start + b"csubprocess\nPopen\n" + line + b"\x85\x81.",
+        "NEWOBJ_EX": b"\x80\x04" + b"csubprocess\nPopen\n" + line + b"\x85}" + text("shell") + b"\x88s\x92.",
+        "STACK_GLOBAL": b"\x80\x04" + text("os") + text("system") + b"\x93" + line + b"\x85R.",
+        "dotted name": b"\x80\x04" + text("numpy") + text("os.system") + b"\x93" + line + b"\x85R.",
+        "BUILD of a class": start + b"cpickle\nUnpickler\n}" + text("find_class") + system + b"sb" + line + b"\x85R.",
+        "BUILD of an array": start + b"cnumpy\nndarray\n)\x81}" + text("__setstate__") + system + b"sb" + line + b"b.",
+        "encode of another codec": start + b"c_codecs\nencode\n" + line + text("rot13") + b"\x86Rcos\nsystem\nh\x00R.",
+        "global in a persistent ID": start + b"(" + text("storage") + system + line + b"\x85RtQ.",
+        "text persistent ID": start + b"Pos\n.",
+        "extension registry": start + b"\x82\x01" + line + b"\x85R.",
+        "after an array": start
+        + b"}"
+        + text("w")
+        + pickle.dumps(np.ones(2), 2)[2:-1]
+        + text("x")
+        + system
+        + line
+        + b"\x85Ru.",
+        "map": start + b"c__builtin__\nlist\nc__builtin__\nmap\n" + system + b"]" + line + b"a\x86R\x85R.",
+        "memo": start + system + b"q\x000h\x00" + line + b"\x85R.",
+    }
+
+
+@pytest.mark.parametrize("name", ["model.pdparams", "pytorch_model.bin", "params"])
+@pytest.mark.parametrize("case", attacks("true"))
+def test_a_pickle_that_would_run_something_is_refused_and_nothing_is_run(tmp_path: Path, case: str, name: str) -> None:
+    marker = tmp_path / "marker"
+    path = tmp_path / name
+    path.write_bytes(attacks(f"touch {marker}")[case])
+    with pytest.raises(InputError) as caught:
+        read_arrays(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+    assert not marker.exists()
+
+
+def test_the_attacks_are_real(tmp_path: Path) -> None:
+    """The same bytes, loaded freely, write the marker. This proves that the test above can fail."""
+    for case in ("REDUCE", "eval", "getattr", "INST", "OBJ", "STACK_GLOBAL", "memo"):
+        marker = tmp_path / case
+        pickle.loads(attacks(f"touch {marker}")[case])
+        assert marker.exists(), case
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b"\x80\x02cos\nsystem\n.", "'os.system'"),
+        (b"\x80\x04" + text("posix") + text("system") + b"\x93.", "'posix.system'"),
+        (b"\x80\x02c__builtin__\ngetattr\n.", "'__builtin__.getattr'"),
+        (b"\x80\x02(ios\nsystem\n.", "'os.system'"),
+        (b"\x80\x02cnumpy\nload\n.", "'numpy.load'"),
+        (b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n.", "'torch._utils._rebuild_tensor_v2'"),
+    ],
+)
+def test_what_a_pickle_refers_to_is_named(tmp_path: Path, data: bytes, name: str) -> None:
+    path = tmp_path / "a.pdparams"
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=f"refers to {name}, which is not part of an array; nothing was run"):
+        read_arrays(path)
+
+
+ARRAY = b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85C\x01b\x87R"
+FLOAT = b"cnumpy\ndtype\n" + text("f4") + b"\x89\x88\x87R"
+
+
+def state(shape: bytes, data: bytes = b"C\x04abcd", kind: bytes = FLOAT) -> bytes:
+    return b"\x80\x04}" + text("w") + ARRAY + b"(K\x01" + shape + kind + b"\x89" + data + b"tbs."
+
+
+DAMAGED = {
+    "shape of more than the bytes": (state(b"J\xff\xff\xff\x7f\x85"), "takes 8589934588 bytes, but 4 are stored"),
+    "overflow": (state((b"\x8a\x08" + b"\x00" * 7 + b"\x40") * 2 + b"\x86"), "too large"),
+    "negative size": (state(b"J\xff\xff\xff\xff\x85"), "sizes of 0 and more"),
+    "nested shape": (state(b"]" + b"\x85" * 5000 + b"\x85"), "sizes of 0 and more"),
+    "object type": (state(b"K\x01\x85", kind=b"cnumpy\ndtype\n" + text("O8") + b"\x89\x88\x87R"), "type 'O8'"),
+    "text type": (state(b"K\x01\x85", kind=b"cnumpy\ndtype\n" + text("U1") + b"\x89\x88\x87R"), "type 'U1'"),
+    "big-endian type": (state(b"K\x01\x85", kind=FLOAT + b"(K\x03" + text(">") + b"NNNtb"), "not little-endian"),
+    "type with fields": (state(b"K\x01\x85", kind=FLOAT + b"(K\x03" + text("<") + b"N)}tb"), "arrays of records"),
+    "list of objects": (state(b"K\x01\x85", b"]Na"), "arrays of Python objects"),
+    "no type": (state(b"K\x01\x85", kind=b"N"), "an array without a type"),
+    "short state": (b"\x80\x04" + ARRAY + b"K\x01\x85b.", "5 parts"),
+    "call of text": (b"\x80\x02" + text("os") + b")R.", "cannot be called"),
+    "call of a type": (b"\x80\x02cnumpy\nndarray\n)R.", "cannot be called"),
+    "wrong number of arguments": (b"\x80\x02cnumpy.core.multiarray\n_reconstruct\n)R.", "REDUCE"),
+    "state of text": (b"\x80\x02" + text("a") + b"}b.", "sets the state of a value of type str"),
+    "state of a global": (
+        b"\x80\x02cnumpy\nndarray\n}" + text("make") + b"Nsb.",
+        "sets the state of a value of type Global",
+    ),
+    "key of a tuple": (b"\x80\x02})Ns.", "a key has type tuple"),
+    "key of a number": (b"\x80\x02}K\x01Ns.", "a key has type int"),
+    "value missing": (b"\x80\x02}(" + text("a") + b"u.", "a key without a value"),
+    "below the mark": (b"\x80\x02K\x01(\x85.", "a value is missing"),
+    "no mark": (b"\x80\x02}u.", "a mark is missing"),
+    "empty": (b"\x80\x02.", "0 values are left"),
+    "memo of nothing": (b"\x80\x02h\x05.", "value 5, which was not stored"),
+    "items of a list": (b"\x80\x02]NNs.", "applied to a value of type list"),
+    "list": (b"\x80\x02].", "holds a list"),
+    "protocol of the future": (b"\x80\x09}.", "is not a safetensors|protocol 9"),
+    "unknown operation": (b"\x80\x02\xff.", "unknown"),
+    "set": (b"\x80\x04\x8f.", "the operation EMPTY_SET is not needed"),
+    "outside buffer": (b"\x80\x05\x97.", "the operation NEXT_BUFFER is not needed"),
+    "persistent ID": (b"\x80\x02" + text("0") + b"Q.", "does not have"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_damaged_pickle_is_refused(tmp_path: Path, case: str) -> None:
+    data, message = DAMAGED[case]
+    (tmp_path / "a.pdparams").write_bytes(data)
+    with pytest.raises(InputError, match=message) as caught:
+        read_arrays(tmp_path / "a.pdparams")
+    assert "\n" not in str(caught.value)
+
+
+def test_deep_nesting_is_harmless(tmp_path: Path) -> None:
+    deep = b"]" + b"\x85" * 50_000
+    good = pickle.dumps(np.ones(2, np.float32), 4)[2:-1]
+    (tmp_path / "a.pdparams").write_bytes(b"\x80\x04}(" + text("deep") + deep + text("w") + good + b"u.")
+    stored = read_arrays(tmp_path / "a.pdparams")
+    assert stored.arrays.keys() == {"w"}
+    assert stored.notes == ("a.pdparams: 'deep' has type tuple, it is not an array; left out",)
+    (tmp_path / "a.pdparams").write_bytes(b"\x80\x04" + deep + b".")
+    with pytest.raises(InputError, match="holds a tuple"):
+        read_arrays(tmp_path / "a.pdparams")
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"\x80\x02Nr\xff\xff\xff\xff0.",  # a memo index for which pickle allocates 64 GB
+        b"\x80\x04\x8e" + struct.pack("<Q", 2**40) + b"abc.",  # a terabyte of bytes
+        b"\x80\x04\x8d" + struct.pack("<Q", 2**63) + b"abc.",
+        b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b"abc.",
+        b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"].",  # a frame larger than the file
+        b"\x80\x02]" + b"q\x00(" + b"h\x00" * 50 + b"t\x85" * 40 + b".",
+    ],
+)
+def test_claims_of_sizes_take_no_memory(tmp_path: Path, bomb: bytes) -> None:
+    (tmp_path / "a.pdparams").write_bytes(bomb)
+    with pytest.raises(InputError):
+        read_arrays(tmp_path / "a.pdparams")
+
+
+def test_a_file_of_operations_only_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ernie_gram.formats.untrusted.pickle_machine.MAX_OPERATIONS", 1000)
+    (tmp_path / "a.pdparams").write_bytes(b"\x80\x02" + b"]" * 2000 + b".")
+    with pytest.raises(InputError, match="more than 1,000 operations"):
+        read_arrays(tmp_path / "a.pdparams")
+
+
+def test_bytes_of_text_are_limited_to_the_size_of_the_file() -> None:
+    latin = LatinText(budget=10)
+    assert latin.encode("\xff" * 6, "latin1") == b"\xff" * 6
+    with pytest.raises(ValueError, match="more bytes than the file holds"):
+        latin.encode("\xff" * 6, "latin1")
+    with pytest.raises(ValueError, match="only text encoding"):
+        latin.encode("a", "rot13")
+
+
+def test_one_array_under_many_names_is_refused(tmp_path: Path) -> None:
+    array = pickle.dumps(np.zeros(10_000, np.float32), 4)[2:-1]
+    names = b"".join(text(f"name{number}") + b"h\x77" for number in range(100))
+    (tmp_path / "a.pdparams").write_bytes(b"\x80\x04}(" + text("w") + array + b"q\x77" + names + b"u.")
+    with pytest.raises(InputError, match="used repeatedly for arrays of 4,040,000 bytes"):
+        read_arrays(tmp_path / "a.pdparams")

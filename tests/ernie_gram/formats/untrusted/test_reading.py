@@ -1,0 +1,157 @@
+"""Files of every format: found by their content, and damaged ones never raise anything but InputError."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.untrusted.arrays import Shapes
+from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
+from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
+from ernie_gram.formats.untrusted.reading import read_arrays
+from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
+from reader.errors import InputError
+from tests.support.torch_writer import tensor, write_archive, write_stream
+
+ARRAYS = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3), "bias": np.array([0.5, -1.5], np.float32)}
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "safetensors": lambda path: write_safetensors(path, ARRAYS),
+    "pdparams": lambda path: write_pdparams(path, ARRAYS),
+    "pickle of protocol 2": lambda path: path.write_bytes(pickle.dumps(ARRAYS, 2)),
+    "pickle of protocol 5": lambda path: path.write_bytes(pickle.dumps(ARRAYS, 5)),
+    "PyTorch archive": lambda path: write_archive(path, {name: tensor(array) for name, array in ARRAYS.items()}),
+    "PyTorch stream": lambda path: write_stream(path, {name: tensor(array) for name, array in ARRAYS.items()}),
+    "Paddle variable": lambda path: write_paddle_variable(path, ARRAYS["weight"]),
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("name", ["weight", "weight.bin", "weight.pdparams.bak", "weight.safetensors"])
+def test_the_format_is_found_by_the_content(tmp_path: Path, kind: str, name: str) -> None:
+    WRITERS[kind](tmp_path / name)
+    expected = {name: ARRAYS["weight"]} if kind == "Paddle variable" else ARRAYS
+    found = read_arrays(tmp_path / name).arrays
+    assert found.keys() == expected.keys()
+    for key, array in expected.items():
+        np.testing.assert_array_equal(found[key], array)
+
+
+def test_a_header_of_640_bytes_is_not_taken_for_a_pickle(tmp_path: Path) -> None:
+    header = json.dumps({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).ljust(640)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes((640).to_bytes(8, "little") + header.encode() + bytes(4))
+    assert path.read_bytes()[:2] == b"\x80\x02"
+    assert read_arrays(path).arrays["a"] == 0
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_every_truncated_file_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a"
+    WRITERS[kind](path)
+    data = path.read_bytes()
+    for length in {*range(0, len(data), 3), *range(len(data) - 20, len(data))}:
+        path.write_bytes(data[:length])
+        with pytest.raises(InputError, match="a: "):
+            read_arrays(path)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_flipped_bytes_give_arrays_or_one_line(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a"
+    WRITERS[kind](path)
+    data = np.frombuffer(path.read_bytes(), np.uint8)
+    random = np.random.default_rng(0)
+    messages = []
+    for trial in range(250):
+        damaged = data.copy()
+        positions = random.integers(0, len(data), 1 + trial % 3)
+        damaged[positions] = random.integers(0, 256, len(positions))
+        path.write_bytes(damaged.tobytes())
+        try:
+            arrays = read_arrays(path).arrays
+        except InputError as error:
+            messages.append(str(error))
+        else:
+            assert all(isinstance(array, np.ndarray) for array in arrays.values())
+    assert 30 < len(messages) < 250  # some damage lies in the numbers themselves, or in bytes without a meaning
+    assert all("\n" not in message and len(message) < 400 for message in messages)
+
+
+def test_other_files_are_refused_with_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    for data, message in (
+        (b"", "is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
+        (b"<!DOCTYPE html><html>", "not a safetensors file"),
+        (b"cos\nsystem\n.", "not a safetensors file"),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(InputError, match=message):
+            read_arrays(path)
+    with pytest.raises(InputError, match="no such file"):
+        read_arrays(tmp_path / "missing")
+    with pytest.raises(InputError, match="not a regular file"):
+        read_arrays(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        read_arrays(tmp_path / "pipe")
+
+
+def sharded(folder: Path, weight_map: object) -> Path:
+    """Write two shards and an index with any weight_map, and return the path of the index."""
+    write_safetensors(folder / "model-1.safetensors", {"weight": ARRAYS["weight"].astype(np.float16)})
+    write_pdparams(folder / "model-2.pdparams", {"bias": ARRAYS["bias"], "extra": ARRAYS["bias"]})
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": weight_map}))
+    return index
+
+
+def test_a_model_in_several_files_is_read_through_its_index(tmp_path: Path) -> None:
+    index = sharded(tmp_path, {"weight": "model-1.safetensors", "bias": "model-2.pdparams"})
+    seen: Shapes = {}
+    stored = read_arrays(index, seen.update)
+    assert stored.arrays.keys() == {"weight", "bias"}
+    assert seen == {"weight": (2, 3), "bias": (2,)}
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(stored.arrays[name], array)
+    assert stored.notes == (
+        "model-2.pdparams: 1 arrays that model.safetensors.index.json does not list; left out",
+        "model.safetensors.index.json: 1 of 2 arrays stored as float16, read as float32",
+    )
+
+
+@pytest.mark.parametrize(
+    ("weight_map", "message"),
+    [
+        ({"weight": "../model-1.safetensors"}, "not a name of a file in the same folder"),
+        ({"weight": "/etc/passwd"}, "not a name of a file in the same folder"),
+        ({"weight": "missing.safetensors"}, "no such file"),
+        ({"weight": 3}, "has no weight_map"),
+        ({"weight": ["model-1.safetensors"]}, "has no weight_map"),
+        ({"weight": ""}, "is not a file name"),
+        ({"other": "model-1.safetensors"}, "does not hold 'other', which"),
+        ({"weight": "model.safetensors.index.json"}, "is not a safetensors file"),
+        ({}, "has no weight_map"),
+        (["weight"], "has no weight_map"),
+    ],
+)
+def test_an_index_that_leads_elsewhere_is_refused(tmp_path: Path, weight_map: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_arrays(sharded(tmp_path, weight_map))
+
+
+def test_a_refusal_of_the_shapes_comes_before_the_arrays(tmp_path: Path) -> None:
+    def refuse(shapes: Shapes) -> None:
+        raise InputError(f"weight has shape {shapes['weight']}")
+
+    for kind in WRITERS:
+        WRITERS[kind](tmp_path / "weight")
+        with pytest.raises(InputError, match=r"weight has shape \(2, 3\)"):
+            read_arrays(tmp_path / "weight", refuse)

@@ -1,0 +1,153 @@
+"""The safetensors format against the library, and headers that do not describe the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+
+from ernie_gram.formats.untrusted.reading import read_arrays
+from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
+from reader.errors import InputError
+
+
+def written(path: Path, header: dict[str, Any] | str, data: bytes = b"") -> Path:
+    """Write a file with any header, and return its path."""
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return path
+
+
+def entry(dtype: Any = "F32", shape: Any = (2,), offsets: Any = (0, 8)) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+
+
+ARRAYS = {
+    "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "transposed": np.arange(6, dtype=np.float32).reshape(2, 3).T,
+    "scalar": np.array(2.5, np.float32),
+    "empty": np.zeros((0, 4), np.float32),
+    "ids": np.arange(5),
+    "flags": np.array([True, False]),
+}
+
+
+def test_arrays_of_the_library_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file({name: array.copy(order="C") for name, array in ARRAYS.items()}, path)
+    stored = read_arrays(path)
+    assert stored.notes == ()
+    assert stored.arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert stored.arrays[name].dtype == array.dtype
+        assert stored.arrays[name].flags.writeable
+        np.testing.assert_array_equal(stored.arrays[name], array)
+
+
+def test_the_library_reads_what_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    write_safetensors(path, ARRAYS)
+    for name, array in load_file(path).items():
+        np.testing.assert_array_equal(array, ARRAYS[name])
+    with safe_open(path, "np") as file:
+        assert file.metadata() == {"format": "np"}
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_storage_in_16_and_64_bits_becomes_float32_and_is_noted(tmp_path: Path) -> None:
+    values = np.array([1.0, -2.5, 0.15625, np.inf], np.float32)  # exact in every type
+    bfloat16 = (values.view(np.uint32) >> 16).astype("<u2").tobytes()
+    data = values.astype("<f2").tobytes() + bfloat16 + values.astype("<f8").tobytes()
+    header = {
+        "half": entry("F16", [4], [0, 8]),
+        "brain": entry("BF16", [2, 2], [8, 16]),
+        "double": entry("F64", [4], [16, 48]),
+    }
+    stored = read_arrays(written(tmp_path / "model.safetensors", header, data))
+    for array in stored.arrays.values():
+        assert array.dtype == np.float32
+        np.testing.assert_array_equal(array.reshape(-1), values)
+    assert stored.arrays["brain"].shape == (2, 2)
+    assert stored.notes == (
+        "model.safetensors: 1 of 3 arrays stored as float16, read as float32",
+        "model.safetensors: 1 of 3 arrays stored as bfloat16, read as float32",
+        "model.safetensors: 1 of 3 arrays stored as float64, rounded to float32",
+    )
+
+
+def test_float64_beyond_the_range_of_float32_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "m", {"a": entry("F64", [1], [0, 8])}, np.array([1e300]).tobytes())
+    with pytest.raises(InputError, match="'a' holds float64 numbers beyond the range"):
+        read_arrays(path)
+
+
+def test_shapes_are_checked_before_arrays_are_copied(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    write_safetensors(path, ARRAYS)
+    seen = {}
+    read_arrays(path, seen.update)
+    assert seen == {name: array.shape for name, array in ARRAYS.items()}
+
+
+HOSTILE: dict[str, tuple[Any, str]] = {
+    "negative size": ({"a": entry(shape=[-2])}, "sizes of 0 and more"),
+    "two negative sizes": ({"a": entry(shape=[-1, -2])}, "sizes of 0 and more"),
+    "overflow": ({"a": entry(shape=[2**32, 2**32, 2**32])}, "too large"),
+    "overflow to 8 bytes": ({"a": entry(shape=[2**63 + 1, 2])}, "too large"),
+    "overflow beside 0": ({"a": entry(shape=[0, 2**62, 2**62], offsets=[0, 0])}, "too large"),
+    "many dimensions": ({"a": entry(shape=[1] * 65, offsets=[0, 4])}, "at most 8 sizes"),
+    "fractions": ({"a": entry(shape=[2.0])}, "sizes of 0 and more"),
+    "bool": ({"a": entry(shape=[True, 2])}, "sizes of 0 and more"),
+    "no list": ({"a": entry(shape="2")}, "not a list"),
+    "wrong size": ({"a": entry(shape=[3])}, "takes 12 bytes, but 8 are stored"),
+    "unknown type": ({"a": entry("O")}, "dtype 'O' is not one of"),
+    "type of another type": ({"a": entry(["F32"])}, "is not one of"),
+    "beyond the file": ({"a": entry(shape=[4], offsets=[0, 16])}, "not within the 8 bytes"),
+    "negative offset": ({"a": entry(offsets=[-8, 0])}, "not within"),
+    "backwards": ({"a": entry(offsets=[8, 0])}, "not within"),
+    "offset of text": ({"a": entry(offsets=["0", "8"])}, "not two integers"),
+    "missing key": ({"a": {"dtype": "F32", "shape": [2]}}, "does not consist of"),
+    "no entry": ({"a": 3}, "does not consist of"),
+    "overlap": ({"a": entry(), "b": entry()}, "'b' begins at byte 0 of the data instead of 8"),
+    "gap": ({"a": entry(shape=[1], offsets=[4, 8])}, "'a' begins at byte 4 of the data instead of 0"),
+    "bytes at the end": ({"a": entry(shape=[1], offsets=[0, 4])}, "4 bytes after the last array"),
+    "no arrays": ({}, "8 bytes after"),
+    "two equal names": ('{"a": 1, "a": 2}', "'a' occurs twice"),
+    "line break in a name": ({"a\nb": entry()}, "not printable text"),
+    "long name": ({"a" * 501: entry()}, "not printable text"),
+    "deep nesting": ('{"a":' * 50_000, "nested too deeply"),
+    "deep shape": (
+        '{"a": {"dtype": "F32", "shape": ' + "[" * 900 + "]" * 900 + ', "data_offsets": [0, 8]}}',
+        "sizes of 0",
+    ),
+    "broken JSON": ('{"a": ', "line 1, column 7"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_header_that_does_not_describe_the_file_is_refused(tmp_path: Path, case: str) -> None:
+    header, message = HOSTILE[case]
+    with pytest.raises(InputError) as caught:
+        read_arrays(written(tmp_path / "model.safetensors", header, bytes(8)))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("length", [100_000_001, 100 * 2**30, 2**63, 2**64 - 1])
+def test_a_header_of_100_gb_is_refused_before_anything_is_read(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(length.to_bytes(8, "little") + b'{"a": 1}')
+    with pytest.raises(InputError, match="at most 100,000,000 are allowed"):
+        read_arrays(path)
+
+
+def test_a_header_longer_than_the_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes((1000).to_bytes(8, "little") + b"{}")
+    with pytest.raises(InputError, match=r"truncated; the header claims 1,000 bytes, but the file has 10"):
+        read_arrays(path)

@@ -1,0 +1,198 @@
+"""Files of PyTorch tensors in both formats, and archives that are not what they seem."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.untrusted.reading import read_arrays
+from reader.errors import InputError
+from tests.support.torch_writer import TorchTensor, tensor, write_archive, write_stream
+
+MATRIX = np.arange(12, dtype=np.float32).reshape(3, 4)
+FLAT = np.arange(12, dtype=np.float32)
+BOTH = pytest.mark.parametrize("write", [write_archive, write_stream])
+Write = Callable[[Path, dict[str, Any]], None]
+
+
+@BOTH
+def test_tensors_are_read(tmp_path: Path, write: Write) -> None:
+    path = tmp_path / "pytorch_model.bin"
+    tied = tensor(MATRIX)
+    entries = {
+        "embeddings.weight": tied,
+        "decoder.weight": TorchTensor(tied.storage, 0, (3, 4), (4, 1)),
+        "transposed": TorchTensor(FLAT, 0, (4, 3), (1, 4)),
+        "slice": TorchTensor(FLAT, 5, (2, 2), (4, 2)),
+        "expanded": TorchTensor(FLAT, 0, (1, 12), (0, 1)),
+        "scalar": tensor(np.array(2.5, np.float32)),
+        "empty": tensor(np.zeros((0, 3), np.float32)),
+        "ids": tensor(np.arange(4)),
+        "flags": tensor(np.array([True, False])),
+    }
+    write(path, entries)
+    stored = read_arrays(path)
+    expected = {
+        "embeddings.weight": MATRIX,
+        "decoder.weight": MATRIX,
+        "transposed": MATRIX.T,
+        "slice": np.array([[5, 7], [9, 11]], np.float32),
+        "expanded": FLAT.reshape(1, 12),
+        "scalar": np.array(2.5, np.float32),
+        "empty": np.zeros((0, 3), np.float32),
+        "ids": np.arange(4),
+        "flags": np.array([True, False]),
+    }
+    assert stored.arrays.keys() == expected.keys()
+    for name, array in expected.items():
+        assert stored.arrays[name].dtype == array.dtype
+        assert stored.arrays[name].flags.c_contiguous
+        np.testing.assert_array_equal(stored.arrays[name], array)
+    assert stored.notes == ()
+
+
+@BOTH
+def test_half_precision_and_other_entries_are_noted(tmp_path: Path, write: Write) -> None:
+    values = np.array([1.0, -2.5, 0.15625], np.float32)
+    bfloat16 = (values.view(np.uint32) >> 16).astype(np.uint16)
+    write(tmp_path / "a.bin", {"h": tensor(values.astype("<f2")), "b": tensor(bfloat16), "step": 7})
+    stored = read_arrays(tmp_path / "a.bin")
+    np.testing.assert_array_equal(stored.arrays["h"], values)
+    np.testing.assert_array_equal(stored.arrays["b"], values)
+    assert stored.notes == (
+        "a.bin: 'step' has type int, it is not a tensor; left out",
+        "a.bin: 1 of 2 arrays stored as float16, read as float32",
+        "a.bin: 1 of 2 arrays stored as bfloat16, read as float32",
+    )
+
+
+VIEWS = {
+    "offset beyond": TorchTensor(FLAT, 9, (2, 2), (2, 1)),
+    "stride beyond": TorchTensor(FLAT, 0, (3, 4), (5, 1)),
+    "huge stride": TorchTensor(FLAT, 0, (2, 2), (2**50, 2**5)),
+    "repeats elements": TorchTensor(FLAT, 0, (2**40,), (0,)),
+    "negative offset": TorchTensor(FLAT, -1, (2,), (1,)),
+    "negative size": TorchTensor(FLAT, 0, (-2, -2), (1, 1)),
+    "negative stride": TorchTensor(FLAT, 11, (12,), (-1,)),
+    "more sizes than strides": TorchTensor(FLAT, 0, (2, 2), (1,)),
+    "overflow": TorchTensor(FLAT, 0, (2**32, 2**32, 2**32), (0, 0, 0)),
+    "fractional offset": TorchTensor(FLAT, 0.5, (1,), (1,)),  # type: ignore[arg-type]
+}
+
+
+@BOTH
+@pytest.mark.parametrize("case", VIEWS)
+def test_a_view_beyond_its_storage_is_refused(tmp_path: Path, write: Write, case: str) -> None:
+    write(tmp_path / "a.bin", {"good": tensor(MATRIX), "bad": VIEWS[case]})
+    reason = r"a\.bin: ('bad' reaches beyond the 12 elements of its storage, or repeats them|damaged at byte)"
+    with pytest.raises(InputError, match=reason):
+        read_arrays(tmp_path / "a.bin")
+
+
+MEMBERS = {
+    "../evil": ({"../evil": b"x"}, "'archive/../evil' does not belong"),
+    "absolute": ({"/etc/passwd": b"x"}, "'archive//etc/passwd' does not belong"),
+    "code": ({"code/__torch__.py": b"x"}, "does not belong"),
+    "nested data": ({"data/0/1": b"x"}, "does not belong"),
+    "data of text": ({"data/x": b"x"}, "does not belong"),
+    "big-endian": ({"byteorder": b"big"}, "not in little-endian byte order"),
+    "short storage": ({"data/0": b"abc"}, "has not the 12 elements"),
+    "long storage": ({"data/0": bytes(52)}, "has not the 12 elements"),
+    "no tensors": ({"data.pkl": pickle.dumps([1, 2])}, "holds a list"),
+    "cut pickle": ({"data.pkl": b"\x80\x02}"}, "STOP"),
+    "attack": ({"data.pkl": b"\x80\x02cos\nsystem\n" + b"X\x04\x00\x00\x00true\x85R."}, "'os.system'"),
+}
+
+
+@pytest.mark.parametrize("case", MEMBERS)
+def test_an_archive_with_unexpected_members_is_refused(tmp_path: Path, case: str) -> None:
+    members, message = MEMBERS[case]
+    write_archive(tmp_path / "a.bin", {"w": tensor(MATRIX)}, **members)
+    with pytest.raises(InputError) as caught:
+        read_arrays(tmp_path / "a.bin")
+    assert message in str(caught.value)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.bin"]
+
+
+def rewritten(path: Path, change: Callable[[dict[str, bytes]], None], compression: int = zipfile.ZIP_STORED) -> None:
+    """Write the members of an archive anew after a change."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change(members)
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+
+
+def test_a_compressed_archive_is_refused_without_unpacking_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    write_archive(path, {"w": tensor(MATRIX)})
+    rewritten(path, lambda members: members.update({"archive/data/0": bytes(50_000_000)}), zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(InputError, match="is compressed, which PyTorch never does"):
+        read_arrays(path)
+
+
+def test_members_that_claim_more_than_the_file_are_refused(tmp_path: Path) -> None:
+    """The central directory of a bomb may claim that a stored member is large, or that members overlap."""
+    path = tmp_path / "a.bin"
+    write_archive(path, {"w": tensor(MATRIX)})
+    data = bytearray(path.read_bytes())
+    entry = data.index(b"PK\x01\x02")
+    data[entry + 20 : entry + 28] = struct.pack("<II", 2**31, 2**31)  # compressed and plain size of the first member
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="members claim more than"):
+        read_arrays(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda members: members.pop("archive/data.pkl"), "no single NAME/data.pkl"),
+        (lambda members: members.pop("archive/data/0"), "storage '0' is missing"),
+        (lambda members: members.update({"other/data/1": b"x"}), "no single NAME/data.pkl"),
+        (lambda members: members.update({"data/1": b"x"}), "does not belong"),
+        (lambda members: members.update({"../data/1": b"x"}), "does not belong"),
+        (lambda members: members.update({"archive/": b""}), "does not belong"),
+    ],
+)
+def test_an_archive_of_another_layout_is_refused(tmp_path: Path, change: Any, message: str) -> None:
+    write_archive(tmp_path / "a.bin", {"w": tensor(MATRIX)})
+    rewritten(tmp_path / "a.bin", change)
+    with pytest.raises(InputError, match=message):
+        read_arrays(tmp_path / "a.bin")
+
+
+def test_a_flipped_bit_in_a_storage_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    write_archive(path, {"w": tensor(MATRIX)})
+    data = bytearray(path.read_bytes())
+    data[data.index(MATRIX.tobytes()) + 7] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="CRC"):
+        read_arrays(path)
+
+
+def test_a_storage_of_the_old_format_without_a_tensor_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    write_stream(path, {"w": tensor(MATRIX)})
+    keys = pickle.dumps(["0"], 2)
+    assert path.read_bytes().count(keys) == 1
+    path.write_bytes(path.read_bytes().replace(keys, pickle.dumps(["5", "0"], 2)))
+    with pytest.raises(InputError, match="storage '5' belongs to no tensor"):
+        read_arrays(path)
+    write_stream(path, {"w": tensor(MATRIX)})
+    path.write_bytes(path.read_bytes().replace(keys, pickle.dumps([], 2)))
+    with pytest.raises(InputError, match="the storage of 'w'"):
+        read_arrays(path)
+    write_stream(path, {"w": tensor(MATRIX)})
+    path.write_bytes(path.read_bytes().replace(struct.pack("<q", 12) + FLAT.tobytes(), struct.pack("<q", -1)))
+    with pytest.raises(InputError, match="truncated"):
+        read_arrays(path)

@@ -1,0 +1,128 @@
+"""The command that converts model folders: its summary, losses, errors, and the use of what it wrote."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram import fill_mask
+from ernie_gram.convert import main
+from ernie_gram.formats.registry import FORMATS, read_model, write_model
+from tests.support.commands import call
+from tests.support.model_folders import random_model
+from tests.support.static_programs import fresh_scope
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A folder of ours with a head over tokens and relative position."""
+    write_model(random_model(with_head=True), tmp_path / "model", "ernie_gram")
+    return tmp_path / "model"
+
+
+def test_the_summary_names_the_format_the_files_and_a_next_command_that_works(model: Path, tmp_path: Path) -> None:
+    done = call(main, str(model), str(tmp_path / "static"), "--to", "upstream_static")
+    assert done.returncode == 0, done.stderr
+    lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert lines["read"].startswith(f"{model}: ernie_gram; 2 layers, 16 wide, 4 heads; 42 parameters with ")
+    assert lines["read"].endswith("; 20 tokens; prediction heads")
+    assert lines["written"] == f"{tmp_path / 'static'}: upstream_static; ernie_config.json, params/, vocab.txt"
+    python, minus_m, module, *arguments = shlex.split(lines["next"])
+    assert [python, minus_m, module] == ["python", "-m", "ernie_gram.fill_mask"]
+    with fresh_scope():
+        filled = call(fill_mask.main, *arguments)
+    assert filled.returncode == 0, filled.stderr
+    assert filled.stdout.count("%") == 5
+
+
+def test_a_converted_run_fills_masks_as_the_run_does(finished: Path, tmp_path: Path) -> None:
+    done = call(main, str(finished), str(tmp_path / "converted"))
+    assert done.returncode == 0, done.stderr
+    outputs = []
+    for folder in (finished, tmp_path / "converted"):
+        with fresh_scope():
+            filled = call(fill_mask.main, "--model", str(folder), "--json", "--ngrams", "the [MASK] of [MASK]")
+        assert filled.returncode == 0, filled.stderr
+        outputs.append(filled.stdout)
+    assert outputs[0] == outputs[1]
+
+
+def test_losses_are_refused_then_listed_if_accepted(model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "bert"
+    refused = call(main, str(model), str(target), "--to", "bert")
+    assert refused.returncode == 2
+    assert "bert cannot hold relative position" in refused.stderr
+    assert "--accept-loss" in refused.stderr
+    assert not target.exists()
+    done = call(main, str(model), str(target), "--to", "bert", "--accept-loss")
+    assert done.returncode == 0, done.stderr
+    assert "lost     relative position: BERT has no bias by distance" in done.stdout
+    expected = read_model(model).parameters
+    for name, values in read_model(target).parameters.items():
+        assert np.array_equal(values, expected[name])
+
+
+def test_a_model_without_heads_is_for_training_and_cannot_fill_masks(tmp_path: Path) -> None:
+    write_model(random_model(use_relative_position=False), tmp_path / "bert", "bert")
+    done = call(main, str(tmp_path / "bert"), str(tmp_path / "ernie_gram"))
+    assert f"next     python -m ernie_gram.pretrain --paths.start {tmp_path / 'ernie_gram'}" in done.stdout
+    filled = call(fill_mask.main, "--model", str(tmp_path / "ernie_gram"), "a [MASK]")
+    assert filled.returncode == 2
+    assert filled.stderr.startswith(f"error: {tmp_path / 'ernie_gram'}: the model has no prediction heads")
+
+
+def test_fill_mask_says_what_reading_the_folder_assumed(tmp_path: Path) -> None:
+    folder = tmp_path / "bert"
+    write_model(random_model(with_head=True, use_relative_position=False), folder, "bert")
+    (folder / "tokenizer_config.json").unlink()
+    with fresh_scope():
+        done = call(fill_mask.main, "--model", str(folder), "the [MASK]")
+    assert done.returncode == 0, done.stderr
+    assert f"note: {folder}: tokenizer_config.json does not say whether text becomes lower case" in done.stderr
+    assert "note" not in done.stdout
+
+
+def test_an_export_for_paddlenlp_refers_to_its_card(tmp_path: Path) -> None:
+    write_model(random_model(use_relative_position=False), tmp_path / "model", "ernie_gram")
+    done = call(main, str(tmp_path / "model"), str(tmp_path / "exported"), "--to", "paddlenlp")
+    assert f"next     load it in PaddleNLP, and publish it, as {tmp_path / 'exported' / 'README.md'}" in done.stdout
+
+
+def test_settings_of_prediction_heads_from_strangers_are_checked_where_they_are_used(model: Path) -> None:
+    path = model / "ernie_config.json"
+    settings = json.loads(path.read_text())
+    for section, message in (
+        ({"masking": "contiguous", "code": "os.system"}, "unknown key objective.code"),
+        ({"masking": "everything"}, "objective.masking: expected explicit or contiguous, got 'everything'"),
+        ({"masking": {"class_path": "os.system"}}, "unknown key objective.masking.class_path"),
+    ):
+        settings["pretraining"]["objective"] = section
+        path.write_text(json.dumps(settings))
+        done = call(fill_mask.main, "--model", str(model), "a [MASK]")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: {model}")
+        assert len(done.stderr.splitlines()) == 1
+        assert message in done.stderr
+
+
+def test_the_list_names_every_format() -> None:
+    done = call(main, "--list")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [each.NAME for each in FORMATS]
+
+
+def test_wrong_arguments_are_refused_in_one_line(model: Path, tmp_path: Path) -> None:
+    for arguments, message in (
+        ([str(model)], "expected two folders, SRC and DST"),
+        ([str(model), str(tmp_path / "new"), "--to", "gpt"], "argument --to: invalid choice: 'gpt'"),
+        ([str(model), str(model)], "model: exists already"),
+        ([str(tmp_path), str(tmp_path / "new")], "not a checkpoint, and not a run's folder"),
+    ):
+        done = call(main, *arguments)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "new").exists()
