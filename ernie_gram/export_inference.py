@@ -1,0 +1,97 @@
+"""Write a model as a folder that `paddle.inference` runs, with its tokenizer settings.
+
+    python -m ernie_gram.export_inference output/base encoder_model
+    python -m ernie_gram.export_inference output/base fill_mask_model --outputs fill_mask
+
+`python -m ernie_gram.infer` answers texts with such a folder; ernie_gram/inference/description.py lists its files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.registry import read_model
+from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, TextSettings
+from reader.errors import InputError, OneLineParser, one_line_errors, print_note
+from reader.lexicon.lexicon_file import segmenter_of
+from reader.system.atomic_files import check_new_folder
+
+if TYPE_CHECKING:
+    from ernie_gram.distributed.world import World
+
+
+def check_exportable(model: Model, outputs: str) -> None:
+    """Raise InputError if a model lacks what these outputs need."""
+    if model.vocabulary is None:
+        raise InputError(f"{model.source}: has no vocabulary, so texts cannot be converted to token IDs")
+    if outputs == FILL_MASK and model.pretraining is None:
+        raise InputError(f"{model.source}: has no prediction heads; use --outputs {ENCODER}")
+
+
+def export_model(model: Model, outputs: str, folder: Path, world: World) -> None:
+    """Write a model as an exported model (see inference/description.py).
+
+    Args:
+        outputs: "encoder", for the vectors of inference/encoder_program.py; or "fill_mask", for the probabilities of
+            all units in the masked slots, as `fill_mask` computes them. With a generator, the program draws its samples
+            itself, the same ones as `fill_mask`.
+
+    Raises InputError if the folder exists or cannot be written, or if the model lacks what these outputs need.
+    """
+    from ernie_gram.inference.encoder_program import SHAPES, build_encoder
+    from ernie_gram.inference.export import describe, export_program
+    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.programs import build_prediction, prediction_config
+
+    check_exportable(model, outputs)
+    assert model.vocabulary is not None
+    config = prediction_config(model) if model.pretraining is not None else None
+    # A position beyond the sequences of pre-training has an embedding, but it was never trained.
+    max_tokens = config.data.max_seq_len if config else model.config.max_position_embeddings
+    vocabulary, segmenter = model.vocabulary, segmenter_of(model.lexicon)
+    text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, segmenter)
+    lexicon = None
+    if outputs == FILL_MASK:
+        assert config is not None
+        lexicon = model.lexicon if config.objective.is_explicit else None
+        program = build_prediction(config, VocabularySizes(len(vocabulary), len(lexicon) if lexicon else 0))
+        task = {"has_generator": config.objective.has_generator, "has_ngrams": lexicon is not None}
+        description = describe(outputs, program, {"probabilities": "MC"}, text, task)
+    else:
+        program = build_encoder(model.config, model.config.vocab_size or len(vocabulary))
+        description = describe(outputs, program, {name: SHAPES[name] for name in program.fetches}, text)
+    export_program(folder, program, model.parameters, description, vocabulary, world.place, str(model.source), lexicon)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = OneLineParser(
+        prog="python -m ernie_gram.export_inference", description=__doc__.split("\n")[0] if __doc__ else ""
+    )
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a run's folder, a step_N or a model folder")
+    parser.add_argument("folder", type=Path, metavar="DST", help="the folder to write; it must not exist")
+    parser.add_argument(
+        "--outputs",
+        choices=KINDS,
+        default=ENCODER,
+        help="vectors of texts, or the units behind [MASK], for a model with prediction heads (%(default)s)",
+    )
+    arguments = parser.parse_args()
+    check_new_folder(arguments.folder)
+    model = read_model(arguments.model)
+    check_exportable(model, arguments.outputs)
+    from ernie_gram.distributed.world import start_world
+
+    export_model(model, arguments.outputs, arguments.folder, start_world("auto"))
+    for note in model.notes:
+        print_note(f"{model.source}: {note}")
+    print(f"{arguments.folder}: {arguments.outputs} outputs of {model.source} ({model.format})")
+    if arguments.outputs == ENCODER and model.pretraining is not None:
+        print(f"the model has prediction heads as well: --outputs {FILL_MASK} exports them")
+    print(f"answer lines with it:  python -m ernie_gram.infer {arguments.folder} TEXT_FILE")
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

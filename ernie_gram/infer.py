@@ -1,0 +1,167 @@
+"""Answer texts with an exported model: one JSON object per line.
+
+    python -m ernie_gram.infer MODEL texts.txt             # a vector per line, or the units behind [MASK]
+    python -m ernie_gram.infer MODEL --to vectors.npz < texts.txt
+
+MODEL is a folder that `python -m ernie_gram.export_inference` wrote. Invalid lines are named on standard error; the
+valid ones are answered in order, and the exit status is then 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, Description, load_description
+from ernie_gram.inference.requests import json_request, pair_request, read_lines, single_request
+from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH
+from reader.corpus.memmap import LEXICON
+from reader.corpus.units import UnitNames
+from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.lexicon.lexicon_file import Lexicon
+from reader.system.atomic_files import atomic_file, check_parent
+from reader.tokenization.vocabulary_file import load_vocabulary
+
+if TYPE_CHECKING:
+    from ernie_gram.inference.answers import Answerer, Answers
+
+VECTORS = ("mean", "cls", "pooled")
+# The options that only one kind of outputs has, with their defaults.
+OPTIONS: dict[str, dict[str, Any]] = {
+    ENCODER: {"vector": VECTORS[0], "truncate": False, "to": None},
+    FILL_MASK: {"top": 5, "ngrams": False, "draws": DRAWS},
+}
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line; raises InputError. An option of OPTIONS that is not given is None."""
+    parser = OneLineParser(prog="python -m ernie_gram.infer", description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="folder written by ernie_gram.export_inference")
+    parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="texts, one per line (standard input)")
+    parser.add_argument(
+        "--json_lines",
+        action="store_true",
+        help='every line is a JSON object with "text", or "text_a" and "text_b"; the answer repeats its keys',
+    )
+    parser.add_argument(
+        "--batch_size",
+        type=int,
+        default=LINES_PER_BATCH,
+        metavar="N",
+        help="texts per batch (%(default)s); with 1, each line is answered before the next one is read",
+    )
+    encoder = parser.add_argument_group("encoder outputs", "a line may be a pair of texts, with a tab between them")
+    encoder.add_argument(
+        "--vector",
+        choices=VECTORS,
+        help="mean over the tokens, the output for [CLS], or the pooler's output, if there is a pooler (mean)",
+    )
+    encoder.add_argument("--truncate", action="store_true", default=None, help="cut off the end of texts too long")
+    encoder.add_argument(
+        "--to", type=Path, metavar="FILE.npz", help="write arrays instead: vectors [N, H] and the lines' names [N]"
+    )
+    masks = parser.add_argument_group("fill-mask outputs")
+    masks.add_argument("--top", type=int, metavar="K", help="number of units for each [MASK] (5)")
+    masks.add_argument("--ngrams", action="store_true", default=None, help="rank n-grams only")
+    masks.add_argument("--draws", type=int, metavar="N", help=f"see python -m ernie_gram.fill_mask ({DRAWS})")
+    # With parse_args, an option between MODEL and the first FILE would be an error.
+    arguments = parser.parse_intermixed_args()
+    for name in ("batch_size", "top", "draws"):
+        if (getattr(arguments, name) or 1) < 1 or getattr(arguments, name) == 0:
+            raise InputError(f"--{name}: must be at least 1")
+    for path in arguments.files:
+        if not path.is_file():
+            raise InputError(f"{path}: no such file")
+    if arguments.to is not None:
+        if arguments.to.suffix != ".npz":
+            raise InputError(f"--to: {arguments.to}: the name must end in .npz")
+        check_parent(arguments.to)
+    return arguments
+
+
+def set_defaults(arguments: argparse.Namespace, description: Description) -> None:
+    """Set the options that were not given; raise InputError for options that the exported model does not have."""
+    if description.outputs not in KINDS:
+        raise InputError(
+            f"{arguments.model}: has {description.outputs} outputs; this command answers {' and '.join(KINDS)}"
+        )
+    for kind, options in OPTIONS.items():
+        for name, default in options.items():
+            if getattr(arguments, name) is None:
+                setattr(arguments, name, default)
+            elif kind != description.outputs:
+                raise InputError(
+                    f"--{name}: for {kind} outputs, but {arguments.model} has {description.outputs} outputs"
+                )
+    if description.outputs == ENCODER and arguments.vector not in description.fetch_names:
+        raise InputError(f"--vector {arguments.vector}: {arguments.model} has no pooler; use mean or cls")
+    if arguments.ngrams and not description.task.get("has_ngrams"):
+        raise InputError(f"--ngrams: {arguments.model} does not predict n-grams")
+
+
+def open_answerer(arguments: argparse.Namespace, description: Description) -> Answerer:
+    """Load the exported model; raises InputError."""
+    from ernie_gram.inference.answers import EncoderAnswers, FillMaskAnswers
+    from ernie_gram.inference.predictor import Predictor
+    from ernie_gram.inference.texts import TextEncoder
+
+    folder, settings = arguments.model, description.text
+    vocabulary = load_vocabulary(folder / settings.vocabulary, settings.lowercase)
+    texts = TextEncoder(vocabulary, settings.segmenter, settings.max_tokens)
+    if description.outputs == ENCODER:
+        return EncoderAnswers(Predictor(folder, description), texts, arguments.vector, arguments.truncate)
+    lexicon = Lexicon.load(folder / LEXICON) if description.task.get("has_ngrams") else None
+    draws = arguments.draws if description.task.get("has_generator") else 1
+    units = UnitNames(vocabulary, lexicon)
+    return FillMaskAnswers(Predictor(folder, description), texts, units, arguments.top, arguments.ngrams, draws)
+
+
+def print_answers(answers: Answers) -> None:
+    """Print each answer as a JSON object, after the keys of its request."""
+    for request, answer in answers:
+        if "vector" in answer:
+            # The shortest decimal numbers that are these float32 numbers.
+            answer = {"vector": [float(str(number)) for number in answer["vector"]]}
+        print(json.dumps(request.record | answer, ensure_ascii=False), flush=True)
+
+
+def write_vectors(answers: Answers, path: Path) -> None:
+    """Write `vectors`, float32 [N, H], and `names`, the file and line of each; raises InputError if there are none."""
+    found = [(answer["vector"], request.name) for request, answer in answers]
+    if not found:
+        raise InputError(f"{path}: not written, there is no valid text")
+    vectors, names = zip(*found, strict=True)
+    with atomic_file(path) as partial, partial.open("wb") as file:
+        np.savez(file, vectors=np.stack(vectors), names=np.array(names))
+    print(f"{path}: {len(vectors):,} vectors of {len(vectors[0])} numbers")
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = parse_arguments()
+    description = load_description(arguments.model)
+    set_defaults(arguments, description)
+    from ernie_gram.inference.answers import Answers
+
+    line_request = pair_request if description.outputs == ENCODER else single_request
+    answers = Answers(
+        read_lines(arguments.files),
+        json_request if arguments.json_lines else line_request,
+        open_answerer(arguments, description),
+        arguments.batch_size,
+    )
+    if arguments.to is not None:
+        write_vectors(answers, arguments.to)
+    else:
+        print_answers(answers)
+    if answers.invalid:
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,164 @@
+"""The folder of an exported model, and its description. No Paddle here.
+
+model.json        Paddle's program; model.pdiparams: its parameters
+inference.json    what the program reads and computes, and how text becomes token IDs (`Description`)
+vocab.txt         the vocabulary, or spm.model of sentencepiece
+lexicon.tsv       the n-grams among the classes, with lexicon.tsv.json; only if a head predicts n-grams
+checksums.json    SHA-256 of the files above
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reader.batches.fields import FIELDS
+from reader.errors import InputError
+from reader.system.atomic_files import sha256_of
+from reader.tokenization.vocabulary_file import FILE_NAMES
+
+PROGRAM, PARAMETERS = "model.json", "model.pdiparams"
+DESCRIPTION, CHECKSUMS = "inference.json", "checksums.json"
+FORMAT_VERSION = 1
+# The kinds of outputs of a model without a task.
+ENCODER, FILL_MASK = "encoder", "fill_mask"
+KINDS = (ENCODER, FILL_MASK)
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """An array that a program reads or computes.
+
+    Attributes:
+        name: of a feed, the name in the batch contract (fields.py).
+        shape: one letter per dimension; B sequences and L slots are open in every call.
+        dtype: numpy's name.
+    """
+
+    name: str
+    shape: str
+    dtype: str
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """How text becomes token IDs.
+
+    Attributes:
+        max_tokens: maximum number of tokens of a sequence, [CLS] and [SEP] included.
+        vocabulary: name of the vocabulary file in the folder.
+        lowercase: whether text is first converted to lower case and stripped of accents.
+        segmenter: how Han characters are split into words (see chinese_segmentation.py).
+    """
+
+    max_tokens: int
+    vocabulary: str
+    lowercase: bool
+    segmenter: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """What an exported program reads and computes.
+
+    Attributes:
+        outputs: the kind of its outputs, for example "encoder"; the code that answers texts is chosen by it.
+        feeds, fetches: the arrays, in the order of the program's inputs and outputs.
+        text: how text becomes token IDs.
+        task: what the code for this kind of outputs needs besides, as JSON values.
+        paddle: version of Paddle that wrote the program.
+    """
+
+    outputs: str
+    feeds: tuple[ArraySpec, ...]
+    fetches: tuple[ArraySpec, ...]
+    text: TextSettings
+    task: dict[str, Any] = field(default_factory=dict)
+    paddle: str = ""
+
+    @property
+    def fetch_names(self) -> tuple[str, ...]:
+        """Names of the fetches, in order."""
+        return tuple(spec.name for spec in self.fetches)
+
+    def as_json(self) -> str:
+        """Return the content of `inference.json`."""
+        return json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+
+
+def feed_specs(names: tuple[str, ...]) -> tuple[ArraySpec, ...]:
+    """Return the specifications of batch fields, given by name."""
+    return tuple(ArraySpec(name, FIELDS[name].shape, FIELDS[name].dtype) for name in names)
+
+
+def write_checksums(folder: Path) -> None:
+    """Write the SHA-256 of every file of a folder that is not yet under its final name."""
+    sums = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+    (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
+
+
+def verify_folder(folder: Path) -> None:
+    """Raise InputError unless a folder is complete and has the checksums stored when it was written."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; write one with `python -m ernie_gram.export_inference`")
+    if not (folder / CHECKSUMS).is_file() and not (folder / DESCRIPTION).is_file():
+        raise InputError(f"{folder}: not an exported model; write one with `python -m ernie_gram.export_inference`")
+    try:
+        sums = json.loads((folder / CHECKSUMS).read_text(encoding="utf-8"))
+        for name in {DESCRIPTION, PROGRAM, PARAMETERS} - sums.keys():
+            raise InputError(f"{folder / CHECKSUMS}: damaged: it does not list {name}; export the model again")
+        for name, expected in sums.items():
+            if Path(name).name != name:
+                raise InputError(f"{folder / CHECKSUMS}: damaged: {name!r} is not the name of a file in this folder")
+            if sha256_of(folder / name) != expected:
+                raise InputError(f"{folder / name}: truncated or altered (its SHA-256 is not the one written)")
+    except FileNotFoundError as error:
+        raise InputError(f"{error.filename}: missing from the exported model; export it again") from error
+    except (ValueError, AttributeError, TypeError) as error:
+        raise InputError(f"{folder / CHECKSUMS}: damaged: {error}") from error
+
+
+def load_description(folder: Path) -> Description:
+    """Verify the folder of an exported model, and return its description.
+
+    Raises InputError if a file is missing or altered, or if the description is invalid or of another format version.
+    """
+    verify_folder(folder)
+    path = folder / DESCRIPTION
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+        version = tree["format_version"]
+        if version != FORMAT_VERSION:
+            raise InputError(f"{path}: has format version {version}, but this program reads {FORMAT_VERSION}")
+        text = tree["text"]
+        settings = TextSettings(
+            max_tokens=_expect(int, text["max_tokens"]),
+            vocabulary=_expect(str, text["vocabulary"]),
+            lowercase=_expect(bool, text["lowercase"]),
+            segmenter=_expect(str, text["segmenter"]),
+        )
+        if settings.vocabulary not in FILE_NAMES:
+            raise ValueError(f"text.vocabulary is {settings.vocabulary!r}, not one of {', '.join(FILE_NAMES)}")
+        return Description(
+            outputs=_expect(str, tree["outputs"]),
+            feeds=tuple(ArraySpec(**spec) for spec in tree["feeds"]),
+            fetches=tuple(ArraySpec(**spec) for spec in tree["fetches"]),
+            text=settings,
+            task=_expect(dict, tree["task"]),
+            paddle=_expect(str, tree["paddle"]),
+        )
+    except KeyError as error:
+        raise InputError(f"{path}: not the description of an exported model: {error} is missing") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: not the description of an exported model: {error}") from error
+
+
+def _expect(kind: type[Value], value: object) -> Value:
+    """Return a JSON value that must have a certain type; raises TypeError."""
+    if not isinstance(value, kind):
+        raise TypeError(f"expected {kind.__name__}, found {value!r}")
+    return value

@@ -1,0 +1,100 @@
+"""Lines of files or of standard input as requests: one text or a pair of texts each. No Paddle here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reader.errors import InputError
+
+Line = tuple[str, bytes]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One or two texts to answer.
+
+    Attributes:
+        name: the file and the line, for errors.
+        texts: one text, or a pair.
+        record: what the answer repeats: the texts, or the JSON object that contains them.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    record: dict[str, Any]
+
+
+def read_lines(paths: list[Path]) -> Iterator[Line]:
+    """Yield the lines of files in order, or those of standard input if there are none, each with its name.
+
+    Blank lines are left out. Raises InputError for a file that cannot be read.
+    """
+    if not paths:
+        yield from _named_lines("standard input", iter(sys.stdin.buffer))
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                yield from _named_lines(str(path), file)
+        except OSError as error:
+            raise InputError(f"{path}: cannot read the texts: {error.strerror}") from error
+
+
+def _named_lines(name: str, lines: Iterator[bytes]) -> Iterator[Line]:
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            yield f"{name}, line {number}", line.rstrip(b"\r\n")
+
+
+def decoded(text: bytes) -> str:
+    """Decode UTF-8; raises InputError."""
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 ({error.reason} at byte {error.start})") from error
+
+
+def single_request(name: str, line: bytes) -> Request:
+    """Return the request of a line that is one text; raises InputError."""
+    text = decoded(line)
+    return Request(name, (text,), {"text": text})
+
+
+def pair_request(name: str, line: bytes) -> Request:
+    """Return the request of a line that is one text, or two texts with a tab between them; raises InputError."""
+    texts = tuple(decoded(line).split("\t"))
+    if len(texts) > 2:
+        raise InputError(f"{len(texts)} texts, separated by tabs; expected one text or a pair")
+    return Request(name, texts, _record(texts))
+
+
+def json_request(name: str, line: bytes) -> Request:
+    """Return the request of a line that is a JSON object with "text", or with "text_a" and "text_b".
+
+    Raises InputError if it is not one.
+    """
+    try:
+        record = json.loads(decoded(line))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise InputError(f"expected a JSON object, found {type(record).__name__}")
+    keys = [key for key in ("text", "text_a", "text_b") if key in record]
+    if keys not in (["text"], ["text_a", "text_b"]):
+        found = " and ".join(keys) or "none of these"
+        raise InputError(f'expected the key "text", or "text_a" and "text_b"; found {found}')
+    for key in keys:
+        if not isinstance(record[key], str):
+            raise InputError(f'"{key}": expected a string, found {type(record[key]).__name__}')
+    return Request(name, tuple(record[key] for key in keys), record)
+
+
+def _record(texts: tuple[str, ...]) -> dict[str, Any]:
+    return {"text": texts[0]} if len(texts) == 1 else {"text_a": texts[0], "text_b": texts[1]}
+
+
+RequestParser = Callable[[str, bytes], Request]

@@ -1,0 +1,124 @@
+"""Texts of a user as sequences of token IDs, and sequences as batches.
+
+Shape letters: B sequences, L slots (the maximum over the batch), M masked slots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+
+from reader.batches import fields
+from reader.batches.fields import Batch
+from reader.corpus.units import UnitCutter
+from reader.errors import InputError
+from reader.tokenization.vocabulary import MASK, Vocabulary
+
+Int64s = npt.NDArray[np.int64]
+NO_MASK = f"no {MASK} in it"
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """A text or a pair of texts: token IDs, int64 [n], [CLS] and [SEP] included; and 1 for slots of the second text."""
+
+    ids: Int64s
+    sentence_ids: Int64s
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class TextEncoder:
+    """Converts texts to token IDs, for one vocabulary and one segmenter of Han characters.
+
+    Attributes:
+        vocabulary: as given.
+        max_tokens: maximum number of tokens of a sequence, [CLS] and [SEP] included.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, segmenter: str, max_tokens: int) -> None:
+        self.vocabulary, self.max_tokens = vocabulary, max_tokens
+        # Cuts text into single tokens (no n-grams), but with the word segmenter of the training corpus.
+        self._cutter = UnitCutter(vocabulary, None, segmenter)
+
+    def encode(self, texts: tuple[str, ...], truncate: bool = False) -> EncodedText:
+        """Return [CLS] a [SEP] for one text, [CLS] a [SEP] b [SEP] for two.
+
+        Args:
+            truncate: cut off the end of a text that is too long; of two texts, the end of the longer one.
+
+        Raises InputError for a text without tokens, and without `truncate` for too many tokens.
+        """
+        parts = self._tokens(texts)
+        if not all(len(part) for part in parts):
+            raise InputError("empty text")
+        room = self.max_tokens - 1 - len(parts)
+        if truncate and len(parts) == 1:
+            parts = [parts[0][:room]]
+        elif truncate and sum(map(len, parts)) > room:
+            first = min(len(parts[0]), max(room - len(parts[1]), -(-room // 2)))
+            parts = [parts[0][:first], parts[1][: room - first]]
+        special = self.vocabulary
+        ids = np.concatenate([[special.cls], *([*part, special.sep] for part in parts)]).astype(np.int64)
+        self._check_length(len(ids))
+        return EncodedText(ids, (np.arange(len(ids)) >= len(parts[0]) + 2).astype(np.int64))
+
+    def encode_masked(self, text: str) -> Int64s:
+        """Return the token IDs of a text with [MASK]s, [CLS] and [SEP] included.
+
+        Raises InputError for a text without a mask, and for too many tokens.
+        """
+        # The parts between masks become lines, so that the positions of the masks are known after tokenization.
+        first, *others = text.split(MASK)
+        if not others:
+            raise InputError(NO_MASK)
+        special = self.vocabulary
+        tokens = self._tokens((first, *others))
+        ids = [special.cls, *tokens[0]]
+        for part in tokens[1:]:
+            ids += [special.mask, *part]
+        ids.append(special.sep)
+        self._check_length(len(ids))
+        return np.array(ids, np.int64)
+
+    def masked_batch(self, rows: list[Int64s]) -> Batch:
+        """Return texts with masks, given as their token IDs, as a batch: input_ids, lengths and slots."""
+        batch = self.batch(rows)
+        masks = batch[fields.INPUT_IDS.name] == self.vocabulary.mask
+        return batch | {fields.SLOTS.name: np.flatnonzero(masks).astype(np.int64)}
+
+    def batch(self, rows: list[Int64s]) -> Batch:
+        """Return sequences of token IDs as a batch: input_ids and lengths."""
+        lengths = np.array([len(row) for row in rows], np.int64)
+        return {
+            fields.INPUT_IDS.name: padded(rows, self.vocabulary.pad),
+            fields.LENGTHS.name: lengths,
+        }
+
+    def masked_text(self, ids: Int64s) -> str:
+        """Return the text of one sequence of token IDs, [CLS] and [SEP] included, with masks numbered from 1."""
+        vocabulary, number = self.vocabulary, count(1)
+        tokens = ids[1:-1].tolist()
+        return vocabulary.text(f"[MASK {next(number)}]" if token == vocabulary.mask else token for token in tokens)
+
+    def _tokens(self, texts: tuple[str, ...]) -> list[Int64s]:
+        """Return the token IDs of each text, without special tokens."""
+        lines = "".join(text.replace("\n", " ") + "\n" for text in texts)
+        pieces, starts, _ = self._cutter.cut(lines.encode("utf-8", "ignore"))
+        return [pieces[starts[i] : starts[i + 1]].astype(np.int64) for i in range(len(texts))]
+
+    def _check_length(self, num_tokens: int) -> None:
+        if num_tokens > self.max_tokens:
+            raise InputError(f"{num_tokens} tokens, but the model was trained on at most {self.max_tokens}")
+
+
+def padded(rows: list[Int64s], padding: int) -> Int64s:
+    """Return rows of different lengths as int64 [B, L], filled up with `padding` at the end."""
+    filled = np.full((len(rows), max(map(len, rows))), padding, np.int64)
+    for target, row in zip(filled, rows, strict=True):
+        target[: len(row)] = row
+    return filled

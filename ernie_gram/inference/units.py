@@ -1,0 +1,54 @@
+"""Probabilities of units in masked slots, averaged and ranked.
+
+Shape letters: M masked slots, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reader.batches import fields
+from reader.batches.fields import Batch
+from reader.corpus.units import UnitNames
+
+Float32s = npt.NDArray[np.float32]
+DRAWS = 8  # default number of a generator's samples to average over
+LINES_PER_BATCH = 16  # default number of texts per batch
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A unit and its probability."""
+
+    unit: str
+    probability: float
+
+
+def mean_over_draws(probabilities: Callable[[int], Float32s], draws: int) -> Float32s:
+    """Return the mean of `probabilities(seed)`, float32 [M, C], over the seeds 0..draws - 1."""
+    total = probabilities(0)
+    for seed in range(1, draws):
+        total = total + probabilities(seed)
+    return total / np.float32(draws)
+
+
+def best_units(units: UnitNames, probabilities_C: Float32s, limit: int, ngrams_only: bool = False) -> list[Guess]:
+    """Return the `limit` units with the highest probability in one slot, best first."""
+    first = len(units.vocabulary) if ngrams_only else 0
+    ranked = first + np.argsort(-probabilities_C[first:], kind="stable")[:limit]
+    return [Guess(units.text(int(unit)), float(probabilities_C[unit])) for unit in ranked]
+
+
+def guesses_by_row(
+    units: UnitNames, batch: Batch, probabilities_MC: Float32s, limit: int, ngrams_only: bool = False
+) -> list[list[list[Guess]]]:
+    """Return the `limit` best units for every masked slot of every sequence of a batch."""
+    num_rows, length = batch[fields.INPUT_IDS.name].shape
+    guesses: list[list[list[Guess]]] = [[] for _ in range(num_rows)]
+    for slot, probabilities_C in zip(batch[fields.SLOTS.name], probabilities_MC, strict=True):
+        guesses[slot // length].append(best_units(units, probabilities_C, limit, ngrams_only))
+    return guesses

@@ -1,0 +1,69 @@
+"""`python -m ernie_gram.export_inference` exports a run; the runner then gives what `fill_mask` gives."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from ernie_gram import export_inference, fill_mask, infer
+from tests.support.commands import call
+from tests.support.static_programs import fresh_scope
+
+
+def test_a_run_is_exported_and_answers_as_fill_mask_does(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fresh_scope():
+        done = call(export_inference.main, str(finished), str(tmp_path / "masks"), "--outputs", "fill_mask")
+        assert done.returncode == 0, done.stderr
+        assert "fill_mask outputs of" in done.stdout
+        lines = b"the [MASK] of a [MASK] is\n\nin [MASK]\nnone\n" + b"a [MASK] statement\n" * 20
+        answers = []
+        for main, arguments in (
+            (infer.main, [str(tmp_path / "masks")]),
+            (fill_mask.main, ["--model", str(finished), "--json"]),
+        ):
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+            done = call(main, *arguments, "--top", "2000")
+            assert done.returncode == 2
+            assert "error: standard input, line 4: no [MASK] in it\n" in done.stderr
+            answers.append([json.loads(line) for line in done.stdout.splitlines()])
+    assert len(answers[0]) == len(answers[1]) == 22
+    for ours, theirs in zip(*answers, strict=True):
+        assert ours["text"] == theirs["text"]
+        for found, expected in zip(ours["masks"], theirs["masks"], strict=True):
+            probability_of = {guess["unit"]: guess["probability"] for guess in found}
+            assert len(found) == len(expected) > 1000
+            assert any(" " in unit for unit in probability_of)
+            for guess in expected:
+                assert probability_of[guess["unit"]] == pytest.approx(guess["probability"], abs=1e-6)
+
+
+def test_the_default_is_the_encoder_and_what_cannot_be_exported_is_refused(finished: Path, tmp_path: Path) -> None:
+    with fresh_scope():
+        done = call(export_inference.main, str(finished), str(tmp_path / "encoder"))
+        assert done.returncode == 0, done.stderr
+        assert "--outputs fill_mask exports them" in done.stdout
+        description = json.loads((tmp_path / "encoder" / "inference.json").read_text())
+        assert [spec["name"] for spec in description["fetches"]] == ["hidden", "cls", "mean"]
+        assert description["text"] == {
+            "max_tokens": 32,
+            "vocabulary": "vocab.txt",
+            "lowercase": True,
+            "segmenter": "jieba",
+        }
+        for arguments, message in (
+            ([finished, tmp_path / "encoder"], "encoder: exists already"),
+            ([finished, "/nowhere/at/all"], "there is no folder"),
+            ([tmp_path / "nowhere", tmp_path / "new"], "nowhere: no such folder"),
+            ([finished, tmp_path / "new", "--outputs", "vectors"], "invalid choice: 'vectors'"),
+        ):
+            done = call(export_inference.main, *map(str, arguments))
+            assert done.returncode == 2, arguments
+            assert message in done.stderr
+            assert len(done.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["encoder"]

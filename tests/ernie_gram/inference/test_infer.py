@@ -1,0 +1,225 @@
+"""`python -m ernie_gram.infer` answers lines with what evaluation computes, and names bad lines."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.distributed.world import start_world
+from ernie_gram.export_inference import export_model
+from ernie_gram.formats.model import Model
+from ernie_gram.infer import main
+from ernie_gram.inference.encoder_program import build_encoder
+from ernie_gram.inference.texts import TextEncoder
+from ernie_gram.inference.units import LINES_PER_BATCH
+from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.programs import build_evaluation, build_prediction
+from reader.corpus.units import UnitNames
+from tests.support.commands import Done, call, python
+from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
+from tests.support.small_model import NGRAMS, TOKENS, config_of
+from tests.support.static_programs import fresh_scope
+
+PAIRS = {"use_sentence_embedding": True, "use_pooler": True, "use_relative_position": False}
+SIZES = VocabularySizes(TOKENS, NGRAMS)
+
+
+def exported(model: Model, outputs: str, factory: pytest.TempPathFactory) -> Path:
+    folder = factory.mktemp(outputs) / "model"
+    export_model(model, outputs, folder, start_world("cpu"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fill_mask_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported(random_model("explicit"), "fill_mask", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported(random_model(None, **PAIRS), "encoder", tmp_path_factory)
+
+
+@pytest.fixture
+def infer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
+    """Return a function that runs the command in this process with some bytes as standard input."""
+
+    def run(*arguments: object, stdin: bytes = b"") -> Done:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        return call(main, *map(str, arguments))
+
+    return run
+
+
+def answers(done: Done, status: int = 0) -> list[dict[str, Any]]:
+    assert done.returncode == status, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def masked_sentences(count: int) -> list[str]:
+    random = np.random.default_rng(3)
+    return [random_sentence(random, int(random.integers(4, 25)), 2) for _ in range(count)]
+
+
+def test_answers_equal_evaluation_whatever_the_length_of_the_line(
+    fill_mask_folder: Path, infer: Callable[..., Done], tmp_path: Path
+) -> None:
+    texts = masked_sentences(2 * LINES_PER_BATCH + 3)
+    (tmp_path / "one.txt").write_text("\n".join(texts[:20]), encoding="utf-8")
+    (tmp_path / "two.txt").write_text("\n\n" + "\n".join(texts[20:]), encoding="utf-8")
+    found = answers(infer(fill_mask_folder, "--top", TOKENS + NGRAMS, tmp_path / "one.txt", tmp_path / "two.txt"))
+    assert [answer["text"] for answer in found] == texts
+    assert found == answers(infer(fill_mask_folder, "--top", 52, stdin="\n".join(texts).encode()))
+    model, encoder = random_model("explicit"), TextEncoder(VOCABULARY, "char", 32)
+    batch = encoder.masked_batch([encoder.encode_masked(text) for text in texts])
+    labels = np.random.default_rng(4).integers(0, TOKENS + NGRAMS, 2 * len(texts))
+    with fresh_scope():
+        program = build_evaluation(config_of("explicit", model.config), SIZES, 1)
+        expected = run_with_executor(program, model, batch | {"coarse_labels": labels})
+    units = UnitNames(VOCABULARY, model.lexicon)
+    masks = [mask for answer in found for mask in answer["masks"]]
+    for mask, label, loss, best in zip(masks, labels, expected["row_loss"], expected["row_best"], strict=True):
+        probability_of = {guess["unit"]: guess["probability"] for guess in mask}
+        assert len(probability_of) == TOKENS + NGRAMS
+        assert probability_of[units.text(int(label))] == pytest.approx(math.exp(-loss), abs=1e-6)
+        assert mask[0]["unit"] == units.text(int(best))
+
+
+def test_a_new_process_draws_the_samples_of_a_generator_that_the_executor_draws(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    model = random_model("both")
+    folder = exported(model, "fill_mask", tmp_path_factory)
+    texts = masked_sentences(LINES_PER_BATCH + 3)
+    lines = folder.parent / "lines.jsonl"
+    lines.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)))
+    command = ["-m", "ernie_gram.infer", str(folder), str(lines), "--json_lines", "--top=52", "--draws=2"]
+    done = python(*command, OMP_NUM_THREADS="1")
+    found = answers(Done(done.returncode, done.stdout, done.stderr))
+    assert [answer["id"] for answer in found] == list(range(len(texts)))
+    encoder, units = TextEncoder(VOCABULARY, "char", 32), UnitNames(VOCABULARY, model.lexicon)
+    expected = []
+    with fresh_scope():
+        program = build_prediction(config_of("both", model.config), SIZES)
+        for some in (texts[:LINES_PER_BATCH], texts[LINES_PER_BATCH:]):
+            batch = encoder.masked_batch([encoder.encode_masked(text) for text in some])
+            draws = [run_with_executor(program, model, batch, seed)["probabilities"] for seed in range(2)]
+            expected += list((draws[0] + draws[1]) / 2)
+    masks = [mask for answer in found for mask in answer["masks"]]
+    for mask, probabilities in zip(masks, expected, strict=True):
+        probability_of = {guess["unit"]: guess["probability"] for guess in mask}
+        in_order = [probability_of[units.text(unit)] for unit in range(TOKENS + NGRAMS)]
+        np.testing.assert_allclose(in_order, probabilities, atol=1e-6)
+
+
+def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
+    encoder_folder: Path, infer: Callable[..., Done], tmp_path: Path
+) -> None:
+    random = np.random.default_rng(5)
+    texts = [tuple(random_sentence(random, int(random.integers(2, 9))) for _ in range(1 + i % 2)) for i in range(40)]
+    keys = [("text",), ("text_a", "text_b")]
+    records = [dict(zip(keys[len(each) - 1], each, strict=True)) for each in texts]
+    plain = "\n".join("\t".join(each) for each in texts).encode()
+    as_json = "\n".join(map(json.dumps, records)).encode()
+    model, encoder = random_model(None, **PAIRS), TextEncoder(VOCABULARY, "char", 64)
+    expected: dict[str, list[np.ndarray]] = {"mean": [], "cls": [], "pooled": []}
+    with fresh_scope():
+        program = build_encoder(model.config, TOKENS)
+        for each in texts:
+            encoded = encoder.encode(each)
+            batch = encoder.batch([encoded.ids]) | {"sentence_ids": encoded.sentence_ids[np.newaxis]}
+            for name, values in run_with_executor(program, model, batch).items():
+                if name in expected:
+                    expected[name].append(values[0])
+    for name, values in expected.items():
+        found = answers(infer(encoder_folder, "--vector", name, stdin=plain))
+        assert [{**answer, "vector": 0} for answer in found] == [{**record, "vector": 0} for record in records]
+        np.testing.assert_allclose([answer["vector"] for answer in found], values, atol=2e-6)
+    assert (
+        infer(encoder_folder, "--json_lines", "--vector", "pooled", stdin=as_json).stdout
+        == infer(encoder_folder, "--vector", "pooled", stdin=plain).stdout
+    )
+    one_by_one = answers(infer(encoder_folder, "--batch_size", 1, stdin=plain))
+    np.testing.assert_allclose([answer["vector"] for answer in one_by_one], expected["mean"], atol=2e-6)
+    done = infer(encoder_folder, "--to", tmp_path / "vectors.npz", stdin=b"\n" + plain)
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'vectors.npz'}: 40 vectors of 24 numbers\n"), done.stderr
+    with np.load(tmp_path / "vectors.npz") as arrays:
+        assert arrays["vectors"].dtype == np.float32
+        np.testing.assert_allclose(arrays["vectors"], expected["mean"], atol=2e-6)
+        assert arrays["names"].tolist() == [f"standard input, line {number}" for number in range(2, 42)]
+
+
+def test_bad_lines_are_named_and_the_good_ones_answered(
+    encoder_folder: Path, fill_mask_folder: Path, infer: Callable[..., Done], tmp_path: Path
+) -> None:
+    long = b"ba " * 80
+
+    def check(done: Done, good: int, named: dict[int, str]) -> None:
+        assert len(answers(done, status=2)) == good
+        lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        assert len(lines) == len(named)
+        for line, (number, message) in zip(lines, named.items(), strict=True):
+            assert line.startswith(f"error: standard input, line {number}: {message}"), line
+
+    check(
+        infer(fill_mask_folder, stdin=b"ba [MASK]\nbe\n\n\xff [MASK]\n" + long + b"[MASK]\n[MASK] bu\n"),
+        2,
+        {
+            2: "no [MASK] in it",
+            4: "not UTF-8 (invalid start byte",
+            5: "83 tokens, but the model was trained on",
+        },
+    )
+    check(
+        infer(encoder_folder, stdin=b"ba\nbe\tbi\tbo\nbu\t\n" + long + b"\nbe\n"),
+        2,
+        {2: "3 texts, separated by tabs", 3: "empty text", 4: "82 tokens, but"},
+    )
+    assert len(answers(infer(encoder_folder, "--truncate", stdin=b"ba\n" + long + b"\n"))) == 2
+    bad = [b"{", b"[1]", b'{"text": 1}', b'{"text": "ba", "text_b": "be"}', b'{"text_a": "ba"}', b"[" * 100000]
+    messages = ["not JSON", "expected a JSON object, found list", '"text": expected a string, found int']
+    messages += ['expected the key "text", or "text_a" and "text_b"; found text and text_b']
+    messages += ['expected the key "text", or "text_a" and "text_b"; found text_a', "not JSON"]
+    stdin = b"\n".join([*bad, b'{"text": "ba", "more": [1]}'])
+    check(infer(encoder_folder, "--json_lines", stdin=stdin), 1, dict(enumerate(messages, start=1)))
+    pair = b'{"text_a": "[MASK]", "text_b": "be"}\n{"text": "[MASK]"}'
+    check(infer(fill_mask_folder, "--json_lines", stdin=pair), 1, {1: "a pair of texts"})
+    done = infer(encoder_folder, "--to", tmp_path / "vectors.npz", stdin=b"\xff\n")
+    assert done.returncode == 2
+    assert "vectors.npz: not written, there is no valid text" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_invalid_options_give_one_line(
+    encoder_folder: Path, fill_mask_folder: Path, infer: Callable[..., Done], tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain"
+    export_model(random_model(None), "encoder", plain, start_world("cpu"))
+    damaged = shutil.copytree(plain, tmp_path / "damaged")
+    (damaged / "model.pdiparams").write_bytes(b"")
+    for arguments, message in (
+        ([tmp_path / "nowhere"], "nowhere: no such folder"),
+        ([damaged], "model.pdiparams: truncated or altered"),
+        ([encoder_folder, tmp_path / "missing.txt"], "missing.txt: no such file"),
+        ([encoder_folder, "--top", 3], "--top: for fill_mask outputs, but"),
+        ([encoder_folder, "--batch_size", 0], "--batch_size: must be at least 1"),
+        ([plain, "--vector", "pooled"], "has no pooler; use mean or cls"),
+        ([encoder_folder, "--to", tmp_path / "vectors.json"], "the name must end in .npz"),
+        ([encoder_folder, "--to", "/nowhere/at/all.npz"], "there is no folder"),
+        ([fill_mask_folder, "--to", tmp_path / "vectors.npz"], "--to: for encoder outputs, but"),
+        ([fill_mask_folder, "--draws", 0], "--draws: must be at least 1"),
+    ):
+        done = infer(*arguments, stdin=b"ba [MASK]")
+        assert done.returncode == 2, arguments
+        assert done.stdout == ""
+        assert message in done.stderr
+        assert len(done.stderr.splitlines()) == 1

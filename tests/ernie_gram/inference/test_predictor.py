@@ -1,0 +1,230 @@
+"""Exported programs compute what the executor that trains computes; damaged and incomplete folders are refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.distributed.world import start_world
+from ernie_gram.export_inference import export_model
+from ernie_gram.formats.model import Model
+from ernie_gram.inference.answers import FillMaskAnswers
+from ernie_gram.inference.description import load_description, write_checksums
+from ernie_gram.inference.encoder_program import build_encoder
+from ernie_gram.inference.predictor import Predictor
+from ernie_gram.inference.texts import EncodedText, TextEncoder
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.programs import build_prediction
+from reader.corpus.memmap import LEXICON
+from reader.corpus.units import UnitNames
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon
+from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
+from tests.support.small_model import NGRAMS, TOKENS, config_of, random_batch
+from tests.support.static_programs import fresh_scope
+
+
+@pytest.fixture(scope="module")
+def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported(random_model(None), "encoder", tmp_path_factory.mktemp("encoder") / "model")
+
+
+@pytest.fixture
+def folder(encoder_folder: Path, tmp_path: Path) -> Path:
+    """A copy of an exported encoder, which a test may damage."""
+    return shutil.copytree(encoder_folder, tmp_path / "model")
+
+
+def exported(model: Model, outputs: str, folder: Path) -> Path:
+    export_model(model, outputs, folder, start_world("cpu"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {
+            "use_sentence_embedding": True,
+            "use_pooler": True,
+            "use_relative_position": False,
+            "emb_size": 16,
+            "intermediate_size": 40,
+            "layer_norm_eps": 1e-12,
+        },
+    ],
+)
+def test_encoder_outputs_equal_those_of_the_executor_on_padded_batches(tmp_path: Path, changes: dict[str, Any]) -> None:
+    model, random = random_model(None, **changes), np.random.default_rng(1)
+    predictor = Predictor(exported(model, "encoder", tmp_path / "model"))
+    for lengths in ([5], [9, 3, 20], [64, 2], [7, 7, 7, 1]):
+        shape = (len(lengths), max(lengths))
+        batch = {
+            "input_ids": random.integers(5, TOKENS, shape) * (np.arange(shape[1]) < np.array(lengths)[:, np.newaxis]),
+            "lengths": np.array(lengths),
+            "sentence_ids": random.integers(0, 2, shape),
+        }
+        found = predictor.run(batch)
+        with fresh_scope():
+            expected = run_with_executor(build_encoder(model.config, TOKENS), model, batch)
+        assert list(found) == list(expected) == list(predictor.description.fetch_names)
+        assert ("pooled" in found) == model.config.use_pooler
+        assert found["hidden"].shape == (*shape, 24)
+        for name, values in expected.items():
+            assert found[name].dtype == np.float32
+            np.testing.assert_allclose(found[name], values, atol=1e-6, err_msg=name)
+        # Independent of the program: vectors of the slots' outputs. The same row without padding has the same vector.
+        for row, length in enumerate(lengths):
+            np.testing.assert_allclose(found["mean"][row], found["hidden"][row, :length].mean(0), atol=1e-5)
+            np.testing.assert_array_equal(found["cls"][row], found["hidden"][row, 0])
+            if "pooled" in found:
+                weight, bias = model.parameters["pooled_fc.w_0"], model.parameters["pooled_fc.b_0"]
+                np.testing.assert_allclose(found["pooled"][row], np.tanh(found["cls"][row] @ weight + bias), atol=1e-5)
+            alone = {name: values[row : row + 1, :length] for name, values in batch.items() if name != "lengths"}
+            one = predictor.run(alone | {"lengths": np.array([length])}, ["mean"])
+            assert list(one) == ["mean"]
+            np.testing.assert_allclose(one["mean"][0], found["mean"][row], atol=1e-5)
+
+
+@pytest.mark.parametrize(("rung", "tied"), [("contiguous", False), ("explicit", True), ("both", False)])
+def test_probabilities_equal_those_of_the_executor_samples_of_a_generator_included(
+    tmp_path: Path, rung: str, tied: bool
+) -> None:
+    model = random_model(rung, out_emb_size=0 if tied else 10)
+    assert model.pretraining is not None
+    config = config_of(rung, model.config)
+    assert isinstance(config, PretrainConfig)
+    folder = exported(model, "fill_mask", tmp_path / "model")
+    predictor, sizes = Predictor(folder), VocabularySizes(TOKENS, NGRAMS if rung != "contiguous" else 0)
+    assert predictor.description.task == {"has_generator": rung == "both", "has_ngrams": rung != "contiguous"}
+    assert (folder / LEXICON).is_file() == (rung != "contiguous")
+    seen = []
+    with fresh_scope():
+        program = build_prediction(config, sizes)
+        for seed in range(3):
+            batch = random_batch(rung, seed)
+            found = predictor.run(batch, seed=seed)["probabilities"]
+            expected = run_with_executor(program, model, batch, seed)["probabilities"]
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+            assert found.shape == (9, TOKENS + sizes.ngrams)
+            seen.append(predictor.run(random_batch(rung), seed=seed)["probabilities"])
+    # Without a generator the seed has no effect; with one, other seeds give other probabilities.
+    assert np.array_equal(seen[0], seen[1]) == (rung != "both")
+
+
+def test_the_mean_over_draws_and_the_ranking_are_those_of_all_probabilities(tmp_path: Path) -> None:
+    folder, random = exported(random_model("both"), "fill_mask", tmp_path / "model"), np.random.default_rng(2)
+    predictor, texts = Predictor(folder), TextEncoder(VOCABULARY, "char", 32)
+    units = UnitNames(VOCABULARY, Lexicon.load(folder / LEXICON))
+    rows = [texts.encode_masked(random_sentence(random, 9, masks)) for masks in (2, 1)]
+    answers = FillMaskAnswers(predictor, texts, units, 4, False, 3).answer(rows)
+    batch = texts.masked_batch(rows)
+    mean = np.mean([predictor.run(batch, seed=seed)["probabilities"] for seed in range(3)], axis=0)
+    masks = [*answers[0]["masks"], *answers[1]["masks"]]
+    assert len(masks) == 3
+    for mask, probabilities in zip(masks, mean, strict=True):
+        best = sorted(range(len(probabilities)), key=lambda unit: -probabilities[unit])[:4]
+        assert [guess["unit"] for guess in mask] == [units.text(unit) for unit in best]
+        np.testing.assert_allclose([guess["probability"] for guess in mask], probabilities[best], atol=1e-6)
+
+
+def test_pairs_and_truncated_texts_are_encoded_as_in_bert() -> None:
+    texts = TextEncoder(VOCABULARY, "char", 8)
+    ids, cls, sep = VOCABULARY.ids, VOCABULARY.cls, VOCABULARY.sep
+
+    def check(found: EncodedText, expected: list[int], second: int) -> None:
+        assert found.ids.tolist() == expected
+        assert found.sentence_ids.tolist() == [0] * (len(expected) - second) + [1] * second
+
+    ba, be, bi = ids["ba"], ids["be"], ids["bi"]
+    check(texts.encode(("Ba be",)), [cls, ba, be, sep], 0)
+    check(texts.encode(("ba", "be\nbi")), [cls, ba, sep, be, bi, sep], 3)
+    check(texts.encode(("ba " * 9,), truncate=True), [cls, *[ba] * 6, sep], 0)
+    check(texts.encode(("ba " * 9, "be"), truncate=True), [cls, *[ba] * 4, sep, be, sep], 2)
+    check(texts.encode(("ba", "be " * 9), truncate=True), [cls, ba, sep, *[be] * 4, sep], 5)
+    check(texts.encode(("ba " * 9, "be " * 9), truncate=True), [cls, *[ba] * 3, sep, be, be, sep], 3)
+    for given, message in (((" ",), "empty text"), (("ba", ""), "empty text"), (("ba " * 7,), "9 tokens, but")):
+        with pytest.raises(InputError, match=message):
+            texts.encode(given)
+
+
+def test_an_existing_target_missing_heads_and_a_missing_parameter_are_refused(tmp_path: Path) -> None:
+    model = random_model(None)
+    (tmp_path / "model").mkdir()
+    with pytest.raises(InputError, match="model: exists already"):
+        exported(model, "encoder", tmp_path / "model")
+    with pytest.raises(InputError, match="has no prediction heads; use --outputs encoder"):
+        exported(model, "fill_mask", tmp_path / "new")
+    missing = "encoder_layer_1_ffn_fc_0.w_0"
+    model = replace(model, parameters={name: model.parameters[name] for name in model.parameters if name != missing})
+    with pytest.raises(InputError, match=r"parameter encoder_layer_1_ffn_fc_0\.w_0 is missing"):
+        exported(model, "encoder", tmp_path / "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_damaged_and_incomplete_folders_are_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    whole = exported(random_model("explicit"), "fill_mask", tmp_path / "whole")
+    assert {path.name for path in whole.iterdir()} == {
+        *("model.json", "model.pdiparams", "inference.json", "vocab.txt"),
+        *("lexicon.tsv", "lexicon.tsv.json", "checksums.json"),
+    }
+    names = sorted(path.name for path in whole.iterdir())
+    for name in names:
+        for damage in ("removed", "truncated"):
+            folder = tmp_path / f"{damage}_{name}"
+            shutil.copytree(whole, folder)
+            if damage == "removed":
+                (folder / name).unlink()
+            else:
+                (folder / name).write_bytes((folder / name).read_bytes()[:-9])
+            with pytest.raises(InputError) as error:
+                Predictor(folder)
+            assert name in str(error.value), damage
+    with pytest.raises(InputError, match="no such folder"):
+        Predictor(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="not an exported model"):
+        Predictor(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format_version": 2}, "has format version 2, but this program reads 1"),
+        ({"outputs": None}, "expected str, found None"),
+        ({"feeds": [{"name": "input_ids"}]}, "not the description of an exported model"),
+        ({"text": {"max_tokens": 9, "lowercase": True, "segmenter": "char"}}, "'vocabulary' is missing"),
+        (
+            {"text": {"max_tokens": 9, "lowercase": True, "segmenter": "char", "vocabulary": "../vocab.txt"}},
+            r"'../vocab.txt', not one of vocab.txt, spm.model",
+        ),
+    ],
+)
+def test_an_invalid_description_is_refused(folder: Path, change: dict[str, Any], message: str) -> None:
+    path = folder / "inference.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    (folder / "checksums.json").unlink()
+    write_checksums(folder)
+    with pytest.raises(InputError, match=message):
+        load_description(folder)
+
+
+def test_names_that_lead_out_of_the_folder_are_not_read(folder: Path) -> None:
+    sums = json.loads((folder / "checksums.json").read_text())
+    (folder / "checksums.json").write_text(json.dumps(sums | {"../secret": "0"}))
+    with pytest.raises(InputError, match=r"'\.\./secret' is not the name of a file in this folder"):
+        load_description(folder)
+
+
+def test_a_program_that_paddle_cannot_load_gives_one_line(folder: Path) -> None:
+    (folder / "model.json").write_text("{}")
+    (folder / "checksums.json").unlink()
+    write_checksums(folder)
+    with pytest.raises(InputError, match="cannot load this program, written by Paddle 3"):
+        Predictor(folder)
