@@ -31,12 +31,13 @@ RUNGS = {
 
 @dataclass(frozen=True, eq=False)
 class AblationRun:
-    """One rung with one seed: the options of its command, its resolved settings, its folder."""
+    """One rung with one seed: the options of its command, its settings, and the keys of the settings that are given."""
 
     rung: str
     seed: int
     options: list[str]
     config: PretrainConfig
+    given: set[str]
 
     @property
     def output(self) -> Path:
@@ -77,15 +78,15 @@ def shared_settings(config: PretrainConfig) -> dict[str, object]:
     return {
         "model": replace(config.model, use_relative_position=False),
         "data": config.data,
-        "objective": (objective.mask_fraction, objective.output_bias),
+        "objective": (objective.mask_fraction, objective.output_bias, objective.ngram_start),
         "generator": config.generator,
         "optimizer": config.optimizer,
         "trainer": config.trainer,
     } | {f"objective.{key}": getattr(objective, key) for key in WEIGHTS if getattr(objective, key)}
 
 
-def _load(options: list[str]) -> PretrainConfig:
-    return load_config(PretrainConfig, options, "run_ablation", "", {})[0]
+def _load(options: list[str]) -> tuple[PretrainConfig, set[str]]:
+    return load_config(PretrainConfig, options, "run_ablation", "", {})
 
 
 def plan(
@@ -99,7 +100,7 @@ def plan(
     for own in ("--config", "--print_config", "--seed", "--paths.output"):
         if any(option.partition("=")[0] == own for option in overrides):
             raise InputError(f"{own}: not for the ablation, which sets it for every run")
-    own_parts = {rung: parts_of(_load(["--config", str(CONFIGS / f"{rung}.yaml")])) for rung in rungs}
+    own_parts = {rung: parts_of(_load(["--config", str(CONFIGS / f"{rung}.yaml")])[0]) for rung in rungs}
     jobs = []
     for seed in dict.fromkeys(seeds):
         for rung in dict.fromkeys(rungs):
@@ -107,10 +108,10 @@ def plan(
             options.append(f"--paths.output={output / f'{rung}_{seed}'}")
             if rung == "token" and token_corpus:
                 options.append(f"--paths.corpus={token_corpus}")
-            config = _load(options)
+            config, given = _load(options)
             for key, value in parts_of(config).items():
                 require(value == own_parts[rung][key], key, f"makes {rung} another rung; not for the ablation")
-            jobs.append(AblationRun(rung, seed, options, config))
+            jobs.append(AblationRun(rung, seed, options, config, given))
     shared: dict[str, object] = {}
     for job in jobs:
         for what, value in shared_settings(job.config).items():
@@ -160,7 +161,7 @@ def check(jobs: list[AblationRun], processes: int) -> None:
     for job in jobs:
         paths, trainer = job.config.paths, job.config.trainer
         require(bool(paths.held_out), "paths.held_out", "must be given: rungs are compared on it")
-        run = prepare(job.config, processes)
+        run = prepare(job.config, processes, given=job.given)
         trained_on, held_out = run.train.corpus.info, Corpus(Path(str(paths.held_out))).info
         require(held_out.num_ngrams > 0, "paths.held_out", f"{paths.held_out} has no n-grams to compare rungs on")
         if job.rung == "token":
@@ -172,7 +173,7 @@ def check(jobs: list[AblationRun], processes: int) -> None:
         require(len(texts) == 1, "--token_corpus", f"{' and '.join(texts.values())} were made of different texts")
         before = job.output / CONFIG
         if before.is_file():
-            old = _load(["--config", str(before)])
+            old, _ = _load(["--config", str(before)])
             same = (old.paths.held_out, old.trainer.eval_sequences) == (paths.held_out, trainer.eval_sequences)
             then, now = job.output / HELD_OUT, Path(str(paths.held_out)) / CORPUS_INFO
             same = same and not (then.is_file() and then.read_bytes() != now.read_bytes())

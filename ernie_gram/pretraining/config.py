@@ -1,8 +1,8 @@
 """The configuration of a pre-training run. Config dataclasses are the only place where defaults are defined.
 
 `model`, `data`, `objective`, `generator`, `optimizer` and `seed` can change the result of a run. Together with the
-corpus they are its identity, which is stored in each checkpoint and must match when a run resumes. `paths` and
-`trainer` cannot change the result.
+corpus and the given model of a warm start they are its identity, which is stored in each checkpoint and must match when
+a run resumes. Other `paths` and `trainer` cannot change the result.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ernie_gram.config.checks import require, require_finite
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
+from reader.batches.sequences import CUT_VERSION
 from reader.corpus.memmap import CorpusInfo
 
 
@@ -57,6 +58,9 @@ class ObjectiveConfig:
         rtd_weight: weight of replaced token detection (section 3.4).
         output_bias: start values of the output biases: "frequency", the logarithm of the frequency of each class in the
             training corpus, so that the model does not have to learn it; or "zero".
+        ngram_start: start values of the rows of n-grams in embeddings and output tables at a warm start (paths.start):
+            "mean", the mean of the rows of the n-gram's tokens (choice: the given model knows nothing else about it);
+            or "drawn", like all weights. It has no effect without paths.start or without n-grams.
     """
 
     masking: Literal["explicit", "contiguous"] = "explicit"
@@ -66,6 +70,7 @@ class ObjectiveConfig:
     generator_weight: float = 1.0
     rtd_weight: float = 1.0
     output_bias: Literal["frequency", "zero"] = "frequency"
+    ngram_start: Literal["mean", "drawn"] = "mean"
 
     def __post_init__(self) -> None:
         require_finite(self, "objective")
@@ -104,6 +109,8 @@ class ObjectiveConfig:
 class GeneratorConfig:
     """The small encoder that proposes replacements (paper, section 3.4). Other settings are those of the main model.
 
+    Its feed-forward networks are as wide in proportion to its hidden size as those of the main model.
+
     Attributes:
         num_hidden_layers: number of layers; null means as many as the main model has.
         num_attention_heads: number of heads, each as wide as in the main model; null means a third as many, at least 1.
@@ -125,8 +132,14 @@ class GeneratorConfig:
         heads = self.num_attention_heads or max(1, main.num_attention_heads // 3)
         width = main.hidden_size // main.num_attention_heads
         layers = self.num_hidden_layers or main.num_hidden_layers
+        inner = main.intermediate_size and max(1, main.intermediate_size * heads // main.num_attention_heads)
         return replace(
-            main, hidden_size=heads * width, emb_size=None, num_attention_heads=heads, num_hidden_layers=layers
+            main,
+            hidden_size=heads * width,
+            emb_size=None,
+            intermediate_size=inner,
+            num_attention_heads=heads,
+            num_hidden_layers=layers,
         )
 
 
@@ -139,11 +152,15 @@ class PathsConfig:
         held_out: a corpus for evaluation, made with the same vocabulary and, unless masking is contiguous, the same
             lexicon; null means no evaluation.
         output: folder of the run, for checkpoints, logs and the resolved configuration; required.
+        start: a model folder or a run to take start values from (warm start); null means to draw them. Its vocabulary
+            must be that of the corpus. Keys of `model` that are not given are taken from it. Its digest is part of the
+            run's identity, so keep the folder until the run has ended: a resume needs it too.
     """
 
     corpus: str = ""
     held_out: str | None = None
     output: str = ""
+    start: str | None = None
 
 
 @dataclass(frozen=True)
@@ -172,8 +189,9 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         require(0 <= self.seed < 1 << 31, "seed", "must lie in [0, 2^31)")
+        # With paths.start, the positions are those of the given model: see start_model.py.
         require(
-            self.data.max_seq_len <= self.model.max_position_embeddings,
+            self.paths.start is not None or self.data.max_seq_len <= self.model.max_position_embeddings,
             "data.max_seq_len",
             f"{self.data.max_seq_len} exceeds model.max_position_embeddings {self.model.max_position_embeddings}",
         )
@@ -194,12 +212,17 @@ class PretrainConfig:
         """The step at which the learning rate reaches 0."""
         return self.optimizer.decay_steps or self.trainer.max_steps
 
-    def identity(self, corpus: CorpusInfo) -> dict[str, Any]:
-        """Return everything that can change the result of a run, as flat `section.key: value`."""
+    def identity(self, corpus: CorpusInfo, start: str | None = None) -> dict[str, Any]:
+        """Return everything that can change the result of a run, as flat `section.key: value`.
+
+        `start` is the digest of the model in paths.start, or None without one; the path itself cannot change a result.
+        "data.cut" is not a setting: it is the version of the code that decides where sequences start and end.
+        """
         made = {"corpus": corpus.fingerprint, "vocabulary": corpus.vocabulary, "lexicon": corpus.lexicon}
-        flat: dict[str, Any] = {"seed": self.seed, **made}
+        flat: dict[str, Any] = {"seed": self.seed, "paths.start": start, **made}
         for section in ("model", "data", "objective", "generator", "optimizer"):
             for key, value in asdict(getattr(self, section)).items():
                 flat[f"{section}.{key}"] = value
         flat["optimizer.decay_steps"] = self.decay_steps
+        flat["data.cut"] = CUT_VERSION
         return flat

@@ -55,7 +55,7 @@ class Perplexities:
 def held_out_units(held_out: Feeder, max_sequences: int) -> MaskedUnits:
     """Return the units that Feeder.held_out_batches masks, in the same order."""
     parts = []
-    for index in range(min(max_sequences, len(held_out))):
+    for index in held_out.held_out_indices(max_sequences).tolist():
         units, masked = _sequence(held_out, index)
         visible = np.concatenate([[HIDDEN], np.where(masked, HIDDEN, units), [HIDDEN]])
         parts.append(np.stack([units[masked], visible[:-2][masked], visible[2:][masked]]))
@@ -181,8 +181,8 @@ def main() -> None:
     """Run the command line."""
     program = "python -m ernie_gram.pretraining.count_baselines"
     description = "Print the held-out perplexities of predictors that count. It takes the settings of a training run."
-    config, _ = load_config(PretrainConfig, sys.argv[1:], program, description, {})
-    run = prepare(config, 1)
+    config, given = load_config(PretrainConfig, sys.argv[1:], program, description, {})
+    run = prepare(config, 1, given=given)
     if run.held_out is None:
         raise InputError("paths.held_out: must be given: the corpus whose masked units are predicted")
     if run.held_out.corpus.info.lexicon != run.train.corpus.info.lexicon:

@@ -45,7 +45,7 @@ class TiedHead(nn.Layer):
     ) -> None:
         super().__init__()
         self.transform = Linear(f"{prefix}_trans_fc", config.hidden_size, tokens.size, config.initializer_range)
-        self.norm = LayerNorm(f"{prefix}_trans_layer_norm", tokens.size)
+        self.norm = LayerNorm(f"{prefix}_trans_layer_norm", tokens.size, config.layer_norm_eps)
         self.tokens, self.num_tokens, self.ngrams = tokens, num_tokens, ngrams
         self.bias = Bias(f"{prefix}_out_fc.b_0", num_tokens + (ngrams.rows if ngrams else 0))
         self.act = config.hidden_act

@@ -12,16 +12,18 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.world import World
+from ernie_gram.formats.model import Model
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
 from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
 from ernie_gram.pretraining.objectives import encode, fields_of, softmax_options, terms_of
 from ernie_gram.pretraining.prepare import Run
 from ernie_gram.pretraining.programs import build_evaluation
+from ernie_gram.pretraining.warm_start import StartValue, Units, warm_start_values
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
 from ernie_gram.training.optimization import learning_rate
-from ernie_gram.training.program import Program
+from ernie_gram.training.program import Program, open_program
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch, Field
 from reader.corpus.file_digests import BackgroundCheck
@@ -49,10 +51,6 @@ def pretraining_job(run: Run, world: World) -> Job:
                     check.poll()
                 yield batch
 
-    start_values: tuple[StartValues, ...] = ()
-    if config.objective.output_bias == "frequency":
-        explicit = config.objective.is_explicit
-        start_values = (StartValues("corpus", partial(output_biases, corpus, explicit)),)
     return Job(
         folder=run.output,
         seed=config.seed,
@@ -63,12 +61,53 @@ def pretraining_job(run: Run, world: World) -> Job:
         batches=batches,
         evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
         metrics_explained=EXPLANATION,
-        start_values=start_values,
+        start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
         optimizer=config.optimizer,
         trainer=config.trainer,
         resume_from=run.resume_from,
         check_data=check.wait if check else None,
+    )
+
+
+def start_values(run: Run) -> tuple[StartValues, ...]:
+    """Return the start values of a checked run: output biases from frequencies, then those of a warm start."""
+    biases = partial(_biases, run)
+    warm = () if run.start is None else (_of_model(run.start.model, _warm_start(run.start.model, run)),)
+    return StartValues("corpus", biases), *warm
+
+
+def describe_start(run: Run) -> list[str]:
+    """Return the lines that training prints about its warm start. It builds the network, so it needs static mode."""
+    if run.start is None:
+        return []
+    info = run.train.corpus.info
+    network = PretrainNetwork(run.config, VocabularySizes(info.num_tokens, info.num_ngrams), world_size=1)
+    with open_program(network.fields) as opened:
+        network.losses(opened.feeds)
+        names = opened.finish({}).parameters
+    made = _warm_start(run.start.model, run)
+    return _of_model(run.start.model, made).describe(made.keys(), names, _biases(run).keys())
+
+
+def _biases(run: Run) -> Arrays:
+    """Return the start values of the output biases, none if they start from zero."""
+    objective = run.config.objective
+    return output_biases(run.train.corpus, objective.is_explicit) if objective.output_bias == "frequency" else {}
+
+
+def _warm_start(model: Model, run: Run) -> dict[str, StartValue]:
+    units = Units.of(run.train.corpus, run.config.objective.is_explicit)
+    return warm_start_values(model, run.config, units, _biases(run))
+
+
+def _of_model(model: Model, made: dict[str, StartValue]) -> StartValues:
+    return StartValues(
+        str(model.source),
+        load=lambda: {name: value.make() for name, value in made.items()},
+        is_model=True,
+        computed={name: value.how for name, value in made.items() if value.how},
+        held=frozenset(model.parameters),
     )
 
 

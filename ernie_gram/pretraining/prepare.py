@@ -6,13 +6,16 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import explained_yaml
+from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
 from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.file_digests import NO_DIGESTS
@@ -33,12 +36,13 @@ class Run:
     """A checked run.
 
     Attributes:
-        config: its settings.
+        config: its settings; those of the model that were not given are the start model's.
         output: its folder.
         identity: everything that can change its result; checkpoints to resume from must match it.
         train: the training data.
         held_out: the evaluation data, or None.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
+        start: the given model of a warm start, or None; also None if the run resumes.
     """
 
     config: PretrainConfig
@@ -47,6 +51,7 @@ class Run:
     train: Feeder
     held_out: Feeder | None
     resume_from: Path | None
+    start: Start | None = None
 
     @property
     def corpora(self) -> list[Corpus]:
@@ -54,16 +59,23 @@ class Run:
         return [feeder.corpus for feeder in (self.train, self.held_out) if feeder]
 
     def describe(self) -> str:
-        """Return a summary of the run in three lines, and one more for each corpus whose files cannot be checked."""
+        """Return a summary of the run: three lines, more at a warm start and for corpora that cannot be checked."""
         config, info, epochs = self.config, self.train.corpus.info, self.epochs
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
+        warm = ""
+        if self.start:
+            model, digest = self.start.model, self.start.digest
+            warm = (
+                f"\nstart    {model.source} ({model.format}): {len(model.parameters)} parameters, SHA-256 {digest[:12]}"
+            )
+            warm += "".join(f"\nnote     {model.source}: {line}" for line in self.start.notes)
         unchecked = "".join(f"\nnote     {each.path}: {NO_DIGESTS}" for each in self.corpora if not each.info.digests)
         return (
             f"corpus   {config.paths.corpus}: {info.tokens:,} tokens, {info.units:,} units "
             f"({info.num_tokens:,} tokens + {info.num_ngrams:,} n-grams), {len(self.train):,} sequences\n"
             f"training {config.trainer.max_steps:,} steps of {config.data.batch_size:,} sequences, "
             f"{epochs:.2f} epochs\n"
-            f"output   {self.output}: {start}{unchecked}"
+            f"output   {self.output}: {start}{warm}{unchecked}"
         )
 
     @property
@@ -109,8 +121,11 @@ class Run:
         return lock
 
 
-def prepare(config: PretrainConfig, world_size: int, rank: int = 0) -> Run:
+def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Container[str] = ()) -> Run:
     """Check everything that process `rank` of a run on `world_size` processes needs.
+
+    `given` holds the dotted keys that the user has set: at a warm start, the other keys of `model` are taken from the
+    given model (see fit_to_start).
 
     Raises InputError that names the key or file at fault.
     """
@@ -122,12 +137,18 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0) -> Run:
         "data.batch_size",
         f"{world_size} processes, but only {data.batch_size} sequences in a batch; use fewer processes",
     )
+    require(not config.model.use_pooler, "model.use_pooler", "must be false: no loss of pre-training trains the pooler")
     corpus = Corpus(Path(paths.corpus))
+    start = None
+    if paths.start is not None:
+        model = read_model(Path(paths.start))
+        check_vocabulary(model, corpus)
+        config, start = fit_to_start(config, given, model)
     _check_sizes(config, corpus)
     held_out = Corpus(Path(paths.held_out)) if paths.held_out else None
     if held_out:
         _check_held_out(held_out, corpus, config.objective.is_explicit)
-    identity = config.identity(corpus.info)
+    identity = config.identity(corpus.info, start.digest if start else None)
     output = Path(paths.output)
     resume_from = resume_checkpoint(output, config.trainer.resume, identity, rank == 0)
     objective = config.objective
@@ -136,7 +157,7 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0) -> Run:
     # Query rows are for training only: they do not change the context, which is what evaluation reads.
     plain = replace(masking, queries=False)
     evaluation = Feeder(held_out, data.max_seq_len, plain, data.pack_documents) if held_out else None
-    return Run(config, output, identity, train, evaluation, resume_from)
+    return Run(config, output, identity, train, evaluation, resume_from, None if resume_from else start)
 
 
 def _check_sizes(config: PretrainConfig, corpus: Corpus) -> None:

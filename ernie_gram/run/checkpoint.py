@@ -5,6 +5,8 @@
     state.json             step, consumed samples, learning rate, the run's identity and configuration
     checksums.json         SHA-256 of the files above
 
+A run that chooses the best evaluation also has the folder `best`: the files of a checkpoint without the optimizer.
+
 Random states are not stored: the random numbers of a step are a function of (seed, step, rank).
 """
 
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from reader.system.atomic_files import atomic_folder, remove_folder, sha256_of
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
 FILES = (MODEL, OPTIMIZER, STATE)
+MODEL_FILES = (MODEL, STATE)
+BEST = "best"
 
 Arrays = dict[str, np.ndarray]
 
@@ -39,6 +43,7 @@ class State:
         learning_rate: of the next update.
         identity: everything that can change the run's result, as flat keys and values.
         config: the whole configuration as nested dicts.
+        selection: the fields of selection.Progress, for a run that chooses the best evaluation.
     """
 
     step: int
@@ -46,6 +51,18 @@ class State:
     learning_rate: float
     identity: dict[str, Any]
     config: dict[str, Any]
+    selection: dict[str, Any] = field(default_factory=dict)
+
+
+def save_safetensors(path: Path, arrays: Arrays, metadata: dict[str, str] | None = None) -> None:
+    """Write contiguous arrays as a safetensors file that has the usual permissions; raises SafetensorError.
+
+    The library makes files that only their owner can read, so that other users could not load the model.
+    """
+    path.touch()
+    mode = path.stat().st_mode
+    save_file(arrays, path, metadata)
+    path.chmod(mode)
 
 
 def checkpoints(output: Path) -> list[Path]:
@@ -60,21 +77,40 @@ def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int
     Raises InputError if writing fails, or if a parameter is not finite, because such a checkpoint cannot be used.
     """
     path = output / f"step_{state.step}"
-    for name, values in model.items():
+    _write(path, state, {MODEL: model, OPTIMIZER: optimizer})
+    for old in checkpoints(output)[:-keep]:
+        remove_folder(old)
+    return path
+
+
+def save_best(output: Path, state: State, model: Arrays) -> None:
+    """Write `output/best`, which replaces an earlier one; raises InputError as `save` does."""
+    _write(output / BEST, state, {MODEL: model})
+
+
+def _write(path: Path, state: State, arrays: dict[str, Arrays]) -> None:
+    """Write a folder with a file for each entry of `arrays`, the state and the checksums."""
+    for name, values in arrays[MODEL].items():
         if not np.isfinite(values).all():
             raise InputError(f"{path}: not written, {name} holds numbers that are not finite")
     with atomic_folder(path) as folder:
         try:
-            save_file(model, folder / MODEL)
-            save_file(optimizer, folder / OPTIMIZER)
+            for name, content in arrays.items():
+                save_safetensors(folder / name, content)
         except SafetensorError as error:
             raise InputError(f"{path}: could not be written: {error}") from error
         (folder / STATE).write_text(json.dumps(vars(state), indent=1) + "\n")
-        sums = {name: sha256_of(folder / name) for name in FILES}
+        sums = {name: sha256_of(folder / name) for name in (*arrays, STATE)}
         (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n")
-    for old in checkpoints(output)[:-keep]:
-        remove_folder(old)
-    return path
+
+
+def best_step(output: Path) -> int | None:
+    """Return the step of the model in `output/best`, or None if there is none or if it is damaged."""
+    try:
+        verify(output / BEST, MODEL_FILES)
+    except InputError:
+        return None
+    return load_state(output / BEST).step
 
 
 def remove_beyond(output: Path, step: int) -> None:
@@ -113,8 +149,18 @@ def newest_valid(output: Path, names: tuple[str, ...] = FILES) -> Path | None:
 
 
 def load_state(path: Path) -> State:
-    """Load the state of a verified checkpoint."""
-    return State(**json.loads((path / STATE).read_text()))
+    """Load the state of a verified checkpoint.
+
+    Raises InputError if it has other keys or types: checksums show damage, but not who wrote the files.
+    """
+    try:
+        state = State(**json.loads((path / STATE).read_text()))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path / STATE}: damaged: {error}") from error
+    for key, kind in (("step", int), ("consumed", int), ("identity", dict), ("config", dict)):
+        if not isinstance(getattr(state, key), kind):
+            raise InputError(f"{path / STATE}: damaged: {key} is not {'a number' if kind is int else 'an object'}")
+    return state
 
 
 def load_model(path: Path) -> Arrays:

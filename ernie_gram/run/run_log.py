@@ -32,9 +32,10 @@ def read_log(output: Path) -> list[Record]:
     return records
 
 
-def last_evaluation(output: Path) -> Record | None:
-    """Return the newest evaluation of a run, or None if there is none yet."""
-    return next((record for record in reversed(read_log(output)) if record["kind"] == "eval"), None)
+def last_evaluation(output: Path, max_step: int | None = None) -> Record | None:
+    """Return the newest evaluation of a run, of those up to a step if it is given, or None if there is none yet."""
+    found = (record for record in reversed(read_log(output)) if record["kind"] == "eval")
+    return next((record for record in found if max_step is None or record["step"] <= max_step), None)
 
 
 def _visualdl_writer(output: Path) -> Any:

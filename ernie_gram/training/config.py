@@ -56,7 +56,7 @@ class TrainerConfig:
         log_every: steps between lines of the log.
         eval_every: steps between evaluations on paths.held_out; the model is also evaluated before the first step
             and after the last.
-        eval_sequences: maximum number of held-out sequences to evaluate.
+        eval_sequences: maximum number of held-out sequences to evaluate, spread evenly over paths.held_out.
         save_every: steps between checkpoints; there is also one after the last step.
         keep_checkpoints: number of newest checkpoints to keep.
         resume: "auto" continues from the newest checkpoint in paths.output, if there is one; "never" refuses a folder

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Collection, Generator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from ernie_gram.distributed.world import World
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
+from ernie_gram.training.selection import Selection
 from reader.batches.fields import Batch, Field
 
 Feeds = dict[str, paddle.Tensor]
@@ -61,12 +63,16 @@ class StartValues:
         source: where the values come from, for messages.
         load: returns the values by parameter name.
         is_model: whether the values are those of a model. Then the console names the parameters that it lacks, and its
-            parameters that are not used.
+            parameters that are not used (see `describe`).
+        computed: name -> how the value is computed, for values that are not parameters of the model as they are.
+        held: names of the model's parameters; None if they are the names of the values.
     """
 
     source: str
     load: Callable[[], Arrays]
     is_model: bool = False
+    computed: Mapping[str, str] = field(default_factory=dict)
+    held: frozenset[str] | None = None
 
     @classmethod
     def of_checkpoint(cls, path: Path) -> StartValues:
@@ -77,6 +83,52 @@ class StartValues:
             return checkpoint.load_model(path)
 
         return cls(str(path), load, is_model=True)
+
+    def describe(self, provided: Collection[str], names: list[str], earlier: Collection[str]) -> list[str]:
+        """Return lines for the console that say where every parameter of a model's job comes from.
+
+        Args:
+            provided: names of the values.
+            names: the parameters of the job.
+            earlier: names that were given a value before these values are applied.
+        """
+        if not self.is_model:
+            return []
+        taken = [name for name in names if name in provided and name not in self.computed]
+        lines = [f"start values: {len(taken)} of {len(names)} parameters from {self.source}"]
+        for how in dict.fromkeys(self.computed.values()):
+            lines += _list(f"computed for {self.source}, {how}", [n for n in names if self.computed.get(n) == how])
+        drawn = [name for name in names if name not in provided and name not in earlier]
+        held = set(provided) if self.held is None else self.held
+        unused = sorted(name for name in held if name not in names or name not in provided)
+        return [
+            *lines,
+            *_list(f"not in {self.source}, drawn", drawn),
+            *_list(f"in {self.source}, not used", unused),
+        ]
+
+
+def _list(what: str, names: list[str]) -> list[str]:
+    """Return one line with the names, or none without names.
+
+    The same parameter of successive layers is one entry, "layer_0-5_..." for the layers 0 to 5: a model has hundreds.
+    """
+    layers: dict[str, list[int]] = {}
+    for name in names:
+        found = re.search(r"_layer_(\d+)_", name)
+        if found:
+            layers.setdefault(name.replace(found[0], "_layer_{}_"), []).append(int(found[1]))
+        else:
+            layers[name] = []
+    entries = [name.format(_ranges(sorted(numbers))) for name, numbers in layers.items()]
+    return [f"{what}: {', '.join(entries)}"] if names else []
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Return sorted numbers as text: "0-5", or "0-2 4" if one is left out."""
+    firsts = [n for n in numbers if n - 1 not in numbers]
+    lasts = [n for n in numbers if n + 1 not in numbers]
+    return " ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in zip(firsts, lasts, strict=True))
 
 
 @dataclass(frozen=True)
@@ -92,8 +144,11 @@ class Job:
         batch_size: samples per step, all ranks together.
         batches: (consumed samples, world) -> endless batches of this rank. It must be a pure function of its arguments,
             so that a resumed run reads the same batches.
-        evaluators: each is called before the first step, every trainer.eval_every steps, and after the last step. Their
-            metrics go into one record, so their names must differ.
+        evaluators: each is called every trainer.eval_every steps, and after the last step. Their metrics go into one
+            record, so their names must differ.
+        evaluates_start: whether they are also called before the first step.
+        selection: how the best evaluation is chosen, whose model is kept in the folder `best`, and when training ends
+            early; None for neither.
         metrics_explained: a line for the console before the first evaluation, or "".
         start_values: applied in this order after the parameters were drawn, unless the run resumes.
         learning_rate: step -> learning rate of the update that follows `step` updates.
@@ -114,6 +169,8 @@ class Job:
     optimizer: OptimizerConfig
     trainer: TrainerConfig
     evaluators: tuple[Evaluator, ...] = ()
+    evaluates_start: bool = True
+    selection: Selection | None = None
     metrics_explained: str = ""
     start_values: tuple[StartValues, ...] = ()
     rate_scale: Callable[[str], float] | None = None

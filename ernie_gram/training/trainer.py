@@ -6,6 +6,7 @@ import json
 import math
 import time
 import zlib
+from dataclasses import asdict
 
 import numpy as np
 import paddle
@@ -14,8 +15,9 @@ from ernie_gram.distributed.collectives import check_agreement, copy_from_first_
 from ernie_gram.distributed.world import World
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import RunLog
-from ernie_gram.training.job import Job, StartValues
+from ernie_gram.training.job import Job
 from ernie_gram.training.program import build_training
+from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import accumulator_names, get_arrays, set_arrays
 from reader.batches.fields import Batch
 from reader.errors import InputError
@@ -27,7 +29,7 @@ def _seed(*numbers: int) -> None:
 
 
 class Trainer:
-    """A training in progress: its program, its parameters, and the step that it has reached."""
+    """A training in progress: its program, its parameters, the step that it has reached, and its best evaluation."""
 
     def __init__(self, job: Job, world: World) -> None:
         """Build the program and set the parameters.
@@ -38,11 +40,13 @@ class Trainer:
         self.program = build_training(job.network, job.optimizer, job.learning_rate, world, job.rate_scale)
         self.executor = paddle.static.Executor(world.place)
         self.step = self.consumed = 0
+        self.progress = Progress()
         self._explained = False
         self._check_agreement()
         messages = self._initialise()
         if world.is_first:
             checkpoint.remove_beyond(job.folder, self.step)
+        self._check_best()
         self.log = RunLog(job.folder, world.is_first, job.trainer.visualdl, self.step, job.trainer.max_steps)
         for message in messages:
             self.log.say(message)
@@ -72,33 +76,28 @@ class Trainer:
             set_arrays(moments, accumulator_names(names), source, self.world.place)
             state = checkpoint.load_state(resume_from)
             self.step, self.consumed = state.step, state.consumed
+            self.progress = Progress(**state.selection)
             return []
         copy_from_first_rank(self.executor, names, self.world)
-        return [message for values in self.job.start_values for message in self._apply(values)]
-
-    def _apply(self, values: StartValues) -> list[str]:
-        """Set the parameters that `values` has; return lines for the console."""
-        arrays, names = values.load(), self.program.parameters
-        set_arrays(arrays, [name for name in names if name in arrays], values.source, self.world.place)
-        if not values.is_model:
-            return []
-        drawn = [name for name in names if name not in arrays]
-        unused = sorted(arrays.keys() - set(names))
-        messages = [f"start values: {len(names) - len(drawn)} of {len(names)} parameters from {values.source}"]
-        messages += [f"not in {values.source}, drawn: {', '.join(drawn)}"] if drawn else []
-        messages += [f"in {values.source}, not used: {', '.join(unused)}"] if unused else []
+        messages: list[str] = []
+        earlier: set[str] = set()
+        for values in self.job.start_values:
+            arrays = values.load()
+            set_arrays(arrays, [name for name in names if name in arrays], values.source, self.world.place)
+            messages += values.describe(arrays.keys(), names, earlier)
+            earlier |= arrays.keys()
         return messages
 
     def train(self) -> None:
         """Train to the last step. Raises InputError at a step whose loss or gradient is not finite."""
         settings, batch_size = self.job.trainer, self.job.batch_size
-        if self.step >= settings.max_steps:
+        if self.step >= settings.max_steps or self.has_ended_early:
             self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing left to train")
         batches = self.job.batches(self.consumed, self.world)
         # At the start, and after a run was stopped between its checkpoint and its evaluation.
         self._evaluate_if_due()
         seconds, logged_step = 0.0, self.step
-        while self.step < settings.max_steps:
+        while self.step < settings.max_steps and not self.has_ended_early:
             began = time.monotonic()
             values = self._update(next(batches))
             seconds += time.monotonic() - began
@@ -113,8 +112,18 @@ class Trainer:
             if self.step % settings.save_every == 0 or is_last:
                 self.save()
             self._evaluate_if_due()
+            if self.has_ended_early and not is_last:
+                count = self.progress.num_worse
+                self.log.say(f"ended early at step {self.step}: {count} evaluations in a row were no better")
+                # With the last evaluation in its state, so that a resumed run ends here as well.
+                self.save()
         batches.close()
         self.log.close()
+
+    @property
+    def has_ended_early(self) -> bool:
+        """Whether the evaluations have not improved for as long as the job allows."""
+        return self.job.selection is not None and self.progress.is_over(self.job.selection)
 
     def _update(self, batch: Batch) -> dict[str, float]:
         """Make one update; return the values that the program fetches, and the learning rate."""
@@ -134,17 +143,27 @@ class Trainer:
         return {**values, "learning_rate": self.job.learning_rate(self.step)}
 
     def _evaluate_if_due(self) -> None:
-        """Evaluate every eval_every steps and at the last step, unless the log has this evaluation already."""
+        """Evaluate every eval_every steps and at the last step, unless this evaluation is already known."""
         settings = self.job.trainer
         if self.step % settings.eval_every and self.step != settings.max_steps:
             return
-        # Only rank 0 has a log; the sum tells the other ranks.
-        done = np.array([float(self.step in self.log.evaluated)])
-        if self.job.evaluators and not sum_vector(self.executor, done, self.world)[0]:
+        if not self.job.evaluators or (self.step == 0 and not self.job.evaluates_start):
+            return
+        if self.job.selection:
+            # The log may have the evaluation already, but a checkpoint written before it does not count it.
+            is_known = self.progress.step == self.step
+        else:
+            # Only rank 0 has a log; the sum tells the other ranks.
+            done = np.array([float(self.step in self.log.evaluated)])
+            is_known = bool(sum_vector(self.executor, done, self.world)[0])
+        if not is_known:
             self.evaluate()
 
     def evaluate(self) -> None:
-        """Call the evaluators and log their metrics in one record. The console explains them before the first time."""
+        """Call the evaluators and log their metrics in one record. The console explains them before the first time.
+
+        If the job selects the best evaluation and this is the best so far, its model is written first.
+        """
         if self.job.metrics_explained and not self._explained:
             self.log.say(self.job.metrics_explained)
             self._explained = True
@@ -155,7 +174,34 @@ class Trainer:
             found = evaluator(self.executor, self.world)
             assert not metrics.keys() & found.keys(), "two evaluators use the same name for a metric"
             metrics |= found
-        self.log.record("eval", self.step, metrics)
+        if self.job.selection:
+            self.progress = self.progress.after(self.step, metrics[self.job.selection.metric], self.job.selection)
+            if self.progress.best_step == self.step and self.world.is_first:
+                checkpoint.save_best(self.job.folder, self._state(), get_arrays(self.program.parameters))
+        if self.step not in self.log.evaluated:
+            self.log.record("eval", self.step, metrics)
+
+    def _check_best(self) -> None:
+        """Forget the best evaluation if `best` is the model of another step, on all ranks.
+
+        That is so if the run was stopped after a checkpoint and a better evaluation: then `best` belongs to a later
+        step, which the resumed training reaches again. Or the user has removed it.
+        """
+        if not self.job.selection or self.progress.best_step is None:
+            return
+        is_there = self.world.is_first and checkpoint.best_step(self.job.folder) == self.progress.best_step
+        if not sum_vector(self.executor, np.array([float(is_there)]), self.world)[0]:
+            self.progress = Progress(self.progress.step)
+
+    def _state(self) -> checkpoint.State:
+        return checkpoint.State(
+            step=self.step,
+            consumed=self.consumed,
+            learning_rate=self.job.learning_rate(self.step),
+            identity=self.job.identity,
+            config=self.job.config,
+            selection=asdict(self.progress),
+        )
 
     def save(self) -> None:
         """Write a checkpoint, on rank 0. Raises InputError if the data are damaged."""
@@ -163,17 +209,10 @@ class Trainer:
             return
         if self.job.check_data:
             self.job.check_data()
-        state = checkpoint.State(
-            step=self.step,
-            consumed=self.consumed,
-            learning_rate=self.job.learning_rate(self.step),
-            identity=self.job.identity,
-            config=self.job.config,
-        )
         names = self.program.parameters
         path = checkpoint.save(
             self.job.folder,
-            state,
+            self._state(),
             get_arrays(names),
             get_arrays(accumulator_names(names)),
             self.job.trainer.keep_checkpoints,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import paddle
 
@@ -31,8 +33,29 @@ def set_arrays(arrays: Arrays, names: list[str], source: str, place: paddle.base
     scope = paddle.static.global_scope()
     for name in names:
         tensor = scope.find_var(name).get_tensor()
-        if name not in arrays:
-            raise InputError(f"{source}: parameter {name} is missing")
-        if list(arrays[name].shape) != list(tensor.shape()):
-            raise InputError(f"{source}: {name} has shape {list(arrays[name].shape)}, not {list(tensor.shape())}")
+        _check_array(arrays, name, tensor.shape(), source)
         tensor.set(arrays[name], place)
+
+
+def set_parameters(program: paddle.static.Program, arrays: Arrays, source: str, place: paddle.base.core.Place) -> None:
+    """Put the parameters of a program that does not train into the global scope.
+
+    Args:
+        arrays: their values by name; others are ignored.
+
+    The startup program is not needed then. It would draw start values first, which takes 9 to 15 s for an encoder of
+    12 x 768 with 230,000 classes.
+
+    Raises InputError, which names `source`, if an array is missing or has another shape.
+    """
+    scope = paddle.static.global_scope()
+    for parameter in program.global_block().all_parameters():
+        _check_array(arrays, parameter.name, parameter.shape, source)
+        scope.var(parameter.name).get_tensor().set(arrays[parameter.name], place)
+
+
+def _check_array(arrays: Arrays, name: str, shape: Sequence[int], source: str) -> None:
+    if name not in arrays:
+        raise InputError(f"{source}: parameter {name} is missing")
+    if list(arrays[name].shape) != list(shape):
+        raise InputError(f"{source}: {name} has shape {list(arrays[name].shape)}, not {list(shape)}")

@@ -61,7 +61,7 @@ def test_sums_over_batches_add_up_and_without_ngrams_there_is_no_ngram_perplexit
 
 
 def test_the_console_explains_the_metrics_once_before_the_first_evaluation(built: Path, tmp_path: Path) -> None:
-    done = pretrain(built, tmp_path / "run", "--trainer.max_steps=3", "--trainer.eval_sequences=10")
+    done = pretrain(built, tmp_path / "run", "--trainer.max_steps=3", "--trainer.eval_sequences=50")
     lines = done.stdout.splitlines()
     (first,) = (number for number, line in enumerate(lines) if line == EXPLANATION)
     assert lines[first + 1].startswith("eval  step 0/3 ")

@@ -69,6 +69,8 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "enrm-equations_5_and_6": ("enrm", {}, {}),
     "both-equations_3_5_and_6": ("both", {}, {}),
     "both-no_relative_position": ("both", {"use_relative_position": False}, {}),
+    "both-tied-layer_norm_eps": ("both", {"out_emb_size": 0, "layer_norm_eps": 1e-3}, {}),
+    "both-intermediate_size": ("both", {"intermediate_size": 30}, {}),
     "both-tied": ("both", {"out_emb_size": 0}, {}),
     "both-tied-emb_size-one_generator_layer": ("both", TIED_NARROW, {"num_hidden_layers": 1}),
     "both-vocab_size-unshared": ("both", PADDED_VOCABULARY, {"share_embeddings": False, "num_attention_heads": 3}),
@@ -139,7 +141,8 @@ def test_encoder_inputs_do_not_reveal_the_length_of_a_masked_ngram(corpus: Corpu
         # Of six single tokens and the n-gram, one unit is masked. Find an epoch in which it is the n-gram.
         units = np.array([10, 11, 12, corpus.info.num_tokens + ngram, 13, 14, 15], corpus.units.dtype)
         feeder.corpus = copy.copy(corpus)
-        feeder.corpus.units, feeder.starts = units, np.array([0, len(units)])
+        feeder.corpus.units = units
+        feeder.starts = feeder.documents = np.array([0, len(units)])
         found = (feeder.batch(np.zeros(1, np.int64), np.array([epoch])) for epoch in range(100))
         batches.append(next(batch for batch in found if batch["unit_ids"][0] == units[3]))
     one, other = batches

@@ -22,6 +22,9 @@ from tests.support.runs import FINISHED, pretrain
         (["--data.batch_size=0"], "data.batch_size: must be positive"),
         (["--data.max_seq_len=8", "--paths.output=elsewhere"], "data.max_seq_len: 8 is too short"),
         (["--model.num_attention_heads=5"], "model.num_attention_heads: 5 heads do not divide"),
+        (["--model.layer_norm_eps=0.1"], "model.layer_norm_eps: must lie in (0, 1e-3]"),
+        (["--model.intermediate_size=0"], "model.intermediate_size: must be positive or null"),
+        (["--model.use_pooler=true"], "model.use_pooler: must be false: no loss of pre-training trains the pooler"),
         (["--model.max_ngram_tokens=2", "--objective.fine_weight=1"], "model.max_ngram_tokens: 2 is too few"),
         (["--objective.rtd_weight=1"], "objective.rtd_weight: nothing is replaced without a generator"),
         (["--objective.coarse_weight=0"], "objective.coarse_weight: must be positive under explicit masking"),
@@ -86,8 +89,8 @@ def test_a_run_folder_below_a_missing_folder_is_refused(
     [
         (["--data.batch_size=1000"], []),
         (["--trainer.max_steps=100000"], []),
-        (["--data.batch_size=1300"], ["data.batch_size: a batch of 1,300 sequences repeats some, because "]),
-        (["--trainer.max_steps=170000"], ["trainer.max_steps: 170,000 steps read the corpus 1,0"]),
+        (["--data.batch_size=1700"], ["data.batch_size: a batch of 1,700 sequences repeats some, because "]),
+        (["--trainer.max_steps=210000"], ["trainer.max_steps: 210,000 steps read the corpus 1,"]),
         (["--data.batch_size=5000", "--trainer.max_steps=1000"], ["data.batch_size: ", "trainer.max_steps: "]),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.run.run_log import RunLog, read_log
+from ernie_gram.run.run_log import RunLog, last_evaluation, read_log
 
 
 def test_resuming_removes_records_after_the_checkpoint(tmp_path: Path) -> None:
@@ -20,6 +20,15 @@ def test_resuming_removes_records_after_the_checkpoint(tmp_path: Path) -> None:
     assert list((tmp_path / "visualdl").glob("vdlrecords*"))
     RunLog(tmp_path, True, visualdl=False, start=10, max_steps=20).close()
     assert [record["step"] for record in read_log(tmp_path)] == [0, 0, 10, 10]
+
+
+def test_the_last_evaluation_is_the_newest_up_to_a_step(tmp_path: Path) -> None:
+    records = [{"kind": kind, "step": step} for step in (0, 5, 9) for kind in ("eval", "train")]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    for max_step, found in ((None, 9), (9, 9), (8, 5), (5, 5), (0, 0)):
+        assert last_evaluation(tmp_path, max_step) == {"kind": "eval", "step": found}
+    assert last_evaluation(tmp_path, -1) is None
+    assert last_evaluation(tmp_path / "nowhere") is None
 
 
 def test_a_truncated_last_line_is_skipped(finished: Path, tmp_path: Path) -> None:

@@ -86,6 +86,18 @@ def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tm
         assert np.abs(moved[name] - drawn[name]).max() <= 2 * 0.0201  # each run made one step at the rate 0.1 / 5
 
 
+def test_the_console_names_a_parameter_of_successive_layers_once() -> None:
+    from ernie_gram.training.job import StartValues
+
+    names = [*(f"encoder_layer_{i}_fc.{part}" for i in range(12) for part in ("w_0", "b_0")), "head", "ln_layer_3_x"]
+    given = [name for name in names if name.startswith(("encoder_layer_4_", "encoder_layer_7_fc.b"))]
+    lines = StartValues("model", dict, is_model=True).describe(given, names, earlier=["head"])
+    assert lines == [
+        "start values: 3 of 26 parameters from model",
+        "not in model, drawn: encoder_layer_0-3 5-11_fc.w_0, encoder_layer_0-3 5-6 8-11_fc.b_0, ln_layer_3_x",
+    ]
+
+
 def test_start_values_of_another_shape_are_refused(train: Callable[..., str], tmp_path: Path) -> None:
     state = checkpoint.State(1, 1, 0.1, {}, {})
     (tmp_path / "other").mkdir()

@@ -1,0 +1,163 @@
+"""The given model of a warm start: whether a run can start from it, and the settings that it decides.
+
+Nothing here imports Paddle, so that errors are reported before it loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ernie_gram.config.checks import require
+from ernie_gram.formats.digest import digest_of
+from ernie_gram.formats.model import Model
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.pretraining.config import PretrainConfig
+from reader.corpus.memmap import Corpus
+from reader.tokenization.vocabulary import Vocabulary
+
+# Settings that change the function that the given parameters compute, or the shapes of its parameters.
+FIXED = (
+    *("vocab_size", "hidden_size", "emb_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
+    *("hidden_act", "use_sentence_embedding", "sent_type_vocab_size"),
+)
+
+
+@dataclass(frozen=True)
+class Start:
+    """A model that fits a run.
+
+    Attributes:
+        model: its shape and its parameters.
+        digest: of its parameters; part of the run's identity.
+        notes: what differs from the given model although the run can start from it, one line each, for the console.
+    """
+
+    model: Model
+    digest: str
+    notes: tuple[str, ...]
+
+
+def fit_to_start(config: PretrainConfig, given: Container[str], model: Model) -> tuple[PretrainConfig, Start]:
+    """Return the config with the model settings that were not given taken from `model`, and the checked start.
+
+    Args:
+        config: with defaults for the keys that were not given.
+        given: the dotted keys that the user has set.
+        model: the given model.
+
+    Raises InputError, with the key and both values, if a given setting does not fit the model.
+    """
+    source, theirs = model.source, model_settings(model)
+    changes = {
+        field.name: getattr(config.model, field.name) for field in fields(ModelConfig) if f"model.{field.name}" in given
+    }
+    for key in FIXED:
+        if key in changes:
+            changes[key] = _fixed(key, changes[key], theirs, model)
+    has_table = "rel_pos_embedding" in model.parameters
+    if not has_table:
+        # No bias, so that the run begins with the function that the given model computes.
+        theirs = replace(theirs, relative_position_start="zero")
+    require(
+        changes.get("use_relative_position", True) or not theirs.use_relative_position,
+        "model.use_relative_position",
+        f"false, but true in {source}",
+    )
+    positions = len(model.parameters["pos_embedding"])
+    for key, length in (
+        ("model.max_position_embeddings", changes.get("max_position_embeddings", 0)),
+        ("data.max_seq_len", config.data.max_seq_len),
+    ):
+        require(length <= positions, key, f"{length} exceeds the {positions} positions of {source}")
+    queries = len(model.parameters.get("query_embedding", ()))
+    if queries and "max_ngram_tokens" in changes:
+        mine = changes["max_ngram_tokens"]
+        require(mine == queries, "model.max_ngram_tokens", f"{mine}, but {queries} in {source}")
+    settings = replace(theirs, **changes)
+    require(
+        config.data.max_seq_len <= settings.max_position_embeddings,
+        "data.max_seq_len",
+        f"{config.data.max_seq_len} exceeds model.max_position_embeddings {settings.max_position_embeddings}",
+    )
+    notes = list(model.notes)
+    if settings.layer_norm_eps != theirs.layer_norm_eps:
+        notes.append(
+            f"model.layer_norm_eps is {settings.layer_norm_eps:g} instead of {theirs.layer_norm_eps:g}, so the first "
+            "outputs differ slightly from those of the given model"
+        )
+    if settings.use_relative_position and not has_table and settings.relative_position_start != "zero":
+        notes.append(
+            f"model.relative_position_start is {settings.relative_position_start}, so the first outputs differ from "
+            "those of the given model, which has no relative position bias"
+        )
+    return replace(config, model=settings), Start(model, digest_of(model.parameters), tuple(notes))
+
+
+def model_settings(model: Model) -> ModelConfig:
+    """Return a model's settings as those of a run: sizes that the parameters show are explicit, and no pooler."""
+    parameters = model.parameters
+    size = 0
+    if "mask_lm_trans_fc.w_0" in parameters and "mask_lm_trans_layer_norm_scale" not in parameters:
+        size = parameters["mask_lm_trans_fc.w_0"].shape[1]
+    return replace(
+        model.config,
+        vocab_size=len(parameters["word_embedding"]),
+        max_position_embeddings=len(parameters["pos_embedding"]),
+        # A head with a LayerNorm is tied. A model without a head says nothing about it: tied, because then the output
+        # table need not be learned.
+        out_emb_size=size,
+        max_ngram_tokens=len(parameters.get("query_embedding", ())) or model.config.max_ngram_tokens,
+        use_pooler=False,
+    )
+
+
+def _fixed(key: str, mine: Any, theirs: ModelConfig, model: Model) -> Any:
+    """Return the model's value of a given setting; raises InputError unless both mean the same.
+
+    There are two ways to write some settings, but one run must have one identity.
+    """
+    value = getattr(theirs, key)
+    if key == "sent_type_vocab_size" and not theirs.use_sentence_embedding:
+        return mine
+    meaning = {
+        "vocab_size": theirs.vocab_size,
+        "emb_size": theirs.hidden_size,
+        "intermediate_size": 4 * theirs.hidden_size,
+    }
+    here, there = (meaning.get(key) if setting is None else setting for setting in (mine, value))
+    require(here == there, f"model.{key}", f"{here}, but {there} in {model.source}, from which the run starts")
+    return value
+
+
+def check_vocabulary(model: Model, corpus: Corpus) -> None:
+    """Raise InputError unless the given model has the vocabulary of the corpus, token for token.
+
+    A corpus's lexicon has the corpus's vocabulary, so this refuses a lexicon of another vocabulary too.
+    """
+    source = model.source
+    require(model.vocabulary is not None, "paths.start", f"{source} has no vocabulary; put its vocab.txt there")
+    assert model.vocabulary is not None
+    if model.vocabulary.fingerprint == corpus.info.vocabulary:
+        return
+    difference = _difference(model.vocabulary, corpus.vocabulary)
+    require(
+        False,
+        "paths.start",
+        f"{source} has another vocabulary than {corpus.path}: {difference}; build the lexicon and the corpus with the "
+        "vocabulary of the model",
+    )
+
+
+def _difference(model: Vocabulary, corpus: Vocabulary) -> str:
+    """Return the first difference between two vocabularies in words."""
+    if len(model) != len(corpus):
+        return f"{len(model):,} tokens, not {len(corpus):,}"
+    for number, (mine, other) in enumerate(zip(model.tokens, corpus.tokens, strict=True)):
+        if mine != other:
+            return f"token {number} is {mine!r}, not {other!r}"
+    if model.lowercase != corpus.lowercase:
+        lower, kept = "text is converted to lower case", "case is kept"
+        return f"{lower} there, but not in the corpus" if model.lowercase else f"{kept} there, but not in the corpus"
+    return f"it is of the kind {model.kind}, not {corpus.kind}"

@@ -1,0 +1,254 @@
+"""Warm start: the start values of a pre-training run, computed from a given model, in numpy.
+
+The encoder and the token rows are those of the given model. What it lacks is chosen so that the run begins with the
+function that the given model computes: see `warm_start_values`.
+
+Shape letters: E embedding size, H hidden, F tokens, N n-grams, O output size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from zlib import crc32
+
+import numpy as np
+
+from ernie_gram.formats.model import Model
+from ernie_gram.model.config import NUM_BUCKETS
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.run.checkpoint import Arrays
+from reader.corpus.memmap import Corpus
+
+# N-grams whose rows are computed together: bounds the memory of the rows of all their tokens.
+NGRAMS_PER_BLOCK = 1 << 14
+GENERATOR = "generator_"
+# Beginnings of the names of what depends on the objective and the classes; everything else is taken as it is.
+OF_OBJECTIVE = ("mask_lm_", "fine_lm_", "ngram_embedding", GENERATOR)
+
+Values = dict[str, "StartValue"]
+
+
+@dataclass(frozen=True)
+class StartValue:
+    """The start value of one parameter.
+
+    Attributes:
+        make: returns it, float32. Tables are large, so they are made only when they are needed.
+        how: how it is computed, for the console; "" for a parameter of the given model as it is.
+    """
+
+    make: Callable[[], np.ndarray]
+    how: str = ""
+
+
+@dataclass(frozen=True)
+class Units:
+    """The classes of a run: F tokens, then N n-grams; N is 0 under contiguous masking.
+
+    Attributes:
+        tokens: F.
+        mask: the ID of [MASK].
+        ngram_tokens, ngram_offsets: those of the corpus. The tokens of n-gram i are
+            ngram_tokens[ngram_offsets[i]:ngram_offsets[i + 1]].
+        lexicon: fingerprint of the lexicon; "" without one.
+    """
+
+    tokens: int
+    mask: int
+    ngram_tokens: np.ndarray
+    ngram_offsets: np.ndarray
+    lexicon: str
+
+    @classmethod
+    def of(cls, corpus: Corpus, explicit: bool) -> Units:
+        """Return the classes that a run on this corpus predicts."""
+        info, mask = corpus.info, corpus.vocabulary.mask
+        if not explicit:
+            return cls(info.num_tokens, mask, np.zeros(0, np.int32), np.zeros(1, np.int64), "")
+        return cls(info.num_tokens, mask, corpus.ngram_tokens, corpus.ngram_offsets, info.lexicon)
+
+    @property
+    def ngrams(self) -> int:
+        """N."""
+        return len(self.ngram_offsets) - 1
+
+
+def warm_start_values(model: Model, config: PretrainConfig, units: Units, biases: Arrays) -> Values:
+    """Return start values by parameter name. Parameters of the run that are not among them are drawn.
+
+    - Encoder and token rows: those of the given model; of its positions, as many as the run has.
+    - Rows of n-grams, in embeddings and output tables: those of the given model if it has the same lexicon, else as
+      objective.ngram_start says.
+    - Relative positions: zero if the given model has none and model.relative_position_start is "zero".
+    - Query rows [M1], [M2], ...: the row of [MASK], from which the given model predicts the token of a slot (choice).
+      They need no noise to become different, because each of them predicts another token of an n-gram.
+    - Heads: see `_Heads.values`. "fine_lm" starts as "mask_lm" if the given model has only the latter.
+    - Generator: that of the given model if it has the same hidden size; otherwise it is drawn.
+
+    Parameters of the given model that the run does not have, such as the pooler, may be among the result.
+
+    Args:
+        config: as returned by fit_to_start.
+        units: the classes of the run.
+        biases: output biases by name, [F] or [F + N], for classes that the given model does not have; may be empty.
+    """
+    found, settings, objective = model.parameters, config.model, config.objective
+    positions = settings.max_position_embeddings
+    values = {name: _taken(array) for name, array in found.items() if not name.startswith(OF_OBJECTIVE)}
+    values["pos_embedding"] = _taken(found["pos_embedding"][:positions])
+    if settings.use_relative_position and settings.relative_position_start == "zero":
+        zero = partial(np.zeros, (NUM_BUCKETS, settings.num_attention_heads), np.float32)
+        values.setdefault("rel_pos_embedding", StartValue(zero, "zero"))
+    if objective.has_queries:
+        mask_row = found["word_embedding"][units.mask]
+        copies = partial(np.tile, mask_row, (settings.max_ngram_tokens, 1))
+        values.setdefault("query_embedding", StartValue(copies, "copies of the row of [MASK]"))
+    heads = _Heads(model, config, units, biases)
+    if objective.has_generator or not settings.out_emb_size:
+        values |= heads.ngram_table("ngram_embedding", found["word_embedding"])
+    values |= heads.values("mask_lm", "mask_lm", (settings.hidden_size, settings.embedding_size), units.ngrams)
+    if objective.has_queries:
+        source = "fine_lm" if "fine_lm_trans_fc.w_0" in found else "mask_lm"
+        values |= heads.values("fine_lm", source, (settings.hidden_size, settings.embedding_size), 0)
+    if objective.has_generator:
+        values |= _generator_values(heads)
+    return values
+
+
+def _generator_values(heads: _Heads) -> Values:
+    """Return the generator's start values, none if the given model has no generator of the same hidden size."""
+    found, config = heads.model.parameters, heads.config
+    small, prefix = config.generator.model(config.model), f"{GENERATOR}mask_lm"
+    norm = found.get(f"{GENERATOR}pre_encoder_layer_norm_scale")
+    if norm is None or len(norm) != small.hidden_size:
+        return {}
+    of_classes = (prefix, f"{GENERATOR}ngram_embedding")
+    values = {n: _taken(a) for n, a in found.items() if n.startswith(GENERATOR) and not n.startswith(of_classes)}
+    positions = f"{GENERATOR}pos_embedding"
+    values[positions] = _taken(found[positions][: small.max_position_embeddings])
+    word, shares = found.get(f"{GENERATOR}word_embedding"), config.generator.share_embeddings
+    if word is not None and not shares and not small.out_emb_size:
+        values |= heads.ngram_table(f"{GENERATOR}ngram_embedding", word)
+    size = config.model.embedding_size if shares else small.hidden_size
+    return values | heads.values(prefix, prefix, (small.hidden_size, size), heads.units.ngrams)
+
+
+@dataclass(frozen=True)
+class _Heads:
+    """Makes the start values of heads and of tables of n-grams. Its fields are the arguments of warm_start_values."""
+
+    model: Model
+    config: PretrainConfig
+    units: Units
+    biases: Arrays
+
+    def values(self, name: str, source: str, tied: tuple[int, int], ngrams: int) -> Values:
+        """Return the start values of the head `name` over F tokens and `ngrams` n-grams.
+
+        - Transform: that of the given model's head `source` if both heads are of the same kind and size. Otherwise a
+          tied head begins with the identity and a LayerNorm of scale 1, if it does not change the size, and a low-rank
+          head is drawn (choice: nothing in a given model corresponds to a low-rank head).
+        - Output table of a low-rank head, and output bias: as the transform, n-grams as `_classes` says.
+
+        `tied` is the shape of the transform if the head is tied: (size of its input, size of the embeddings).
+        """
+        found, size = self.model.parameters, self.config.model.out_emb_size
+        parts = ["trans_fc.w_0", "trans_fc.b_0"]
+        parts += [] if size else ["trans_layer_norm_scale", "trans_layer_norm_bias"]
+        has_norm = f"{source}_trans_layer_norm_scale" in found
+        weight, shape = found.get(f"{source}_trans_fc.w_0"), (tied[0], size) if size else tied
+        if weight is None or weight.shape != shape or has_norm == bool(size):
+            return {} if size or tied[0] != tied[1] else _identity(name, tied[0])
+        how = "" if name == source else f"as {source}"
+        values = {f"{name}_{part}": _taken(found[f"{source}_{part}"], how) for part in parts}
+        # Upstream's released weights have the transform of a low-rank head without its table and its bias.
+        table, bias = found.get(f"{source}_out_embedding"), found.get(f"{source}_out_fc.b_0")
+        if size and table is not None:
+            out = f"{name}_out_embedding"
+            values[out] = self._classes(table, ngrams, how, self._ngram_rows(out, table))
+        if bias is not None:
+            out = f"{name}_out_fc.b_0"
+            values[out] = self._classes(bias, ngrams, how, self._ngram_biases(out))
+        return values
+
+    def ngram_table(self, name: str, token_rows: np.ndarray) -> Values:
+        """Return the start values of the table `name` of n-grams alone, none if it is to be drawn."""
+        found = self.model.parameters.get(name)
+        if found is not None and self._same_lexicon:
+            return {name: _taken(found)}
+        if not self.units.ngrams or self.config.objective.ngram_start == "drawn":
+            return {}
+        return {name: self._ngram_rows(name, token_rows)}
+
+    @property
+    def _same_lexicon(self) -> bool:
+        lexicon = self.model.lexicon
+        return lexicon is not None and lexicon.fingerprint == self.units.lexicon
+
+    def _classes(self, found: np.ndarray, ngrams: int, how: str, new: StartValue) -> StartValue:
+        """Return rows of F tokens and `ngrams` n-grams; those of n-grams are `new` unless the lexicon is the same."""
+        tokens = found[: self.units.tokens]
+        if not ngrams:
+            return _taken(tokens, how)
+        if self._same_lexicon and len(found) == self.units.tokens + ngrams:
+            return _taken(found, how)
+        return StartValue(lambda: np.concatenate([tokens, new.make()]), f"tokens from it; n-grams: {new.how}")
+
+    def _ngram_rows(self, name: str, token_rows: np.ndarray) -> StartValue:
+        """Return rows of n-grams for the table `name`, float32 [N, size]."""
+        units = self.units
+        if self.config.objective.ngram_start == "mean":
+            make = partial(ngram_means, token_rows, units.ngram_tokens, units.ngram_offsets)
+            return StartValue(make, "means of the rows of their tokens")
+        shape, seed = (units.ngrams, token_rows.shape[1]), (self.config.seed, crc32(name.encode()))
+        return StartValue(partial(_drawn, shape, self.config.model.initializer_range, seed), "drawn")
+
+    def _ngram_biases(self, name: str) -> StartValue:
+        """Return output biases of n-grams, float32 [N]."""
+        biases = self.biases.get(name)
+        if biases is None:
+            return StartValue(partial(np.zeros, self.units.ngrams, np.float32), "zero")
+        of_ngrams = biases[self.units.tokens :]
+        return StartValue(lambda: of_ngrams, "log frequencies")
+
+
+def _taken(array: np.ndarray, how: str = "") -> StartValue:
+    return StartValue(lambda: array, how)
+
+
+def _identity(name: str, size: int) -> Values:
+    """Return the start values of a tied head's transform that changes nothing but the scale (choice)."""
+    makers: dict[str, Callable[[], np.ndarray]] = {
+        "trans_fc.w_0": partial(np.eye, size, dtype=np.float32),
+        "trans_fc.b_0": partial(np.zeros, size, np.float32),
+        "trans_layer_norm_scale": partial(np.ones, size, np.float32),
+        "trans_layer_norm_bias": partial(np.zeros, size, np.float32),
+    }
+    return {f"{name}_{part}": StartValue(make, "identity") for part, make in makers.items()}
+
+
+def _drawn(shape: tuple[int, int], std: float, seed: tuple[int, int]) -> np.ndarray:
+    """Return draws from a normal truncated at two standard deviations, as layers.py draws weights; float32."""
+    random = np.random.default_rng(seed)
+    values = random.standard_normal(shape, np.float32)
+    while (outside := np.abs(values) > 2).any():
+        values[outside] = random.standard_normal(int(outside.sum()), np.float32)
+    return values * np.float32(std)
+
+
+def ngram_means(rows: np.ndarray, tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Return the mean of the rows of each n-gram's tokens, float32 [N, size].
+
+    Args:
+        rows: of the tokens, float32 [F, size].
+        tokens: token IDs of all n-grams, concatenated.
+        offsets: int [N + 1]; n-gram i has the tokens offsets[i]..offsets[i + 1] - 1, at least one.
+    """
+    means = np.empty((len(offsets) - 1, rows.shape[1]), np.float32)
+    for first in range(0, len(means), NGRAMS_PER_BLOCK):
+        block = offsets[first : first + NGRAMS_PER_BLOCK + 1]
+        sums = np.add.reduceat(rows[tokens[block[0] : block[-1]]], block[:-1] - block[0], axis=0)
+        means[first : first + len(sums)] = sums / np.diff(block)[:, np.newaxis]
+    return means

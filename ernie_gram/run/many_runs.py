@@ -1,0 +1,102 @@
+"""Run many trainings as commands, several at a time. Ablations and sweeps use this. Nothing here imports Paddle."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+POLL_SECONDS = 0.5
+CONSOLE = "console.txt"
+PR_SET_PDEATHSIG = 1  # of prctl in Linux
+
+
+@dataclass(frozen=True)
+class Command:
+    """A training as a command.
+
+    Attributes:
+        name: for the console.
+        folder: of the run; the command's output is appended to console.txt in it.
+        arguments: the launcher and its arguments.
+    """
+
+    name: str
+    folder: Path
+    arguments: tuple[str, ...]
+
+
+def run_all(commands: Sequence[Command], parallel: int, processes: int, ended: Callable[[Command, int], None]) -> None:
+    """Run commands, at most `parallel` at a time, in order of the list.
+
+    If this process ends, the commands that are still running get SIGTERM.
+
+    Args:
+        processes: number of processes of each command, as NPROC. The cores are divided among all processes.
+        ended: called with a command and its exit status; if it raises an exception, no other command goes on.
+    """
+    waiting = list(commands)
+    active: dict[Command, subprocess.Popen[bytes]] = {}
+    try:
+        while waiting or active:
+            while waiting and len(active) < parallel:
+                command = waiting.pop(0)
+                active[command] = _start(command, parallel, processes)
+            time.sleep(POLL_SECONDS)
+            for command, process in list(active.items()):
+                if process.poll() is not None:
+                    del active[command]
+                    ended(command, process.returncode)
+    finally:
+        for process in active.values():
+            process.terminate()
+        for process in active.values():
+            process.wait()
+
+
+def stop_at_sigterm() -> None:
+    """End this process at SIGTERM with an exception, so that `run_all` stops its commands."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def last_error(folder: Path) -> str:
+    """Return the last error that a run printed, or else its last line."""
+    lines = (folder / CONSOLE).read_text(errors="replace").strip().splitlines()
+    # With several processes the last lines are those of the launcher.
+    errors = [line for line in lines if line.startswith("error: ")] or lines
+    return " ".join(errors[-1:])
+
+
+def _start(command: Command, parallel: int, processes: int) -> subprocess.Popen[bytes]:
+    command.folder.mkdir(exist_ok=True)
+    threads = max(1, (os.cpu_count() or 1) // (parallel * processes))
+    environment = {
+        **os.environ,
+        "NPROC": str(processes),
+        "PYTHON": sys.executable,
+        "LOG_DIR": str(command.folder / "launcher"),
+        "OMP_NUM_THREADS": str(threads),
+    }
+    print(f"start {command.name}: {command.folder / CONSOLE}", flush=True)
+    with (command.folder / CONSOLE).open("ab") as console:
+        return subprocess.Popen(
+            command.arguments,
+            env=environment,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+        )
+
+
+def _end_with_parent() -> None:
+    """Ask Linux to send SIGTERM to this process when its parent ends, even if the parent is killed.
+
+    Otherwise a run would go on and hold the lock of its folder, and the command that is run again could not resume it.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,132 @@
+"""The given model of a warm start: the settings that it decides, and the models that are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.pretraining.config import DataConfig, PathsConfig, PretrainConfig
+from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
+from reader.corpus.memmap import Corpus
+from reader.errors import InputError
+from tests.support.given_model import BERT, given_bert
+
+
+def fit(corpus: Corpus, max_seq_len: int = 32, **model: Any) -> tuple[PretrainConfig, Start]:
+    """Fit a config that gives the settings `model` to a BERT."""
+    config = PretrainConfig(
+        model=ModelConfig(**model), data=DataConfig(max_seq_len=max_seq_len), paths=PathsConfig(start="given")
+    )
+    return fit_to_start(config, {f"model.{key}" for key in model}, given_bert(corpus.vocabulary))
+
+
+def test_settings_that_are_not_given_are_those_of_the_model(corpus: Corpus) -> None:
+    config, start = fit(corpus)
+    expected = dataclasses.replace(BERT, vocab_size=1000, use_pooler=False, relative_position_start="zero")
+    assert config.model == expected
+    assert start.notes == ()
+
+
+def test_given_settings_that_do_not_change_the_model_are_kept(corpus: Corpus) -> None:
+    given = {
+        "hidden_size": 16,
+        "num_attention_heads": 4,
+        "emb_size": None,
+        "vocab_size": None,
+        "hidden_dropout_prob": 0.0,
+        "out_emb_size": 24,
+        "use_relative_position": True,
+        "max_ngram_tokens": 5,
+        "max_position_embeddings": 33,
+    }
+    config, start = fit(corpus, **given)
+    for key, value in given.items():
+        if key not in ("emb_size", "vocab_size"):
+            assert getattr(config.model, key) == value, key
+    assert config.model.embedding_size == 16
+    assert config.model.relative_position_start == "zero"
+    assert start.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"hidden_size": 24}, "model.hidden_size: 24, but 16 in given"),
+        ({"emb_size": 8}, "model.emb_size: 8, but 16 in given"),
+        ({"intermediate_size": None}, "model.intermediate_size: 64, but 40 in given"),
+        ({"num_hidden_layers": 3}, "model.num_hidden_layers: 3, but 2 in given"),
+        ({"num_attention_heads": 2}, "model.num_attention_heads: 2, but 4 in given"),
+        ({"vocab_size": 900}, "model.vocab_size: 900, but 1000 in given"),
+        ({"hidden_act": "relu"}, "model.hidden_act: relu, but gelu in given"),
+        ({"use_sentence_embedding": False}, "model.use_sentence_embedding: False, but True in given"),
+        ({"sent_type_vocab_size": 4}, "model.sent_type_vocab_size: 4, but 2 in given"),
+        ({"max_position_embeddings": 41}, "model.max_position_embeddings: 41 exceeds the 40 positions of given"),
+        ({"max_position_embeddings": 31}, "data.max_seq_len: 32 exceeds model.max_position_embeddings 31"),
+        ({"max_seq_len": 41}, "data.max_seq_len: 41 exceeds the 40 positions of given"),
+    ],
+)
+def test_given_settings_that_differ_from_the_model_are_refused_with_both_values(
+    corpus: Corpus, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        fit(corpus, **given)
+    assert str(error.value).startswith(message)
+
+
+def test_a_model_with_relative_positions_or_query_rows_keeps_them(corpus: Corpus) -> None:
+    model = given_bert(corpus.vocabulary, config=dataclasses.replace(BERT, use_relative_position=True))
+    model.parameters["rel_pos_embedding"] = np.zeros((33, 4), np.float32)
+    model.parameters["query_embedding"] = np.zeros((6, 16), np.float32)
+    config = PretrainConfig(data=DataConfig(max_seq_len=32), paths=PathsConfig(start="given"))
+    settings = fit_to_start(config, (), model)[0].model
+    assert (settings.use_relative_position, settings.relative_position_start, settings.max_ngram_tokens) == (
+        *(True, "normal"),
+        6,
+    )
+    for key, value, message in (
+        ("use_relative_position", False, "model.use_relative_position: false, but true in given"),
+        ("max_ngram_tokens", 8, "model.max_ngram_tokens: 8, but 6 in given"),
+    ):
+        changed = dataclasses.replace(config, model=dataclasses.replace(config.model, **{key: value}))
+        with pytest.raises(InputError, match=message):
+            fit_to_start(changed, {f"model.{key}"}, model)
+
+
+def test_a_change_of_the_first_outputs_is_allowed_if_it_is_given_and_is_said(corpus: Corpus) -> None:
+    config, start = fit(corpus, layer_norm_eps=1e-5, use_relative_position=True, relative_position_start="distance")
+    assert (config.model.layer_norm_eps, config.model.relative_position_start) == (1e-5, "distance")
+    epsilon, table = start.notes
+    assert epsilon.startswith("model.layer_norm_eps is 1e-05 instead of 1e-12")
+    assert table.startswith("model.relative_position_start is distance")
+
+
+def test_the_kind_of_the_output_is_that_of_the_given_head(corpus: Corpus) -> None:
+    model = given_bert(corpus.vocabulary, with_head=True, config=dataclasses.replace(BERT, out_emb_size=128))
+    config = PretrainConfig(data=DataConfig(max_seq_len=32), paths=PathsConfig(start="given"))
+    assert fit_to_start(config, (), model)[0].model.out_emb_size == 0
+    del model.parameters["mask_lm_trans_layer_norm_scale"]
+    model.parameters["mask_lm_trans_fc.w_0"] = np.zeros((16, 12), np.float32)
+    assert fit_to_start(config, (), model)[0].model.out_emb_size == 12
+
+
+def test_a_model_of_another_vocabulary_is_refused(corpus: Corpus) -> None:
+    vocabulary = corpus.vocabulary
+    check_vocabulary(given_bert(vocabulary), corpus)
+    tokens = [*vocabulary.tokens[:-2], *vocabulary.tokens[:-3:-1]]
+    kind = type(vocabulary)
+    text = "".join(f"{token}\n" for token in tokens).encode()
+    others = {
+        "token 998 is": kind.parse(text, True, "other"),
+        "999 tokens, not 1,000": kind.parse(vocabulary.content.rsplit(b"\n", 2)[0] + b"\n", True, "other"),
+        "case is kept there, but not in the corpus": kind.parse(vocabulary.content, False, "other"),
+    }
+    for difference, other in others.items():
+        with pytest.raises(InputError) as error:
+            check_vocabulary(given_bert(other), corpus)
+        assert f"paths.start: given has another vocabulary than {corpus.path}: {difference}" in str(error.value)
+    with pytest.raises(InputError, match=r"paths\.start: given has no vocabulary"):
+        check_vocabulary(dataclasses.replace(given_bert(vocabulary), vocabulary=None), corpus)

@@ -1,0 +1,245 @@
+"""The start values of a warm start: rule by rule, and the functions that the network computes with them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.model import Model
+from ernie_gram.pretraining import warm_start
+from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, PathsConfig, PretrainConfig
+from ernie_gram.pretraining.start_model import fit_to_start
+from ernie_gram.pretraining.warm_start import Units, ngram_means, warm_start_values
+from reader.corpus.memmap import Corpus
+from tests.support import reference_model as reference
+from tests.support.given_model import BERT, POSITIONS, H, given_bert
+from tests.support.objectives import OBJECTIVES
+from tests.support.static_programs import Arrays, fresh_scope
+
+F, N = 1000, 598  # those of the fixture `corpus`
+
+
+def config_of(
+    model: Model, rung: str, ngram_start: str = "mean", share: bool = True, **settings: Any
+) -> PretrainConfig:
+    """Return the config of a run that starts from a model; `settings` are those of `model` that are given."""
+    objective = dataclasses.replace(OBJECTIVES[rung], ngram_start=ngram_start)  # type: ignore[arg-type]
+    config = PretrainConfig(
+        model=dataclasses.replace(PretrainConfig().model, **settings),
+        data=DataConfig(max_seq_len=32),
+        objective=objective,
+        generator=GeneratorConfig(share_embeddings=share),
+        paths=PathsConfig(start="given"),
+    )
+    return fit_to_start(config, {f"model.{key}" for key in settings}, model)[0]
+
+
+def values_of(
+    model: Model, config: PretrainConfig, corpus: Corpus, biases: Arrays | None = None
+) -> tuple[Arrays, dict[str, str]]:
+    """Return the start values, and how those that are computed are computed."""
+    units = Units.of(corpus, config.objective.is_explicit)
+    made = warm_start_values(model, config, units, biases or {})
+    return {name: value.make() for name, value in made.items()}, {n: v.how for n, v in made.items() if v.how}
+
+
+def parameters_of(config: PretrainConfig) -> dict[str, list[int]]:
+    """Return the names and shapes of the parameters of a run on the fixture `corpus`."""
+    from ernie_gram.pretraining.job import PretrainNetwork
+    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.training.program import open_program
+
+    network = PretrainNetwork(config, VocabularySizes(F, N), 1)
+    with fresh_scope(), open_program(network.fields) as opened:
+        network.losses(opened.feeds)
+        parameters = opened.main.global_block().all_parameters()
+    return {p.name: list(p.shape) for p in parameters if not p.stop_gradient}
+
+
+def slow_means(rows: np.ndarray, corpus: Corpus) -> np.ndarray:
+    """Return the mean of the rows of each n-gram's tokens, one n-gram at a time, in float64."""
+    return np.array(
+        [
+            np.mean([rows[token] for token in corpus.ngram_tokens[first:last]], axis=0, dtype=np.float64)
+            for first, last in zip(corpus.ngram_offsets, corpus.ngram_offsets[1:], strict=False)
+        ]
+    )
+
+
+@pytest.mark.parametrize("block", [1, 7, 1000])
+def test_the_row_of_an_ngram_is_the_mean_of_the_rows_of_its_tokens(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(warm_start, "NGRAMS_PER_BLOCK", block)
+    rows = np.random.default_rng(1).standard_normal((F, 5)).astype(np.float32)
+    means = ngram_means(rows, corpus.ngram_tokens, corpus.ngram_offsets)
+    assert means.dtype == np.float32
+    np.testing.assert_allclose(means, slow_means(rows, corpus), atol=1e-6)
+
+
+def test_a_model_without_heads_gives_the_encoder_and_the_rest_is_computed(corpus: Corpus) -> None:
+    model = given_bert(corpus.vocabulary)
+    given = model.parameters
+    config = config_of(model, "cnp", use_relative_position=True, max_position_embeddings=36)
+    arrays, how = values_of(model, config, corpus)
+    shapes = parameters_of(config)
+    assert set(shapes) - set(arrays) == {"mask_lm_out_fc.b_0", "fine_lm_out_fc.b_0"}
+    assert set(arrays) - set(shapes) == {"pooled_fc.w_0", "pooled_fc.b_0"}
+    assert {name: list(arrays[name].shape) for name in shapes if name in arrays} == {
+        name: shape for name, shape in shapes.items() if name in arrays
+    }
+    assert all(array.dtype == np.float32 for array in arrays.values())
+    for name, array in given.items():
+        assert np.array_equal(arrays[name], array[:36] if name == "pos_embedding" else array), name
+    np.testing.assert_allclose(arrays["ngram_embedding"], slow_means(given["word_embedding"], corpus), atol=1e-6)
+    assert not arrays["rel_pos_embedding"].any()
+    mask = corpus.vocabulary.mask
+    assert np.array_equal(arrays["query_embedding"], given["word_embedding"][[mask] * 8])
+    for head in ("mask_lm", "fine_lm"):
+        assert np.array_equal(arrays[f"{head}_trans_fc.w_0"], np.eye(H))
+        assert (arrays[f"{head}_trans_layer_norm_scale"] == 1).all()
+        assert not arrays[f"{head}_trans_fc.b_0"].any()
+        assert not arrays[f"{head}_trans_layer_norm_bias"].any()
+    assert set(how) == set(shapes) - set(given) - {"mask_lm_out_fc.b_0", "fine_lm_out_fc.b_0"}
+
+
+def test_a_given_head_is_taken_for_the_tokens_and_for_query_rows(corpus: Corpus) -> None:
+    model = given_bert(corpus.vocabulary, with_head=True)
+    given = model.parameters
+    biases = {
+        "mask_lm_out_fc.b_0": np.arange(F + N, dtype=np.float32),
+        "fine_lm_out_fc.b_0": np.arange(F, dtype=np.float32),
+    }
+    arrays, how = values_of(model, config_of(model, "cnp"), corpus, biases)
+    for part in ("trans_fc.w_0", "trans_fc.b_0", "trans_layer_norm_scale", "trans_layer_norm_bias"):
+        for head in ("mask_lm", "fine_lm"):
+            assert np.array_equal(arrays[f"{head}_{part}"], given[f"mask_lm_{part}"])
+    assert np.array_equal(arrays["fine_lm_out_fc.b_0"], given["mask_lm_out_fc.b_0"])
+    expected = np.concatenate([given["mask_lm_out_fc.b_0"], np.arange(F, F + N)])
+    assert np.array_equal(arrays["mask_lm_out_fc.b_0"], expected)
+    assert how["mask_lm_out_fc.b_0"] == "tokens from it; n-grams: log frequencies"
+    without, _ = values_of(model, config_of(model, "cnp"), corpus)
+    assert not without["mask_lm_out_fc.b_0"][F:].any()
+
+
+def test_a_low_rank_head_is_drawn_unless_the_model_has_one_of_its_size(corpus: Corpus) -> None:
+    model = given_bert(corpus.vocabulary, with_head=True)
+    arrays, _ = values_of(model, config_of(model, "cnp", out_emb_size=12), corpus)
+    assert not [name for name in arrays if name.startswith(("mask_lm", "fine_lm", "ngram_embedding"))]
+    given = model.parameters
+    for part in ("scale", "bias"):
+        del given[f"mask_lm_trans_layer_norm_{part}"]
+    random = np.random.default_rng(4)
+    given["mask_lm_trans_fc.w_0"] = random.standard_normal((H, 12)).astype(np.float32)
+    given["mask_lm_trans_fc.b_0"] = random.standard_normal(12).astype(np.float32)
+    table = given["mask_lm_out_embedding"] = random.standard_normal((F, 12)).astype(np.float32)
+    config = config_of(model, "cnp")
+    arrays, _ = values_of(model, config, corpus)
+    assert parameters_of(config).keys() <= arrays.keys()
+    assert np.array_equal(arrays["mask_lm_trans_fc.w_0"], given["mask_lm_trans_fc.w_0"])
+    assert np.array_equal(arrays["mask_lm_out_embedding"][:F], table)
+    np.testing.assert_allclose(arrays["mask_lm_out_embedding"][F:], slow_means(table, corpus), atol=1e-6)
+    assert np.array_equal(arrays["fine_lm_out_embedding"], table)
+    # Upstream's released weights have the transform only.
+    alone = dataclasses.replace(model, parameters={n: a for n, a in given.items() if not n.startswith("mask_lm_out")})
+    arrays, _ = values_of(alone, config, corpus)
+    heads = {name for name in arrays if name.startswith(("mask_lm", "fine_lm"))}
+    assert heads == {f"{head}_trans_fc.{part}" for head in ("mask_lm", "fine_lm") for part in ("w_0", "b_0")}
+    # Drawn rows of n-grams: a truncated normal, the same for the same seed.
+    config = config_of(model, "cnp", ngram_start="drawn")
+    rows, again = (values_of(model, config, corpus)[0]["mask_lm_out_embedding"][F:] for _ in range(2))
+    assert np.array_equal(rows, again)
+    assert 0.035 < np.abs(rows).max() <= 0.04 + 1e-7
+    assert abs(rows.std() / 0.02 - 0.88) < 0.03
+    other = values_of(model, dataclasses.replace(config, seed=2), corpus)[0]["mask_lm_out_embedding"]
+    assert not np.array_equal(other[F:], rows)
+
+
+def test_drawn_rows_of_ngrams_are_left_to_the_run(corpus: Corpus) -> None:
+    model = given_bert(corpus.vocabulary)
+    arrays, _ = values_of(model, config_of(model, "explicit", ngram_start="drawn"), corpus)
+    assert "ngram_embedding" not in arrays
+
+
+def test_a_head_of_another_kind_is_replaced_by_the_identity(corpus: Corpus) -> None:
+    model = given_bert(corpus.vocabulary, with_head=True)
+    del model.parameters["mask_lm_trans_layer_norm_scale"]
+    arrays, how = values_of(model, config_of(model, "explicit", out_emb_size=0), corpus)
+    assert np.array_equal(arrays["mask_lm_trans_fc.w_0"], np.eye(H))
+    assert "mask_lm_out_fc.b_0" not in arrays
+    assert how["mask_lm_trans_fc.w_0"] == "identity"
+
+
+@pytest.mark.parametrize(("share", "size"), [(True, 0), (False, 0), (False, 12)])
+def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpus, share: bool, size: int) -> None:
+    config = config_of(given_bert(corpus.vocabulary), "both", share=share, out_emb_size=size)
+    random = np.random.default_rng(1)
+    given = {name: random.standard_normal(shape).astype(np.float32) for name, shape in parameters_of(config).items()}
+    model = given_bert(corpus.vocabulary, parameters=given, lexicon=corpus.lexicon)
+    arrays, how = values_of(model, config, corpus)
+    assert arrays.keys() == given.keys()
+    assert all(np.array_equal(arrays[name], given[name]) for name in given)
+    assert not how
+    # With another lexicon, the rows of tokens are the same, those of n-grams are not.
+    arrays, how = values_of(dataclasses.replace(model, lexicon=None), config, corpus)
+    assert arrays.keys() == given.keys()
+    table = "ngram_embedding"
+    np.testing.assert_allclose(arrays[table], slow_means(given["word_embedding"], corpus), atol=1e-5)
+    for name in set(given) - {table, f"generator_{table}"}:
+        assert np.array_equal(arrays[name][:F], given[name][:F]), name
+    # A generator of another size is drawn.
+    other = dataclasses.replace(config, generator=dataclasses.replace(config.generator, num_attention_heads=2))
+    assert not [name for name in values_of(model, other, corpus)[0] if name.startswith("generator_")]
+
+
+def first_outputs(config: PretrainConfig, arrays: Arrays, ids: np.ndarray, slots: np.ndarray) -> list[np.ndarray]:
+    """Return the context rows [N, H] and the probabilities [M, C] that a run computes before its first step."""
+    import paddle
+
+    from ernie_gram.pretraining.chunked_softmax import probabilities
+    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+    from ernie_gram.training.variables import set_arrays
+
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            feeds = {name: paddle.static.data(name, [None] * n, "int64") for name, n in (("ids", 2), ("lengths", 1))}
+            slots_M = paddle.static.data("slots", [None], "int64")
+            model = PretrainModel(config, VocabularySizes(F, N))
+            model.eval()
+            context, _ = model.encoder(feeds["ids"], feeds["lengths"])
+            fetches = [context, probabilities(model.head(paddle.gather(context, slots_M)))]
+        executor.run(startup)
+        names = [p.name for p in main.global_block().all_parameters()]
+        set_arrays(arrays, [name for name in names if name in arrays], "start", executor.place)
+        lengths = np.full(len(ids), ids.shape[1])
+        return executor.run(main, feed={"ids": ids, "lengths": lengths, "slots": slots}, fetch_list=fetches)
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_the_first_outputs_of_the_encoder_equal_those_of_the_given_model(corpus: Corpus, relative: bool) -> None:
+    model = given_bert(corpus.vocabulary)
+    config = config_of(model, "explicit", use_relative_position=relative)
+    ids = np.random.default_rng(2).integers(5, F, (2, POSITIONS - 9))
+    context, _ = first_outputs(config, values_of(model, config, corpus)[0], ids, np.array([3]))
+    p = {name: value.astype(np.float64) for name, value in model.parameters.items()}
+    for found, row in zip(context.reshape(*ids.shape, H), ids, strict=True):
+        expected, _ = reference.encode(BERT, p, p["word_embedding"][row], np.zeros(len(row), int), [])
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_the_first_predictions_of_tokens_equal_those_of_the_given_head(corpus: Corpus) -> None:
+    model = given_bert(corpus.vocabulary, with_head=True)
+    config = config_of(model, "contiguous")
+    ids = np.random.default_rng(2).integers(5, F, (1, 20))
+    slots = np.array([4, 11])
+    biases = {"mask_lm_out_fc.b_0": np.zeros(F, np.float32)}
+    _, found = first_outputs(config, values_of(model, config, corpus, biases)[0], ids, slots)
+    p = {name: value.astype(np.float64) for name, value in model.parameters.items()}
+    x, _ = reference.encode(BERT, p, p["word_embedding"][ids[0]], np.zeros(20, int), [])
+    scores = reference.scores(p, x[slots], "mask_lm", p["word_embedding"], BERT.layer_norm_eps)
+    expected = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-9)

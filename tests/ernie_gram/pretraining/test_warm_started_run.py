@@ -1,0 +1,110 @@
+"""Runs that start from a given model: what --check and the training say, what is stored, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from ernie_gram.formats.model import Model
+from ernie_gram.pretraining import prepare
+from ernie_gram.run import checkpoint
+from reader.corpus.memmap import Corpus
+from tests.support.commands import Done
+from tests.support.given_model import given_bert
+from tests.support.objectives import as_options
+from tests.support.runs import evaluations, pretrain_with
+
+SETTINGS = [
+    *("--data.max_seq_len=32", "--data.batch_size=8", "--optimizer.learning_rate=1e-3", "--optimizer.warmup_steps=1"),
+    *("--optimizer.decay_steps=4", "--trainer.log_every=1", "--trainer.visualdl=false", "--paths.start=given"),
+    *as_options("explicit"),
+]
+
+
+class Given:
+    """Stands for read_model: returns `model`, and counts how often it is read."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.times_read = model, 0
+
+    def __call__(self, path: Path) -> Model:
+        assert path == Path("given")
+        self.times_read += 1
+        return self.model
+
+
+@pytest.fixture
+def given(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> Given:
+    reader = Given(given_bert(corpus.vocabulary, notes=("the head for sentence pairs is dropped",)))
+    monkeypatch.setattr(prepare, "read_model", reader)
+    return reader
+
+
+def run(built: Path, output: Path, *more: str) -> Done:
+    paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}", f"--paths.output={output}"]
+    return pretrain_with(*SETTINGS, *paths, *more)
+
+
+def test_a_run_starts_from_the_given_model_and_its_check_says_the_same(
+    given: Given, built: Path, tmp_path: Path
+) -> None:
+    steps = ["--trainer.max_steps=2", "--model.layer_norm_eps=1e-5", "--model.use_relative_position=true"]
+    checked = run(built, tmp_path / "run", *steps, "--check")
+    assert checked.returncode == 0, checked.stderr
+    assert not (tmp_path / "run").exists()
+    assert given.times_read == 1
+    done = run(built, tmp_path / "run", *steps)
+    assert done.returncode == 0, done.stderr
+    assert given.times_read == 2
+    messages = [
+        "start    given (bert): 39 parameters, SHA-256 ",
+        "note     given: the head for sentence pairs is dropped\n",
+        "note     given: model.layer_norm_eps is 1e-05 instead of 1e-12",
+        "start values: 37 of 44 parameters from given\n",
+        "computed for given, zero: rel_pos_embedding\n",
+        "computed for given, means of the rows of their tokens: ngram_embedding\n",
+        "computed for given, identity: mask_lm_trans_fc.b_0, mask_lm_trans_fc.w_0, ",
+        "in given, not used: pooled_fc.b_0, pooled_fc.w_0\n",
+    ]
+    for message in messages:
+        assert message in checked.stdout, message
+        assert message in done.stdout, message
+    assert "drawn" not in done.stdout  # the output bias comes from frequencies
+    # The stored settings are those of the model.
+    model = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["model"]
+    assert model == checkpoint.load_state(tmp_path / "run" / "step_2").config["model"]
+    expected = {"hidden_size": 16, "intermediate_size": 40, "layer_norm_eps": 1e-5, "vocab_size": 1000}
+    assert expected.items() <= model.items()
+    # Two steps at a rate of 1e-3 at most move no parameter far.
+    trained = checkpoint.load_model(tmp_path / "run" / "step_2")
+    for name in ("word_embedding", "encoder_layer_1_ffn_fc_0.w_0"):
+        assert np.abs(trained[name] - given.model.parameters[name]).max() < 2.5e-3
+    assert len(evaluations(tmp_path / "run")) == 2
+
+
+def test_a_run_resumes_with_the_same_start_only(given: Given, built: Path, corpus: Corpus, tmp_path: Path) -> None:
+    output, model = tmp_path / "run", given.model
+    assert run(built, output, "--trainer.max_steps=1").returncode == 0
+    given.model = given_bert(corpus.vocabulary, seed=1)
+    refused = run(built, output, "--trainer.max_steps=2")
+    assert refused.returncode == 2
+    assert "belongs to another run (paths.start: " in refused.stderr
+    given.model = dataclasses.replace(model, source=Path("moved"))
+    # The stored settings name every key of the model, so they can be used as they are.
+    again = run(built, output, "--config", str(output / "config.yaml"), "--trainer.max_steps=2")
+    assert again.returncode == 0, again.stderr
+    assert "start values" not in again.stdout
+    assert checkpoint.load_state(output / "step_2").step == 2
+
+
+def test_a_config_that_does_not_fit_the_model_is_refused_before_anything_is_written(
+    given: Given, built: Path, tmp_path: Path
+) -> None:
+    done = run(built, tmp_path / "run", "--trainer.max_steps=4", "--model.num_hidden_layers=3")
+    assert done.returncode == 2
+    assert done.stderr == "error: model.num_hidden_layers: 3, but 2 in given, from which the run starts\n"
+    assert not (tmp_path / "run").exists()

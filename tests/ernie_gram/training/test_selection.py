@@ -1,0 +1,127 @@
+"""The best evaluation of a run is kept, and training ends early; both survive a stop at any point."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import read_log
+from ernie_gram.training.selection import Progress, Selection
+from tests.support.static_programs import fresh_scope
+
+# Accuracies that the toy job "measures" at steps 10, 20, ...: the best is that of step 30.
+SCRIPT = [0.5, 0.6, 0.8, 0.7, 0.8, 0.6, 0.5, 0.9, 0.1, 0.1, 0.1, 0.1]
+
+
+def walk(values: list[float], selection: Selection) -> Progress:
+    progress = Progress()
+    for step, value in enumerate(values, 1):
+        progress = progress.after(step, value, selection)
+    return progress
+
+
+def test_the_first_of_equal_values_is_the_best_in_both_directions() -> None:
+    values = [2.0, 3.0, 1.0, 3.0, 1.0]
+    assert walk(values, Selection("x")) == Progress(5, 2, 3.0, 3)
+    assert walk(values, Selection("x", "min")) == Progress(5, 3, 1.0, 2)
+
+
+def test_every_number_is_better_than_nan() -> None:
+    assert walk([math.nan, -5.0, math.nan], Selection("x")) == Progress(3, 2, -5.0, 1)
+    assert walk([math.nan, math.nan], Selection("x")).best_step == 1
+
+
+@pytest.mark.parametrize(("patience", "is_over"), [(None, False), (2, False), (1, True)])
+def test_patience_counts_evaluations_since_the_best(patience: int | None, is_over: bool) -> None:
+    selection = Selection("x", patience=patience)
+    assert walk([1.0, 2.0, 2.0], selection).is_over(selection) == is_over
+
+
+@pytest.fixture
+def train(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that trains the toy job, whose evaluations follow SCRIPT, and returns its console output."""
+    from ernie_gram.distributed.world import start_world
+    from ernie_gram.training.trainer import Trainer
+    from tests.support.toy_classifier import ToyEvaluator, toy_job
+
+    measured: list[int] = []
+
+    def measure(trainer: Trainer) -> None:
+        measured[:] = [trainer.step]
+        evaluate(trainer)
+
+    evaluate = Trainer.evaluate
+    monkeypatch.setattr(Trainer, "evaluate", measure)
+    monkeypatch.setattr(ToyEvaluator, "__call__", lambda *_: {"accuracy": SCRIPT[measured[0] // 10 - 1]})
+
+    def call(folder: Path, patience: int | None = None, **options: int) -> str:
+        folder.mkdir(exist_ok=True)
+        selection = Selection("accuracy", patience=patience)
+        with fresh_scope():
+            Trainer(toy_job(folder, eval_every=10, selection=selection, **options), start_world("cpu")).train()
+        return capsys.readouterr().out
+
+    return call
+
+
+def evaluated(folder: Path) -> list[tuple[int, float]]:
+    return [(record["step"], record["accuracy"]) for record in read_log(folder) if record["kind"] == "eval"]
+
+
+def test_the_best_model_is_kept_whole(train: Callable[..., str], tmp_path: Path) -> None:
+    train(tmp_path, save_every=10)
+    assert evaluated(tmp_path) == [(10 * (i + 1), value) for i, value in enumerate(SCRIPT)]
+    assert checkpoint.best_step(tmp_path) == 80
+    best, whole = checkpoint.load_model(tmp_path / "best"), checkpoint.load_model(tmp_path / "step_80")
+    assert best.keys() == whole.keys()
+    assert all(np.array_equal(best[name], whole[name]) for name in best)
+    assert sorted(path.name for path in (tmp_path / "best").iterdir()) == [
+        "checksums.json",
+        "model.safetensors",
+        "state.json",
+    ]
+
+
+def test_training_ends_early_and_a_resumed_run_ends_there_too(train: Callable[..., str], tmp_path: Path) -> None:
+    """Evaluations 4 and 5 are no better than evaluation 3, so training never sees evaluation 8."""
+    console = train(tmp_path, patience=2, save_every=40)
+    assert "ended early at step 50: 2 evaluations in a row were no better" in console
+    assert checkpoint.best_step(tmp_path) == 30
+    before = read_log(tmp_path)
+    assert before[-1]["step"] == 50
+    assert "already at step 50 of 120; nothing left to train" in train(tmp_path, patience=2, save_every=40)
+    assert read_log(tmp_path) == before
+    assert checkpoint.best_step(tmp_path) == 30
+
+
+@pytest.mark.parametrize("stop", [20, 30, 50])
+@pytest.mark.parametrize("lost", ["evaluation", "nothing", "steps"])
+def test_a_run_stopped_anywhere_ends_as_if_it_had_not_been(
+    train: Callable[..., str], tmp_path: Path, stop: int, lost: str
+) -> None:
+    """`steps` simulates a kill between two checkpoints, `evaluation` one between a checkpoint and its evaluation."""
+    train(tmp_path / "parts", patience=3, save_every=20, steps=stop)
+    if lost == "evaluation":
+        lines = (tmp_path / "parts" / "log.jsonl").read_text().splitlines(keepends=True)
+        (tmp_path / "parts" / "log.jsonl").write_text("".join(lines[:-1]))
+    if lost == "steps" and stop % 20:
+        shutil.rmtree(tmp_path / "parts" / f"step_{stop}")
+    train(tmp_path / "parts", patience=3, save_every=20)
+    assert evaluated(tmp_path / "parts") == [(10 * (i + 1), value) for i, value in enumerate(SCRIPT[:6])]
+    state = checkpoint.load_state(tmp_path / "parts" / "step_60")
+    assert (state.selection["best_step"], state.selection["num_worse"]) == (30, 3)
+    assert checkpoint.best_step(tmp_path / "parts") == 30
+    assert np.isclose(checkpoint.load_state(tmp_path / "parts" / "best").selection["best"], 0.8)
+
+
+def test_a_best_model_that_was_removed_is_found_anew(train: Callable[..., str], tmp_path: Path) -> None:
+    train(tmp_path, steps=40)
+    shutil.rmtree(tmp_path / "best")
+    train(tmp_path, steps=60)
+    assert checkpoint.best_step(tmp_path) == 50
