@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 # isort: off
+from ernie_gram.distributed.buckets import BUCKET_NUMBERS, plan_buckets
 from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
 
 import numpy as np
@@ -10,10 +11,6 @@ import numpy.typing as npt
 import paddle
 import paddle.distributed as dist
 # isort: on
-
-# Gradients are exchanged in buckets of about this many numbers. One exchange per parameter is slow; a single exchange
-# needs a copy of all gradients.
-BUCKET_NUMBERS = 8 << 20
 
 
 def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Tensor]:
@@ -41,15 +38,8 @@ def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Te
 
 
 def _buckets(tensors: list[paddle.Tensor]) -> list[list[paddle.Tensor]]:
-    buckets: list[list[paddle.Tensor]] = [[]]
-    numbers = 0
-    for tensor in tensors:
-        if numbers > BUCKET_NUMBERS:
-            buckets.append([])
-            numbers = 0
-        buckets[-1].append(tensor)
-        numbers += int(np.prod(tensor.shape))
-    return buckets
+    sizes = (int(np.prod(tensor.shape)) for tensor in tensors)
+    return [[tensors[i] for i in bucket] for bucket in plan_buckets(sizes, BUCKET_NUMBERS)]
 
 
 def copy_from_first_rank(executor: paddle.static.Executor, names: list[str], world: World) -> None:
@@ -68,6 +58,22 @@ def sum_vector(
 ) -> npt.NDArray[np.float64]:
     """Return the sum of a host vector over all ranks."""
     return vector if world.size == 1 else _sum_on_host(executor, vector)
+
+
+def sum_scores(
+    executor: paddle.static.Executor, scores: npt.NDArray[np.float32], world: World
+) -> npt.NDArray[np.float32]:
+    """Return the sum of a host array over all ranks; it has the same shape on all ranks, and any size.
+
+    With rows that all ranks but one leave at 0, this gathers the rows of all ranks exactly: x + 0 is x.
+    """
+    if world.size == 1 or not scores.size:
+        return scores
+    flat = scores.ravel()
+    parts = [
+        _sum_on_host(executor, flat[first : first + BUCKET_NUMBERS]) for first in range(0, len(flat), BUCKET_NUMBERS)
+    ]
+    return np.concatenate(parts).reshape(scores.shape)
 
 
 def check_agreement(executor: paddle.static.Executor, number: int, what: str, world: World) -> None:

@@ -13,6 +13,7 @@ import io
 import os
 import platform
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,8 @@ RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 _PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 # Paddle's default is one thread. The processes of this machine share its cores.
 os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // _PROCESSES_ON_THIS_MACHINE)))
+# GPU memory that an exported model reserves when it is loaded; more is allocated when needed.
+_GPU_POOL_MB = 256
 # Paddle's own messages (thread advice, changed flags, the executor's log lines) are hidden unless this is 1.
 _IS_VERBOSE = os.environ.get("PADDLE_VERBOSE") == "1"
 if not _IS_VERBOSE:
@@ -49,6 +52,16 @@ def quiet() -> Iterator[None]:
     except BaseException:
         sys.stderr.write(hidden.getvalue())
         raise
+
+
+@contextmanager
+def delayed_sigterm() -> Iterator[None]:
+    """Let a SIGTERM that arrives in the context take effect at its end."""
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -106,12 +119,13 @@ def start_world(device: str) -> World:
 
     Raises ValueError for "gpu" if Paddle finds none.
     """
-    with quiet():
+    # Paddle's signal handlers are in effect between these two lines. They allocate memory, which can block for ever if
+    # the signal arrives during an allocation, and they end the process with another status.
+    with quiet(), delayed_sigterm():
         import paddle
 
-    # Paddle's signal handlers allocate memory. That can block for ever if the signal arrives during an allocation.
-    paddle.disable_signal_handler()
-    has_gpu = paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() > 0
+        paddle.disable_signal_handler()
+    has_gpu = _has_gpu()
     if device == "gpu" and not has_gpu:
         raise ValueError("trainer.device: gpu asked for, but this Paddle has none; use cpu or auto")
     use_gpu = has_gpu and device != "cpu"
@@ -134,6 +148,35 @@ def start_world(device: str) -> World:
     paddle.enable_static()
     place = paddle.CUDAPlace(paddle.device.cuda.current_device_id()) if use_gpu else paddle.CPUPlace()
     return World(RANK, WORLD_SIZE, place)
+
+
+def inference_config(program: Path, parameters: Path) -> paddle.inference.Config:
+    """Return Paddle's settings for running an exported program on this process's device: the GPU if there is one.
+
+    Neither fleet nor static mode is needed for this, so it can be called without `start_world`.
+    """
+    with quiet():
+        import paddle.inference
+
+    paddle.disable_signal_handler()  # see start_world
+    config = paddle.inference.Config(str(program), str(parameters))
+    if _has_gpu():
+        config.enable_use_gpu(_GPU_POOL_MB, paddle.device.cuda.current_device_id())
+    else:
+        config.disable_gpu()
+        config.set_cpu_math_library_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        # With oneDNN, which is Paddle's default here, an encoder of 6 x 384 takes 0.34 s instead of 0.27 s for 16
+        # sequences of 64 tokens, and its outputs differ by 2e-6 from those of the executor instead of not at all.
+        config.disable_mkldnn()
+    if not _IS_VERBOSE:
+        config.disable_glog_info()
+    return config
+
+
+def _has_gpu() -> bool:
+    import paddle
+
+    return bool(paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() > 0)
 
 
 def _flush_denormals() -> None:

@@ -43,3 +43,22 @@ def test_the_number_that_orders_the_exchanges_stays_0_over_many_buckets(
     for value, total in zip(values, fetched, strict=False):
         np.testing.assert_array_equal(total, value * RANKS)
     assert [joined[-1] for joined in fetched[TENSORS:]] == [0] * len(exchanged)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 100])
+def test_large_arrays_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    from ernie_gram.distributed import collectives
+
+    sizes: list[int] = []
+
+    def add_up(_: object, array: np.ndarray) -> np.ndarray:
+        sizes.append(array.size)
+        return array * RANKS
+
+    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", 10)
+    monkeypatch.setattr(collectives, "_sum_on_host", add_up)
+    scores = np.random.default_rng(0).standard_normal((rows, 3)).astype(np.float32)
+    summed = collectives.sum_scores(None, scores, World(0, RANKS, paddle.CPUPlace()))
+    np.testing.assert_array_equal(summed, scores * RANKS)
+    assert max(sizes, default=0) <= 10
+    assert sum(sizes) == scores.size

@@ -1,10 +1,13 @@
-"""What is set for the processor before Paddle loads."""
+"""What is set before Paddle loads: the processor, and SIGTERM."""
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 
 from ernie_gram.distributed.world import processor_name, processor_settings
+from tests.support.commands import python
 
 INTEL = """processor\t: 0
 vendor_id\t: GenuineIntel
@@ -40,3 +43,16 @@ def test_the_processor_has_a_name() -> None:
     assert processor_name(INTEL) == "Intel(R) Xeon(R) Processor @ 2.10GHz"
     assert processor_name(AMD * 2) == "AMD EPYC 9654 96-Core Processor"
     assert processor_name("") == "unknown processor"
+
+
+def test_a_sigterm_while_paddle_loads_takes_effect_afterwards() -> None:
+    code = """if True:
+        import os, signal
+        from ernie_gram.distributed.world import delayed_sigterm
+        with delayed_sigterm():
+            os.kill(os.getpid(), signal.SIGTERM)
+            print("loaded", flush=True)
+        print("not reached", flush=True)
+    """
+    done = python("-c", code)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, "loaded\n")

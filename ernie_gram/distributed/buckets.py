@@ -1,0 +1,25 @@
+"""How gradients are grouped into the exchanges between processes. No Paddle, so that plans can be made without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+# Gradients are exchanged in buckets of about this many numbers. One exchange per parameter is slow; a single exchange
+# needs a copy of all gradients.
+BUCKET_NUMBERS = 8 << 20
+
+
+def plan_buckets(sizes: Iterable[int], limit: int = BUCKET_NUMBERS) -> list[list[int]]:
+    """Return the indices of the tensors in each bucket, in order; `sizes` are their numbers of elements.
+
+    A bucket takes tensors until it holds more than `limit` numbers, so its last tensor may exceed the limit.
+    """
+    buckets: list[list[int]] = [[]]
+    numbers = 0
+    for index, size in enumerate(sizes):
+        if numbers > limit:
+            buckets.append([])
+            numbers = 0
+        buckets[-1].append(index)
+        numbers += size
+    return buckets

@@ -1,0 +1,4 @@
+"""What a pre-training run will need: memory, operations, exchanged bytes and time, predicted from its configuration.
+
+Nothing here imports Paddle.
+"""

@@ -1,0 +1,257 @@
+"""The memory of one process of a training, predicted from the sizes of the tensors.
+
+A step is replayed: the forward pass adds what the backward pass will read, the backward pass frees it and adds
+gradients, and the largest sum is the prediction. No number is fitted; what a part keeps is listed where it is added.
+Not included: the process itself (code, Paddle; 0.4 GB on a CPU), the allocator's unused memory, and a GPU's context and
+workspaces.
+
+Shape letters: N context rows, R query rows, M predicted rows, H hidden, I inner size of the feed-forward network,
+A heads, L slots, C classes, O size of an output table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from ernie_gram.distributed.buckets import plan_buckets
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.planning.parameters import count_parameters, parameter_shapes
+from ernie_gram.planning.products import SAMPLING_BLOCKS
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.config import PretrainConfig
+
+FLOAT, BFLOAT16 = 4, 2
+# Adam's two moments.
+MOMENTS = 2
+# Approximate memory of the logits of a chunk, see chunked_softmax.CHUNK_BYTES.
+CHUNK_BYTES = 256 << 20
+ACTIVATIONS, SOFTMAX, GRADIENTS, BUCKETS = "activations", "softmax over classes", "gradients", "exchange"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes by part at the moment when their sum is largest.
+
+    `parameters` and `moments` are there all the time; the others are those of `moment`, "forward", "backward" or
+    "update".
+    """
+
+    parameters: int
+    moments: int
+    parts: dict[str, int]
+    moment: str
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        return self.parameters + self.moments + sum(self.parts.values())
+
+
+@dataclass
+class _Ledger:
+    """The bytes that are allocated while a step is replayed, by part, and their largest sum so far."""
+
+    now: dict[str, int] = field(default_factory=lambda: dict.fromkeys((ACTIVATIONS, SOFTMAX, GRADIENTS, BUCKETS), 0))
+    peak: dict[str, int] = field(default_factory=dict)
+    moment: str = "forward"
+    peak_moment: str = "forward"
+
+    def change(self, part: str, size: float) -> None:
+        """Allocate `size` bytes, or free them if negative."""
+        self.now[part] += int(size)
+        if sum(self.now.values()) > sum(self.peak.values()):
+            self.peak, self.peak_moment = dict(self.now), self.moment
+
+    def briefly(self, part: str, size: float) -> None:
+        """Allocate `size` bytes and free them again."""
+        self.change(part, size)
+        self.change(part, -size)
+
+
+@dataclass(frozen=True)
+class _Head:
+    """A softmax over classes: its table, and the memory of the logits of one chunk."""
+
+    rows: int
+    classes: int
+    size: int
+    chunks: int
+    samples: bool
+    is_tied: bool
+    bytes_per_logit: int
+
+    @property
+    def table(self) -> int:
+        """Bytes of a tensor of the table's shape."""
+        return self.classes * self.size * FLOAT
+
+    @property
+    def logits(self) -> int:
+        """Bytes of the logits of a chunk; they become the softmax in place."""
+        return -(-self.rows // self.chunks) * self.classes * self.bytes_per_logit
+
+    @property
+    def kept(self) -> int:
+        """Bytes from the forward to the backward pass: copies of the table and of its gradient, and the rows."""
+        return 2 * self.table + 3 * self.rows * self.size * FLOAT
+
+    def forward(self, ledger: _Ledger) -> None:
+        """Logits and the table's gradient; with several chunks also the gradient of a chunk, which is added to it.
+
+        A tied table is concatenated first, which is a copy.
+        """
+        tables = (1 if self.chunks == 1 else 2) + (1 if self.is_tied else 0)
+        blocks = self.classes * SAMPLING_BLOCKS * FLOAT if self.samples else 0
+        ledger.briefly(SOFTMAX, self.logits + tables * self.table + blocks)
+        ledger.change(SOFTMAX, self.kept)
+
+    def backward(self, ledger: _Ledger) -> None:
+        """The table's gradient, which stays; then what the forward pass kept is freed."""
+        ledger.change(GRADIENTS, self.table)
+        ledger.change(SOFTMAX, -self.kept)
+
+
+def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> Memory:
+    """Return the predicted memory of one of `ranks` processes whose batch has the given shape."""
+    shapes = parameter_shapes(config, sizes)
+    numbers = count_parameters(shapes)
+    ledger = _Ledger()
+    main, heads = config.model, _heads(config, sizes, shape, ranks)
+    generator = config.generator.model(main) if config.objective.has_generator else None
+    if generator:
+        _encoder_forward(ledger, config, generator, shape, queries=0)
+        heads[0].forward(ledger)
+    _encoder_forward(ledger, config, main, shape, shape.query_rows)
+    own_heads = heads[1:] if generator else heads
+    for head in own_heads:
+        head.forward(ledger)
+    if config.objective.rtd_weight:
+        # The detection head keeps the input and the output of its activation.
+        ledger.change(ACTIVATIONS, 2 * shape.rows * main.hidden_size * FLOAT)
+    ledger.moment = "backward"
+    for head in reversed(own_heads):
+        head.backward(ledger)
+    _encoder_backward(ledger, config, main, shape, shape.query_rows)
+    if generator:
+        heads[0].backward(ledger)
+        _encoder_backward(ledger, config, generator, shape, queries=0)
+    ledger.moment = "update"
+    # Whatever is not a gradient is freed; gradients of shared tables are summed.
+    ledger.now = {ACTIVATIONS: 0, SOFTMAX: 0, GRADIENTS: numbers * FLOAT, BUCKETS: 0}
+    # A bucket is a copy of its gradients. Clipping scales the gradients in place.
+    ledger.briefly(BUCKETS, largest_bucket([prod(each) for each in shapes.values()], ranks) * FLOAT)
+    return Memory(numbers * FLOAT, MOMENTS * numbers * FLOAT, ledger.peak, ledger.peak_moment)
+
+
+def largest_bucket(numbers: list[int], ranks: int) -> int:
+    """Return the numbers in the largest bucket of an exchange of tensors of these sizes; 0 with one process."""
+    if ranks == 1:
+        return 0
+    return max(sum(numbers[i] for i in bucket) for bucket in plan_buckets(numbers))
+
+
+def _heads(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> list[_Head]:
+    """Return the softmaxes of a step, in the order in which they are computed."""
+    model, objective, classes = config.model, config.objective, sizes.classes(config)
+    assumed_rows = -(-config.data.batch_size // ranks) * config.data.max_seq_len * objective.mask_fraction
+    size = model.out_emb_size or model.embedding_size
+    # In bfloat16 the softmax is copied for the products.
+    per_logit = FLOAT if _operand(config) == FLOAT else FLOAT + BFLOAT16
+
+    def head(rows: int, classes: int, samples: bool = False) -> _Head:
+        chunks = max(1, -(-(int(assumed_rows) + 1) * classes * FLOAT // CHUNK_BYTES))
+        return _Head(rows, classes, size, chunks, samples, model.out_emb_size == 0, per_logit)
+
+    heads = [head(shape.predicted_rows, classes, True)] if objective.has_generator else []
+    heads.append(head(shape.predicted_rows, classes))
+    return [*heads, head(shape.fine_rows, sizes.tokens)] if objective.has_queries else heads
+
+
+def _layer_bytes(config: PretrainConfig, model: ModelConfig, shape: BatchShape, queries: int) -> float:
+    """Return the bytes that one encoder layer keeps for its backward pass.
+
+    Per row, in units of H numbers: query, key and value (3), the attention's sum (1), input and output of both
+    LayerNorms (4; the output of the last is the next layer's input); in units of I numbers: input and output of the
+    activation (2). Two numbers per LayerNorm and row, and one byte of dropout mask per number of both sub-layers.
+    Per score: the softmax (1 number), and with dropout its output (1 number) and its mask (1 byte).
+    In bfloat16, LayerNorms and the softmax stay float32; the outputs of both LayerNorms, the softmax and the weights
+    are copied for the products.
+    """
+    rows, operand = shape.rows + queries, _operand(config)
+    copied = 0 if operand == FLOAT else operand
+    hidden = model.hidden_size * (4 * FLOAT + 4 * operand + 2 * copied) + 2 * model.feed_forward_size * operand
+    hidden += 4 * FLOAT
+    if model.hidden_dropout_prob:
+        hidden += 2 * model.hidden_size
+    per_score = FLOAT + copied
+    if model.attention_probs_dropout_prob:
+        per_score += operand + 1
+    weights = copied * _layer_weights(model)
+    return rows * hidden + rows * shape.slots * model.num_attention_heads * per_score + weights
+
+
+def _operand(config: PretrainConfig) -> int:
+    """Return the bytes per number of the operands of matrix products."""
+    return BFLOAT16 if config.optimizer.precision == "bfloat16" else FLOAT
+
+
+def _feed_forward_bytes(config: PretrainConfig, model: ModelConfig, rows: int) -> int:
+    """Return the bytes of the two sides of the activation in a layer's feed-forward network."""
+    return 2 * rows * model.feed_forward_size * _operand(config)
+
+
+def _layer_weights(model: ModelConfig) -> int:
+    """Return the numbers in the weight matrices of a layer."""
+    return 4 * model.hidden_size**2 + 2 * model.hidden_size * model.feed_forward_size
+
+
+def _scores(model: ModelConfig, shape: BatchShape) -> int:
+    """Return the bytes of one tensor of the shape of the context's scores, [B, A, L, L]."""
+    return shape.rows * shape.slots * model.num_attention_heads * FLOAT
+
+
+def _encoder_forward(
+    ledger: _Ledger, config: PretrainConfig, model: ModelConfig, shape: BatchShape, queries: int
+) -> None:
+    rows = shape.rows + queries
+    # Embeddings: input and output of the LayerNorm, and the dropout mask.
+    ledger.change(ACTIVATIONS, rows * model.embedding_size * (2 * FLOAT + (1 if model.hidden_dropout_prob else 0)))
+    if model.use_relative_position:
+        # The one-hot rows of the product that looks up the bias.
+        ledger.change(ACTIVATIONS, NUM_BUCKETS * shape.slots**2 * FLOAT)
+    for _ in range(model.num_hidden_layers):
+        ledger.change(ACTIVATIONS, _layer_bytes(config, model, shape, queries))
+    if model.use_relative_position:
+        # All layers read the same bias of all pairs, up to the attention of the last.
+        ledger.change(ACTIVATIONS, -_feed_forward_bytes(config, model, rows))
+        ledger.briefly(ACTIVATIONS, _scores(model, shape))
+        ledger.change(ACTIVATIONS, _feed_forward_bytes(config, model, rows))
+
+
+def _encoder_backward(
+    ledger: _Ledger, config: PretrainConfig, model: ModelConfig, shape: BatchShape, queries: int
+) -> None:
+    rows = shape.rows + queries
+    inner = _feed_forward_bytes(config, model, rows)
+    # Without dropout, the scores have gradients before and after the softmax beside what is kept; with dropout, these
+    # take the place of what its backward pass has read.
+    score_gradients = 0 if model.attention_probs_dropout_prob else 2 * _scores(model, shape)
+    # The gradient of a layer's output.
+    ledger.change(ACTIVATIONS, rows * model.hidden_size * FLOAT)
+    for _ in range(model.num_hidden_layers):
+        # Both sides of the activation have a gradient; then they and their gradients are freed.
+        ledger.briefly(ACTIVATIONS, inner)
+        ledger.change(ACTIVATIONS, -inner)
+        ledger.briefly(ACTIVATIONS, score_gradients)
+        ledger.change(GRADIENTS, _layer_weights(model) * FLOAT)
+        ledger.change(ACTIVATIONS, inner - _layer_bytes(config, model, shape, queries))
+        if model.use_relative_position:
+            # Each layer's gradient of the bias is kept until all of them are added up.
+            ledger.change(ACTIVATIONS, _scores(model, shape))
+    if model.use_relative_position:
+        ledger.briefly(ACTIVATIONS, _scores(model, shape))
+        ledger.change(ACTIVATIONS, -model.num_hidden_layers * _scores(model, shape))
+        ledger.change(ACTIVATIONS, -NUM_BUCKETS * shape.slots**2 * FLOAT)
+    embeddings = rows * model.embedding_size * (2 * FLOAT + (1 if model.hidden_dropout_prob else 0))
+    ledger.change(ACTIVATIONS, -embeddings - rows * model.hidden_size * FLOAT)

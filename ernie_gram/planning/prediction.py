@@ -1,0 +1,123 @@
+"""The whole prediction of a run on a cluster: memory, disk, exchanged bytes, and time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints_on_disk, step_exchange
+from ernie_gram.planning.memory import Memory, rank_memory
+from ernie_gram.planning.products import FORWARD, step_flops
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.config import PretrainConfig
+
+DAY = 24 * 60 * 60.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a run is planned for.
+
+    Attributes:
+        ranks: number of processes, one per GPU.
+        memory: bytes of memory per process; None if unknown.
+        peak: operations per second that a device reaches in large matrix products.
+        utilisation: share of the peak that a step reaches, without the exchanges.
+        bandwidth: bytes per second that one process sends; None if unknown.
+    """
+
+    ranks: int
+    peak: float
+    utilisation: float
+    memory: float | None = None
+    bandwidth: float | None = None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a run will need.
+
+    Attributes:
+        shape: of the batch of one process.
+        memory: of one process.
+        fitting: largest number of sequences of a process that fits in its memory; None if the memory is unknown.
+        flops: operations of a step of one process, by part.
+        exchange: sums over processes in a step.
+        compute: seconds of a step without the exchanges.
+        waiting: seconds of the exchanges of a step, during which nothing is computed; None if unknown.
+        evaluation: seconds of an evaluation; 0 without a held-out corpus.
+        checkpoint: bytes of a checkpoint.
+        disk: bytes of all checkpoints, including the one that is being written.
+        days: from the first to the last step, with evaluations.
+    """
+
+    shape: BatchShape
+    memory: Memory
+    fitting: int | None
+    flops: dict[str, float]
+    exchange: Exchange
+    compute: float
+    waiting: float | None
+    evaluation: float
+    checkpoint: int
+    disk: int
+    days: float
+
+    @property
+    def step(self) -> float:
+        """Seconds of a step; without the exchanges if their time is unknown."""
+        return self.compute + (self.waiting or 0.0)
+
+
+def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster) -> Prediction:
+    """Return the prediction for batches of `shape` on each process of a cluster."""
+    rate, ranks, trainer = cluster.peak * cluster.utilisation, cluster.ranks, config.trainer
+    flops = step_flops(config, sizes, shape)
+    compute = sum(flops.values()) / rate
+    exchange = step_exchange(config, sizes, ranks)
+    waiting = exchange.seconds(ranks, cluster.bandwidth) if cluster.bandwidth else 0.0 if ranks == 1 else None
+    evaluation = 0.0
+    if config.paths.held_out:
+        forward = sum(step_flops(config, sizes, shape, FORWARD).values()) / shape.sequences
+        evaluation = forward * -(-trainer.eval_sequences // ranks) / rate
+    evaluations = 1 + -(-trainer.max_steps // trainer.eval_every)
+    checkpoint = checkpoint_bytes(config, sizes)
+    fitting = None
+    if cluster.memory is not None:
+        fitting = largest_batch(lambda count: _memory_of(config, sizes, shape, ranks, count), cluster.memory)
+    return Prediction(
+        shape=shape,
+        memory=rank_memory(config, sizes, shape, ranks),
+        fitting=fitting,
+        flops=flops,
+        exchange=exchange,
+        compute=compute,
+        waiting=waiting,
+        evaluation=evaluation,
+        checkpoint=checkpoint,
+        disk=checkpoint * checkpoints_on_disk(config),
+        days=((compute + (waiting or 0.0)) * trainer.max_steps + evaluation * evaluations) / DAY,
+    )
+
+
+def _memory_of(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, sequences: int) -> int:
+    """Return the memory of a process with another number of sequences, in a run whose batch has as many per process."""
+    scaled = replace(config, data=replace(config.data, batch_size=sequences * ranks))
+    return rank_memory(scaled, sizes, replace(shape, sequences=sequences), ranks).total
+
+
+def largest_batch(memory: Callable[[int], int], limit: float) -> int:
+    """Return the largest number of sequences whose memory is within `limit`, 0 if not even one fits.
+
+    `memory` must not decrease with the number of sequences.
+    """
+    if memory(1) > limit:
+        return 0
+    fits = 1
+    while memory(2 * fits) <= limit:
+        fits *= 2
+    too_many = 2 * fits
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        fits, too_many = (middle, too_many) if memory(middle) <= limit else (fits, middle)
+    return fits

@@ -1,0 +1,54 @@
+"""The text of a prediction."""
+
+from __future__ import annotations
+
+from ernie_gram.planning.prediction import DAY, Cluster, Prediction
+from ernie_gram.pretraining.config import PretrainConfig
+
+
+def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> str:
+    """Return the lines that the command prints; all of them are predictions."""
+    shape, memory = prediction.shape, prediction.memory
+    parts = {"parameters": memory.parameters, "Adam's moments": memory.moments, **memory.parts}
+    listed = ", ".join(f"{name} {_bytes(size)}" for name, size in parts.items() if size)
+    flops = sum(prediction.flops.values())
+    shares = ", ".join(f"{name} {value / flops:.0%}" for name, value in prediction.flops.items())
+    lines = [
+        f"batch    {config.data.batch_size:,} sequences on {cluster.ranks} processes, at most {shape.sequences} each: "
+        f"{shape.slots} slots, {shape.predicted:.1f} predicted"
+        + (f", {shape.fine:.1f} query rows" if shape.queries else "")
+        + (f"; {shape.padding:.0%} padding" if shape.padding else ""),
+        f"memory   {_bytes(memory.total)} per process in the {memory.moment} pass: {listed}",
+        *_fitting(prediction, cluster),
+        f"compute  {_operations(flops)} per process and step: {shares}",
+        f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s"
+        + _waiting(prediction, cluster),
+        f"exchange {_bytes(prediction.exchange.bytes)} per step in {prediction.exchange.sums} sums",
+        f"disk     {_bytes(prediction.checkpoint)} per checkpoint, at most {_bytes(prediction.disk)}",
+        f"time     {DAY / prediction.step:,.0f} steps per day, {config.trainer.max_steps:,} steps in "
+        f"{'at least ' if prediction.waiting is None else ''}{prediction.days:,.2f} days"
+        + (f", evaluations of {prediction.evaluation:,.1f} s included" if prediction.evaluation else ""),
+    ]
+    return "\n".join(lines)
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 1e9:,.2f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
+
+
+def _operations(number: float) -> str:
+    return f"{number / 1e12:,.2f} TFLOP" if number >= 1e11 else f"{number / 1e9:,.1f} GFLOP"
+
+
+def _fitting(prediction: Prediction, cluster: Cluster) -> list[str]:
+    if prediction.fitting is None or cluster.memory is None:
+        return []
+    return [f"         {_bytes(cluster.memory)} hold {prediction.fitting} sequences at most"]
+
+
+def _waiting(prediction: Prediction, cluster: Cluster) -> str:
+    if prediction.waiting is None:
+        return ", and the exchange: give --bandwidth, or start several processes to measure it"
+    if cluster.ranks == 1 or cluster.bandwidth is None:
+        return ""
+    return f", and {prediction.waiting:.3f} s for the exchange at {_bytes(cluster.bandwidth)}/s"

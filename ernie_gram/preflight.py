@@ -1,0 +1,243 @@
+"""Predict what a pre-training run needs, and check its input, before anybody pays for a cluster:
+
+    python -m ernie_gram.preflight --config CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --memory 32GB \\
+        --peak_tflops 125 --utilisation 0.4 --bandwidth 10GB
+
+Nothing is written. Started with several processes (python -m ernie_gram.distributed.launch), it also compares the
+corpora that the processes see, and measures the exchange between them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import zlib
+from pathlib import Path
+
+from ernie_gram.config.checks import require
+from ernie_gram.config.loading import load_config
+from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
+from ernie_gram.planning.conflicts import conflicts
+from ernie_gram.planning.prediction import Cluster, predict
+from ernie_gram.planning.report import report
+from ernie_gram.planning.sizes import (
+    BatchShape,
+    CorpusSizes,
+    assumed_shape,
+    measured_shape,
+    sequences_per_rank,
+)
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.prepare import Run, prepare
+from reader.build_options import parse_positive
+from reader.corpus.file_digests import check_corpus
+from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.system.atomic_files import check_parent
+
+DESCRIPTION = (
+    "Predict memory, time, exchanged bytes and disk space of a pre-training run, check its corpora, and name settings "
+    "that work against each other. Other options are settings of the run, as for ernie_gram.pretrain."
+)
+
+
+def parse_positive_float(text: str) -> float:
+    """Return a positive number; raises ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def parse_bytes(text: str) -> float:
+    """Return the bytes in "32GB" or "500MB" (units are powers of 1000); raises ArgumentTypeError."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if text.upper().endswith(unit):
+            return parse_positive_float(text[: -len(unit)]) * size
+    raise argparse.ArgumentTypeError(f"{text} has no unit; expected a size such as 32GB or 500MB")
+
+
+def parse_share(text: str) -> float:
+    """Return a number in (0, 1]; raises ArgumentTypeError."""
+    value = parse_positive_float(text)
+    if value > 1:
+        raise argparse.ArgumentTypeError(f"{text} is not in (0, 1]")
+    return value
+
+
+def parse_sizes(text: str) -> tuple[CorpusSizes, float]:
+    """Return the sizes in "TOKENS,NGRAMS,TOKENS_PER_UNIT"; raises ArgumentTypeError."""
+    try:
+        tokens, ngrams, ratio = text.split(",")
+        sizes, per_unit = CorpusSizes(int(tokens), int(ngrams)), float(ratio)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text} is not TOKENS,NGRAMS,TOKENS_PER_UNIT") from error
+    if sizes.tokens < 1 or sizes.ngrams < 0 or not 1 <= per_unit < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: expected TOKENS >= 1, NGRAMS >= 0 and TOKENS_PER_UNIT >= 1")
+    return sizes, per_unit
+
+
+def build_parser() -> OneLineParser:
+    """Return the parser of the command's own options."""
+    parser = OneLineParser(prog="python -m ernie_gram.preflight", description=DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--nodes", type=parse_positive, default=1, metavar="N", help="number of machines (%(default)s)")
+    parser.add_argument(
+        "--gpus",
+        type=parse_positive,
+        default=WORLD_SIZE,
+        metavar="G",
+        help="processes per machine, one per GPU (the number of processes of this command)",
+    )
+    parser.add_argument("--memory", type=parse_bytes, metavar="SIZE", help="memory per process, such as 32GB")
+    parser.add_argument(
+        "--peak_tflops",
+        type=parse_positive_float,
+        metavar="X",
+        help="TFLOP per second of a GPU in matrix products, such as 15.7 for float32 on a V100; measured on this "
+        "machine if not given",
+    )
+    parser.add_argument(
+        "--utilisation",
+        type=parse_share,
+        default=0.4,
+        metavar="SHARE",
+        help="share of the peak that a step reaches (%(default)s)",
+    )
+    parser.add_argument(
+        "--bandwidth",
+        type=parse_bytes,
+        metavar="SIZE",
+        help="bytes per second that one process sends to others, such as 10GB; measured if several processes are "
+        "started",
+    )
+    parser.add_argument(
+        "--assume",
+        type=parse_sizes,
+        metavar="TOKENS,NGRAMS,TOKENS_PER_UNIT",
+        help="predict without a corpus: sizes of the vocabulary and the lexicon, and the mean number of tokens per "
+        "unit; sequences are full",
+    )
+    return parser
+
+
+def main() -> None:
+    """Run the command line."""
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        build_parser().print_help()
+        return
+    own, settings = build_parser().parse_known_args()
+    config, given = load_config(PretrainConfig, settings, "python -m ernie_gram.preflight", DESCRIPTION, {})
+    ranks = own.nodes * own.gpus
+    require(
+        ranks <= config.data.batch_size,
+        "data.batch_size",
+        f"{ranks} processes, but only {config.data.batch_size} sequences in a batch; use fewer processes",
+    )
+    run = None if own.assume else prepare(config, ranks, RANK, given)
+    if run:
+        config = run.config
+        check_parent(run.output)
+    world = _start(config) if own.peak_tflops is None or WORLD_SIZE > 1 else None
+    checked = check_corpora(run, world) if run else []
+    peak, bandwidth, measured = _speeds(own, config, world)
+    sizes, shape = _sizes(own, config, run, ranks)
+    cluster = Cluster(ranks, peak, own.utilisation, own.memory, bandwidth)
+    prediction = predict(config, sizes, shape, cluster)
+    if RANK > 0:
+        return
+    if run:
+        print(run.describe())
+    print("\n".join([*checked, *measured, "Predicted, not measured:", report(config, prediction, cluster)]))
+    free = _free_space(Path(config.paths.output))
+    for line in [*(run.warnings() if run else []), *conflicts(config, sizes, prediction, cluster, free)]:
+        print(f"warning: {line}", file=sys.stderr)
+
+
+def _start(config: PretrainConfig) -> World:
+    try:
+        return start_world(config.trainer.device)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def _sizes(
+    own: argparse.Namespace, config: PretrainConfig, run: Run | None, ranks: int
+) -> tuple[CorpusSizes, BatchShape]:
+    sequences = sequences_per_rank(config, ranks)
+    if run is None:
+        sizes, per_unit = own.assume
+        return sizes, assumed_shape(config, sequences, per_unit)
+    info = run.train.corpus.info
+    return CorpusSizes(info.num_tokens, info.num_ngrams), measured_shape(run.train, sequences)
+
+
+def check_corpora(run: Run, world: World | None) -> list[str]:
+    """Compare the files of the corpora with their digests, on every process, and the processes with each other.
+
+    Raises InputError on every process if a file is damaged on any of them, or if they see different corpora.
+    """
+    lines, failure = [], None
+    for corpus in run.corpora:
+        try:
+            lines.append(f"files    {corpus.path}: {check_corpus(corpus.path)}")
+        except InputError as error:
+            failure = error
+    if world is None or world.size == 1:
+        if failure:
+            raise failure
+        return lines
+    # Imported late: it loads Paddle.
+    import numpy as np
+    import paddle
+
+    from ernie_gram.distributed.collectives import check_agreement, sum_vector
+
+    executor = paddle.static.Executor(world.place)
+    failures = sum_vector(executor, np.array([float(failure is not None)]), world)[0]
+    if failure:
+        raise failure
+    if failures:
+        raise InputError(f"the corpora are damaged on {failures:.0f} of {world.size} processes; see their messages")
+    seen = repr([(corpus.info.fingerprint, sorted(corpus.info.digests.items())) for corpus in run.corpora])
+    try:
+        check_agreement(executor, zlib.crc32(seen.encode()), "the corpora", world)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    return [*lines, f"files    equal on all {world.size} processes"]
+
+
+def _speeds(
+    own: argparse.Namespace, config: PretrainConfig, world: World | None
+) -> tuple[float, float | None, list[str]]:
+    """Return the operations per second of a process, the bytes per second that it sends, and what was measured."""
+    peak, bandwidth, lines = own.peak_tflops and own.peak_tflops * 1e12, own.bandwidth, []
+    if world is None:
+        return peak, bandwidth, []
+    # Imported late: they load Paddle.
+    import paddle
+
+    from ernie_gram.distributed.measure import exchange_bandwidth, matmul_peak
+
+    executor = paddle.static.Executor(world.place)
+    if peak is None:
+        precision = config.optimizer.precision
+        peak = matmul_peak(executor, precision)
+        lines.append(f"measured {peak / 1e12:.3f} TFLOP/s in {precision} products on this machine")
+    if world.size > 1:
+        found = exchange_bandwidth(executor, world)
+        lines.append(f"measured {found / 1e9:.2f} GB/s sent by each of {world.size} processes in a sum over them")
+        bandwidth = bandwidth or found
+    return peak, bandwidth, lines
+
+
+def _free_space(output: Path) -> int:
+    """Return the free bytes of the disk that will hold `output`, which may not exist yet."""
+    existing = next(folder for folder in (output, *output.absolute().parents) if folder.exists())
+    return shutil.disk_usage(existing).free
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

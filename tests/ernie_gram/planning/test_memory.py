@@ -1,0 +1,95 @@
+"""The predicted memory is what Paddle allocates for a step, within a tenth; and it reacts to settings as tensors do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.planning.memory import CHUNK_BYTES, largest_bucket, rank_memory
+from ernie_gram.planning.products import SAMPLING_BLOCKS
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.config import DataConfig, PretrainConfig
+from ernie_gram.training.config import OptimizerConfig
+from tests.benchmarks import pretrain_step
+from tests.support.objectives import OBJECTIVES
+
+TOKENS = pretrain_step.TOKENS
+
+
+def config_of(rung: str, sequences: int, length: int, precision: Any = "float32", **model: Any) -> PretrainConfig:
+    return PretrainConfig(
+        model=ModelConfig(**{"num_hidden_layers": 2, "out_emb_size": 32, "max_position_embeddings": length, **model}),
+        data=DataConfig(max_seq_len=length, batch_size=sequences),
+        objective=OBJECTIVES[rung],
+        optimizer=OptimizerConfig(precision=precision),
+    )
+
+
+# Memory is mostly tables of classes, or rows; tests/benchmarks/pretrain_step.py has larger models and all objectives.
+CASES = {
+    "classes": ("explicit", 2, 48, 60_000, {"hidden_size": 48, "num_attention_heads": 3, "out_emb_size": 0}),
+    "rows, bfloat16": ("contiguous", 24, 48, 0, {"hidden_size": 96, "num_attention_heads": 3, "precision": "bfloat16"}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_memory_is_what_paddle_allocates(case: str) -> None:
+    from ernie_gram.pretraining.network import VocabularySizes
+    from tests.support.paddle_program import step_memory
+
+    rung, sequences, length, ngrams, settings = CASES[case]
+    config = config_of(rung, sequences, length, **settings)
+    slots, predicted, queries = pretrain_step.shapes(length, rung)
+    batch = pretrain_step.random_batch(sequences, length, TOKENS + ngrams, rung)
+    allocated = step_memory(config, VocabularySizes(TOKENS, ngrams), batch)
+    shape = BatchShape(sequences, slots, predicted, queries, queries)
+    memory = rank_memory(config, CorpusSizes(TOKENS, ngrams), shape, 1)
+    assert memory.total == pytest.approx(allocated, rel=0.1)
+    # Parameters and moments are exact, so the rest alone must be near as well.
+    known = memory.parameters + memory.moments
+    assert memory.total - known == pytest.approx(allocated - known, rel=0.15)
+
+
+SIZES = CorpusSizes(1000, 500)
+SHAPE = BatchShape(8, 100, 10.0)
+
+
+def test_memory_grows_with_sequences_and_the_parameters_do_not() -> None:
+    config = config_of("explicit", 8, 128, hidden_size=48, num_attention_heads=3)
+    one, two, four = (rank_memory(config, SIZES, replace(SHAPE, sequences=n), 1) for n in (100, 200, 400))
+    assert one.parameters == four.parameters
+    assert four.total - two.total == pytest.approx(2 * (two.total - one.total), rel=0.05)
+
+
+def test_dropout_and_precision_change_the_memory_of_activations() -> None:
+    settings = {"hidden_size": 48, "num_attention_heads": 12}
+    with_dropout = rank_memory(config_of("explicit", 8, 128, **settings), SIZES, SHAPE, 1)
+    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    without = rank_memory(config_of("explicit", 8, 128, **settings, **none), SIZES, SHAPE, 1)
+    bfloat16 = rank_memory(config_of("explicit", 8, 128, "bfloat16", **settings), SIZES, SHAPE, 1)
+    assert without.total < with_dropout.total
+    assert bfloat16.total < with_dropout.total
+
+
+def test_the_last_moment_is_largest_if_there_are_more_parameters_than_activations() -> None:
+    config = config_of("explicit", 1, 16, hidden_size=96, num_attention_heads=3, num_hidden_layers=6)
+    alone, together = (rank_memory(config, SIZES, BatchShape(1, 8, 1.0), ranks) for ranks in (1, 2))
+    assert alone.moment == "update"
+    assert alone.total == 4 * alone.parameters
+    # All of these gradients are in one bucket, which is a copy.
+    assert together.total == 5 * alone.parameters
+
+
+def test_the_largest_bucket_holds_the_largest_tensors_that_are_exchanged_together() -> None:
+    assert largest_bucket([5, 6], 1) == 0
+    million = 1 << 20
+    assert largest_bucket([million, 200 * million, 9 * million, million], 2) == 201 * million
+
+
+def test_constants_are_those_of_the_softmax() -> None:
+    from ernie_gram.pretraining import chunked_softmax
+
+    assert (CHUNK_BYTES, SAMPLING_BLOCKS) == (chunked_softmax.CHUNK_BYTES, chunked_softmax.BLOCKS)

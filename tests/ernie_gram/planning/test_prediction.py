@@ -1,0 +1,79 @@
+"""The prediction of a run: time, and the largest batch that fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ernie_gram.planning.memory import rank_memory
+from ernie_gram.planning.prediction import Cluster, largest_batch, predict
+from ernie_gram.planning.products import step_flops
+from ernie_gram.planning.report import report
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes, assumed_shape
+from ernie_gram.pretraining.config import PathsConfig
+from ernie_gram.training.config import TrainerConfig
+from tests.support.small_model import MODEL, config_of
+
+SIZES, SHAPE = CorpusSizes(1000, 500), BatchShape(2, 30, 3.0)
+CONFIG = replace(
+    config_of("explicit"),
+    paths=PathsConfig(held_out="somewhere"),
+    trainer=TrainerConfig(max_steps=1000, eval_every=300, eval_sequences=90),
+)
+CLUSTER = Cluster(ranks=4, peak=1e9, utilisation=0.5, memory=1e9, bandwidth=1e6)
+
+
+@pytest.mark.parametrize("limit", [0, 9, 10, 11, 12, 70, 71, 1000])
+def test_the_largest_batch_is_that_of_an_exhaustive_search(limit: int) -> None:
+    def memory(sequences: int) -> int:
+        return 10 + sequences * sequences // 3
+
+    fitting = [n for n in range(1, 100) if memory(n) <= limit]
+    assert largest_batch(memory, limit) == max(fitting, default=0)
+
+
+def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
+    prediction = predict(CONFIG, SIZES, SHAPE, CLUSTER)
+    flops = sum(step_flops(CONFIG, SIZES, SHAPE).values())
+    assert prediction.compute == pytest.approx(flops / 5e8)
+    assert prediction.waiting == pytest.approx(1.5 * prediction.exchange.bytes / 1e6)
+    # Evaluations before the first step, after 300, 600 and 900, and after the last; 23 sequences per process.
+    assert prediction.evaluation == pytest.approx(flops / 3 / 2 * 23 / 5e8)
+    seconds = 1000 * (prediction.compute + prediction.waiting) + 5 * prediction.evaluation
+    assert prediction.days == pytest.approx(seconds / 86400)
+
+
+def test_more_sequences_than_fitting_exceed_the_memory() -> None:
+    fitting = predict(CONFIG, SIZES, SHAPE, replace(CLUSTER, memory=5e6)).fitting
+    assert fitting
+    totals = []
+    for sequences in (fitting, fitting + 1):
+        config = replace(CONFIG, data=replace(CONFIG.data, batch_size=4 * sequences))
+        totals.append(rank_memory(config, SIZES, replace(SHAPE, sequences=sequences), 4).total)
+    assert totals[0] <= 5e6 < totals[1]
+
+
+def test_what_is_unknown_is_not_predicted() -> None:
+    prediction = predict(CONFIG, SIZES, SHAPE, replace(CLUSTER, memory=None, bandwidth=None))
+    assert prediction.fitting is None
+    assert prediction.waiting is None
+    text = report(CONFIG, prediction, replace(CLUSTER, memory=None, bandwidth=None))
+    assert "give --bandwidth" in text
+    assert "at least" in text
+    assert "sequences at most" not in text
+    alone = replace(CLUSTER, ranks=1, bandwidth=None)
+    assert predict(CONFIG, SIZES, SHAPE, alone).waiting == 0
+
+
+LONG = replace(MODEL, max_position_embeddings=502)
+
+
+def test_assumed_sequences_lose_the_slots_of_masked_ngrams() -> None:
+    explicit, contiguous, queries = (
+        assumed_shape(replace(config_of(rung, LONG), data=replace(CONFIG.data, max_seq_len=502)), 4, 2.5)
+        for rung in ("explicit", "contiguous", "cnp")
+    )
+    assert explicit == BatchShape(4, 502 - 75 + 30, 30.0)
+    assert contiguous == BatchShape(4, 502, 75.0)
+    assert queries == BatchShape(4, 457, 30.0, 75, 75.0)

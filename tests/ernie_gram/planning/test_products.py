@@ -1,0 +1,49 @@
+"""The predicted operations are those of the matrix products of the program that trains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ernie_gram.planning.products import FORWARD, step_flops
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
+
+# Widths at which the products that are not counted, such as the look-up of the position bias, are small.
+WIDE = replace(MODEL, hidden_size=192, out_emb_size=32, num_hidden_layers=1)
+CASES = {
+    **{rung: config_of(rung, WIDE) for rung in RUNGS},
+    "tied, mapped": config_of("explicit", replace(WIDE, out_emb_size=0, emb_size=64)),
+}
+
+
+def shape_of(rung: str) -> BatchShape:
+    """Return the shape of `random_batch`."""
+    has_queries = "query_slots" in random_batch(rung)
+    return BatchShape(3, 20, 3, 6, 13 / 3) if has_queries else BatchShape(3, 20, 3)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_operations_are_those_of_the_built_program(case: str) -> None:
+    from ernie_gram.pretraining.network import VocabularySizes
+    from tests.support.paddle_program import product_flops
+
+    rung, config = case if case in RUNGS else "explicit", CASES[case]
+    counted = product_flops(config, VocabularySizes(TOKENS, NGRAMS), random_batch(rung))
+    predicted = sum(step_flops(config, CorpusSizes(TOKENS, NGRAMS), shape_of(rung)).values())
+    assert predicted == pytest.approx(counted, rel=0.02)
+
+
+def test_a_forward_pass_has_a_third_of_the_operations_of_training_except_for_sampling() -> None:
+    config, sizes, shape = CASES["both"], CorpusSizes(TOKENS, NGRAMS), shape_of("both")
+    training, forward = step_flops(config, sizes, shape), step_flops(config, sizes, shape, FORWARD)
+    assert training.pop("sampling") == forward.pop("sampling") > 0
+    assert {name: 3 * value for name, value in forward.items()} == training
+
+
+def test_operations_of_attention_grow_with_the_square_of_the_length_and_all_others_linearly() -> None:
+    config, sizes = CASES["explicit"], CorpusSizes(TOKENS, NGRAMS)
+    short, long = (step_flops(config, sizes, BatchShape(4, slots, slots / 10)) for slots in (100, 200))
+    ratios = {name: long[name] / short[name] for name in short}
+    assert ratios == {"projections": 2, "feed-forward": 2, "attention": 4, "head": 2}

@@ -1,0 +1,39 @@
+"""The shape of a process's batch, measured on a corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.planning.sizes import measured_shape, sequences_per_rank
+from ernie_gram.pretraining.config import PretrainConfig
+from reader.batches.feeder import Feeder, Masking
+from reader.corpus.memmap import Corpus
+from tests.support.configs import load
+
+
+@pytest.mark.parametrize("queries", [False, True])
+def test_the_measured_shape_is_that_of_the_first_batch(built: Path, queries: bool) -> None:
+    feeder = Feeder(Corpus(built / "corpus"), 32, Masking(True, 0.15, seed=3, queries=queries))
+    generator = feeder.training_batches(0, 20, 0, 1, 1)
+    batch = next(generator)
+    generator.close()
+    shape = measured_shape(feeder, 20)
+    assert (shape.rows, shape.slots) == (batch["input_ids"].size, batch["input_ids"].shape[1])
+    assert shape.predicted_rows == len(batch["slots"])
+    assert shape.query_rows == (batch["query_slots"].size if queries else 0)
+    assert shape.fine_rows == (len(batch["fine_rows"]) if queries else 0)
+    assert shape.padding == pytest.approx(np.mean(batch["input_ids"] == feeder.special_ids.pad))
+
+
+def test_large_batches_are_measured_on_a_sample(built: Path) -> None:
+    feeder = Feeder(Corpus(built / "corpus"), 32, Masking(True, 0.15, seed=3))
+    assert measured_shape(feeder, 10_000).predicted == measured_shape(feeder, 256).predicted
+    assert measured_shape(feeder, 10_000).sequences == 10_000
+
+
+def test_the_first_share_is_not_the_largest_but_the_largest_is_planned_for() -> None:
+    assert sequences_per_rank(load("--data.batch_size=5112"), 64) == 80
+    assert sequences_per_rank(PretrainConfig(), 16) == 16

@@ -1,0 +1,116 @@
+"""`python -m ernie_gram.preflight`: what it checks, prints and refuses; it writes nothing."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
+from reader.errors import InputError
+from tests.support.commands import Done, call
+from tests.support.configs import load
+from tests.support.runs import options
+
+SPEED = ["--peak_tflops=0.1", "--bandwidth=1GB"]
+
+
+def preflight(*arguments: str) -> Done:
+    from ernie_gram.preflight import main
+
+    return call(main, *arguments)
+
+
+def test_it_checks_the_corpora_and_predicts_and_writes_nothing(built: Path, tmp_path: Path) -> None:
+    done = preflight(*options(built, tmp_path / "run"), *SPEED, "--nodes=2", "--gpus=2", "--memory=10MB")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"files +\S*corpus: \d+ files \([\d,]+ bytes\) match their digests", done.stdout)
+    assert "8 sequences on 4 processes, at most 2 each" in done.stdout
+    assert re.search(r"memory +[\d.]+ MB per process", done.stdout)
+    assert re.search(r"10\.0 MB hold \d+ sequences at most", done.stdout)
+    assert re.search(r"[\d,]+ steps per day, 1,000,000 steps in [\d.,]+ days", done.stdout)
+    assert "measured " not in done.stdout.replace("not measured", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_corpus_it_predicts_from_assumed_sizes(tmp_path: Path) -> None:
+    arguments = [f"--paths.output={tmp_path / 'run'}", "--assume=30522,300000,1.9", *SPEED]
+    done = preflight(
+        "--config", "conf/pretrain/base_en_160g.yaml", *arguments, "--nodes=8", "--gpus=8", "--memory=32GB"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "5,112 sequences on 64 processes, at most 80 each: 476 slots" in done.stdout
+    assert "warning: data.batch_size: 80 sequences per process need" in done.stderr
+    assert "warning: data.batch_size: 5112 is not a multiple of 64" in done.stderr
+
+
+def test_a_damaged_corpus_is_an_error(built: Path, tmp_path: Path) -> None:
+    corpus = Path(shutil.copytree(built / "corpus", tmp_path / "corpus"))
+    units = corpus / "units.bin"
+    content = bytearray(units.read_bytes())
+    content[10] ^= 1
+    units.write_bytes(content)
+    done = preflight(*options(built, tmp_path / "run"), f"--paths.corpus={corpus}", *SPEED)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"error: {units}: the content does not match the digest")
+    assert "Predicted" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--gpus=9", "data.batch_size: 9 processes, but only 8 sequences in a batch"),
+        ("--utilisation=1.5", "argument --utilisation: 1.5 is not in (0, 1]"),
+        ("--peak_tflops=0", "argument --peak_tflops: 0 is not a positive number"),
+        ("--memory=much", "argument --memory: much has no unit; expected a size such as 32GB"),
+        ("--assume=1,2", "argument --assume: 1,2 is not TOKENS,NGRAMS,TOKENS_PER_UNIT"),
+        ("--assume=10,5,0.5", "argument --assume: 10,5,0.5: expected"),
+        ("--datta.batch_size=8", "unknown key datta.batch_size; did you mean data.batch_size?"),
+    ],
+)
+def test_invalid_options_give_a_one_line_error(built: Path, tmp_path: Path, option: str, message: str) -> None:
+    done = preflight(*options(built, tmp_path / "run"), *SPEED, option)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert message in done.stderr
+
+
+class Rank:
+    """One of two processes, with what the other one contributes to sums and comparisons."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, failures_elsewhere: int, same: bool) -> None:
+        from ernie_gram.distributed import collectives
+        from ernie_gram.distributed.world import start_world
+
+        def check_agreement(executor: object, number: int, what: str, world: World) -> None:
+            if not same:
+                raise ValueError(f"rank 0 disagrees with the others about {what}")
+
+        monkeypatch.setattr(collectives, "sum_vector", lambda executor, vector, world: vector + failures_elsewhere)
+        monkeypatch.setattr(collectives, "check_agreement", check_agreement)
+        self.world = World(0, 2, start_world("cpu").place)
+
+    def check(self, built: Path, corpus: Path) -> list[str]:
+        from ernie_gram.preflight import check_corpora
+        from ernie_gram.pretraining.prepare import prepare
+
+        config = load(*options(built, built / "run"), f"--paths.corpus={corpus}")
+        return check_corpora(prepare(config, 2), self.world)
+
+
+def test_processes_that_see_the_same_whole_corpora_agree(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = Rank(monkeypatch, 0, True).check(built, built / "corpus")
+    assert len(lines) == 3
+    assert lines[-1] == "files    equal on all 2 processes"
+
+
+def test_corpora_that_differ_between_processes_are_refused(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="disagrees with the others about the corpora"):
+        Rank(monkeypatch, 0, False).check(built, built / "corpus")
+
+
+def test_a_damage_that_another_process_sees_is_an_error_on_all(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="damaged on 1 of 2 processes"):
+        Rank(monkeypatch, 1, True).check(built, built / "corpus")
