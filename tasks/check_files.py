@@ -1,0 +1,52 @@
+"""Read the files of tasks and print the account of their rows, as training and prediction would read them.
+
+    python -m tasks.check_files mrpc my_task.yaml --data FOLDER
+
+reads every split that is there; without names, every task of the registry that is there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reader.errors import InputError, OneLineParser, one_line_errors
+from tasks.load import OnBadRow, Report, load_split, with_labels
+from tasks.official_files import available_splits, find_files
+from tasks.registry import TASKS
+from tasks.task import TRAIN, Task
+from tasks.task_file import find_task
+
+
+def check_task(task: Task, data: Path, on_bad_row: OnBadRow) -> list[Report]:
+    """Return the report of each split whose files are there.
+
+    Raises InputError as `load_split` does, and if no split is there.
+    """
+    splits = available_splits(task, data)
+    if not splits:
+        find_files(task, data, TRAIN)  # raises the error that names the files
+    labelled = with_labels(task, data, on_bad_row)
+    return [load_split(labelled, data, split, on_bad_row).report for split in splits]
+
+
+def main() -> None:
+    parser = OneLineParser(prog="python -m tasks.check_files", description="Read the files of tasks and count rows.")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names, or .yaml files (default: all that are there)")
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the folder with the official files")
+    parser.add_argument(
+        "--on_bad_row",
+        choices=("error", "skip"),
+        default="error",
+        help="stop at the first bad row, or leave bad rows out and list them (default: error)",
+    )
+    arguments = parser.parse_args()
+    names = arguments.tasks or [name for name, task in TASKS.items() if available_splits(task, arguments.data)]
+    if not names:
+        raise InputError(f"{arguments.data}: has the files of no task; python -m tasks.list shows their names")
+    for name in names:
+        for report in check_task(find_task(name), arguments.data, arguments.on_bad_row):
+            print("\n".join(report.lines()), flush=True)
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,240 @@
+"""The configuration of a fine-tuning. Config dataclasses are the only place where defaults are defined.
+
+The files in conf/tasks state what differs for each task. `task`, `seed`, `input`, `span`, `head`, `dropout`,
+`optimizer` and `evaluation` can change the result of a run. Together with the given model and the files of the task
+they are its identity, which is stored in each checkpoint and must match when a run resumes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from ernie_gram.config.checks import require, require_finite
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.training.config import OptimizerConfig, TrainerConfig
+from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings, SpanSettings
+
+
+@dataclass(frozen=True)
+class FinetunePaths:
+    """Files and folders of a run.
+
+    Attributes:
+        model: the model to start from: a model folder of any format, a run, or one of its checkpoints; required.
+        data: the folder with the official files of the task, or the benchmark's folder above it; required.
+        output: folder of the run, for checkpoints, logs, predictions and result.json; null means output/TASK.
+    """
+
+    model: str = ""
+    data: str = ""
+    output: str | None = None
+
+
+@dataclass(frozen=True)
+class DropoutConfig:
+    """Dropout rates of the encoder in training.
+
+    Attributes:
+        hidden: after the embeddings and after every sub-layer; null means the rate of the given model.
+        attention: of the attention weights; null means the rate of the given model.
+    """
+
+    hidden: float | None = None
+    attention: float | None = None
+
+    def __post_init__(self) -> None:
+        for key in ("hidden", "attention"):
+            value = getattr(self, key)
+            require(value is None or 0 <= value < 1, f"dropout.{key}", "must lie in [0, 1), or be null")
+
+    def apply(self, model: ModelConfig) -> ModelConfig:
+        """Return the settings of a model with these rates."""
+        return replace(
+            model,
+            hidden_dropout_prob=model.hidden_dropout_prob if self.hidden is None else self.hidden,
+            attention_probs_dropout_prob=(
+                model.attention_probs_dropout_prob if self.attention is None else self.attention
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class FinetuneOptimizer:
+    """AdamW with layer-wise rates (paper, appendix A), linear warm-up and linear decay to 0.
+
+    Attributes:
+        learning_rate: peak learning rate of the output layers, reached at the end of the warm-up.
+        batch_size: samples per step, over all processes. A sample is a text or a pair, a question with its options
+            (multiple choice), or a window of a long text (span, tagging).
+        epochs: how often the training data are read.
+        warmup_share: share of all steps over which the learning rate rises from 0.
+        layer_decay: factor between the learning rates of neighbouring layers: of L layers, layer i (from 0) has the
+            rate layer_decay^(L - i), the embeddings have layer_decay^(L + 1), and the layers above the encoder have 1.
+        weight_decay: decoupled weight decay of matrices and embeddings; LayerNorm and biases do not decay.
+        beta1: decay rate of Adam's first moment.
+        beta2: decay rate of Adam's second moment.
+        epsilon: Adam's epsilon.
+        max_grad_norm: maximum global norm of the gradient; larger gradients are scaled down.
+        precision: "float32"; or "bfloat16" for matrix products, while weights, softmax and losses stay float32.
+    """
+
+    learning_rate: float = 5e-5
+    batch_size: int = 32
+    epochs: int = 3
+    warmup_share: float = 0.1
+    layer_decay: float = 0.8
+    weight_decay: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-6
+    max_grad_norm: float = 1.0
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        require_finite(self, "optimizer")
+        require(self.batch_size > 0, "optimizer.batch_size", "must be positive")
+        require(self.epochs > 0, "optimizer.epochs", "must be positive")
+        require(0 <= self.warmup_share < 1, "optimizer.warmup_share", "must lie in [0, 1)")
+        require(0 < self.layer_decay <= 1, "optimizer.layer_decay", "must lie in (0, 1]; 1 means equal rates")
+        self.for_steps(1)
+
+    def for_steps(self, max_steps: int) -> OptimizerConfig:
+        """Return the settings of the training loop for a run of `max_steps` steps; checks those that are left."""
+        return OptimizerConfig(
+            learning_rate=self.learning_rate,
+            warmup_steps=int(self.warmup_share * max_steps),
+            decay_steps=max_steps,
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            weight_decay=self.weight_decay,
+            max_grad_norm=self.max_grad_norm,
+            precision=self.precision,
+        )
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """Evaluation on the labelled dev splits, and what follows from it.
+
+    Attributes:
+        every: steps between evaluations; null means after each epoch. There is also one after the last step.
+        batch_size: samples per batch; it does not depend on the number of processes, and neither do the predictions.
+        choose: "best" makes the predictions with the model of the best evaluation, "last" with that of the last step.
+        metric: the figure of the task's metric that chooses the best evaluation, on the first dev split; null means the
+            metric's main figure.
+        patience: training ends after this number of evaluations in a row that are no better than the best; null means
+            no early end.
+    """
+
+    every: int | None = None
+    batch_size: int = 32
+    choose: Literal["best", "last"] = "best"
+    metric: str | None = None
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        require(self.batch_size > 0, "evaluation.batch_size", "must be positive")
+        for key in ("every", "patience"):
+            value = getattr(self, key)
+            require(value is None or value > 0, f"evaluation.{key}", "must be positive or null")
+        require(
+            self.choose == "best" or self.patience is None,
+            "evaluation.patience",
+            "an early end leaves the last model, which is not the best; set evaluation.choose to best, or this to null",
+        )
+        require(
+            self.choose == "best" or self.metric is None,
+            "evaluation.metric",
+            "chooses the best evaluation; set evaluation.choose to best, or this to null",
+        )
+
+
+@dataclass(frozen=True)
+class FinetuneTrainer:
+    """Logging, checkpoints and devices.
+
+    Attributes:
+        log_every: steps between lines of the log.
+        save_every: steps between checkpoints; null means after each epoch. There is also one after the last step.
+        keep_checkpoints: number of newest checkpoints to keep; the best model is kept beside them.
+        resume: "auto" continues from the newest checkpoint in paths.output, if there is one; "never" refuses a folder
+            that has checkpoints; the path of a checkpoint continues from that one and removes newer ones.
+        workers: threads that prepare batches, per process.
+        device: "cpu", "gpu", or "auto" for the GPU if Paddle finds one.
+        visualdl: also write curves for VisualDL to the folder visualdl of the run.
+    """
+
+    log_every: int = 50
+    save_every: int | None = None
+    keep_checkpoints: int = 1
+    resume: str = "auto"
+    workers: int = 1
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    visualdl: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.save_every is None or self.save_every > 0, "trainer.save_every", "must be positive or null")
+        self.for_steps(1, 1, None)
+
+    def for_steps(self, max_steps: int, epoch_steps: int, eval_every: int | None) -> TrainerConfig:
+        """Return the settings of the training loop for a run of `max_steps` steps; checks those that are left."""
+        return TrainerConfig(
+            max_steps=max_steps,
+            log_every=self.log_every,
+            eval_every=eval_every or epoch_steps,
+            save_every=self.save_every or epoch_steps,
+            keep_checkpoints=self.keep_checkpoints,
+            resume=self.resume,
+            workers=self.workers,
+            device=self.device,
+            visualdl=self.visualdl,
+        )
+
+
+@dataclass(frozen=True)
+class FinetuneConfig:
+    """A fine-tuning of a model on a task.
+
+    Attributes:
+        task: the name of a task (`python -m tasks.list` shows all), or the .yaml file of a task of one's own; required.
+        seed: random seed for the drawn output layers, the order of samples and dropout.
+        on_bad_row: "error" stops at the first row that is wrong; "skip" leaves such rows out and lists them.
+        input: how examples become inputs.
+        span: how answers are trained and found (span tasks).
+        head: the layers between the encoder and the scores.
+        dropout: dropout rates of the encoder.
+        optimizer: how parameters are updated, and for how long.
+        evaluation: when the model is evaluated, and which model is kept.
+        paths: files and folders.
+        trainer: logging, checkpoints and devices.
+    """
+
+    task: str = ""
+    seed: int = 1
+    on_bad_row: Literal["error", "skip"] = "error"
+    input: InputSettings = field(default_factory=InputSettings)
+    span: SpanSettings = field(default_factory=SpanSettings)
+    head: HeadSettings = field(default_factory=HeadSettings)
+    dropout: DropoutConfig = field(default_factory=DropoutConfig)
+    optimizer: FinetuneOptimizer = field(default_factory=FinetuneOptimizer)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    paths: FinetunePaths = field(default_factory=FinetunePaths)
+    trainer: FinetuneTrainer = field(default_factory=FinetuneTrainer)
+
+    def __post_init__(self) -> None:
+        require(0 <= self.seed < 1 << 31, "seed", "must lie in [0, 2^31)")
+
+    @property
+    def kind_settings(self) -> KindSettings:
+        """The settings of the kind of task."""
+        return KindSettings(self.input, self.span, self.head)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings that can change the result of a run, as flat `section.key: value`."""
+        flat: dict[str, Any] = {"seed": self.seed}
+        for section in ("input", "span", "head", "dropout", "optimizer", "evaluation"):
+            for key, value in asdict(getattr(self, section)).items():
+                flat[f"{section}.{key}"] = value
+        return flat

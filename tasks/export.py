@@ -1,0 +1,151 @@
+"""Export a fine-tuned model with its output layer: a model folder of PaddleNLP, or a program for paddle.inference.
+
+    python -m tasks.export output/mrpc mrpc_model --to paddlenlp
+    python -m tasks.export output/mrpc mrpc_program --to inference
+
+`python -m tasks.predict` runs the program as it runs a fine-tuned model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ernie_gram.distributed.world import World, start_world
+from ernie_gram.formats import paddlenlp
+from ernie_gram.formats.heads import TASK_PREFIX
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.obstacle import Obstacle
+from ernie_gram.formats.paddlenlp_config import TaskHead
+from ernie_gram.formats.parameters import HEAD_TRANSFORM
+from ernie_gram.formats.registry import accepted_losses
+from ernie_gram.inference.description import TextSettings
+from reader.batches.fields import SENTENCE_IDS
+from reader.errors import OneLineParser, one_line_errors
+from reader.system.atomic_files import atomic_folder, check_new_folder
+from tasks.description import FILE_NAME, TASK_FILE, as_json, described_folder
+from tasks.finetuned import TASK_SCORES, Finetuned, best_null_threshold, load_finetuned, sets_null_threshold
+from tasks.tag_schemes import tag_set
+
+PADDLENLP, INFERENCE = "paddlenlp", "inference"
+
+
+def paddlenlp_head(finetuned: Finetuned) -> tuple[TaskHead | None, list[Obstacle]]:
+    """Return the output layer in the form of PaddleNLP's classes, or None, and what keeps them from holding it.
+
+    Nothing of it can be left out without another result, so no obstacle is a loss that can be accepted.
+    """
+    assert finetuned.model is not None
+    parameters, task, settings = finetuned.model.parameters, finetuned.task, finetuned.description.settings
+    labels = task.labels or ()
+    if task.kind == "multiple_choice":
+        return None, [Obstacle("multiple choice: PaddleNLP has no such class of ErnieGram", is_loss=False)]
+    if HEAD_TRANSFORM[0] in parameters:
+        name = HEAD_TRANSFORM[0].rpartition(".")[0]
+        reason = f"{name} under the output layer; fine-tune with --head.lm_transform false to export the model"
+        return None, [Obstacle(reason, is_loss=False)]
+    if task.kind == "span":
+        return TaskHead("ErnieGramForQuestionAnswering", *_arrays(finetuned, "cls_mrc_out")), []
+    if task.kind == "tagging":
+        arrays = _arrays(finetuned, "cls_seq_label_out")
+        return TaskHead("ErnieGramForTokenClassification", *arrays, tag_set(labels)), []
+    if settings.head.sentence_output != "pooled":
+        reason = f"head.sentence_output {settings.head.sentence_output}: PaddleNLP's class reads the pooled output"
+        return None, [Obstacle(reason, is_loss=False)]
+    return TaskHead("ErnieGramForSequenceClassification", *_arrays(finetuned, "cls_out"), labels), []
+
+
+def _arrays(finetuned: Finetuned, name: str) -> tuple[np.ndarray, np.ndarray]:
+    assert finetuned.model is not None
+    return finetuned.model.parameters[f"{name}_w"], finetuned.model.parameters[f"{name}_b"]
+
+
+def export_paddlenlp(finetuned: Finetuned, folder: Path, accept_loss: bool) -> list[str]:
+    """Write a model folder that PaddleNLP's class for the kind of task loads, and task.json.
+
+    Returns what was lost, one line each. Raises InputError if the folder exists or if PaddleNLP cannot hold the model.
+    """
+    assert finetuned.model is not None
+    check_new_folder(folder)
+    head, obstacles = paddlenlp_head(finetuned)
+    model = without_output_layer(finetuned.model)
+    lost = accepted_losses(model, PADDLENLP, [*obstacles, *paddlenlp.cannot_hold(model)], accept_loss)
+    with atomic_folder(folder) as partial:
+        paddlenlp.write(model, partial, folder.name, head)
+        (partial / FILE_NAME).write_text(as_json(finetuned.description), encoding="utf-8")
+    return lost
+
+
+def without_output_layer(model: Model) -> Model:
+    """Return a model without the output layer of its task."""
+    kept = {name: values for name, values in model.parameters.items() if not name.startswith(TASK_PREFIX)}
+    return replace(model, parameters=kept)
+
+
+def export_inference(finetuned: Finetuned, folder: Path, world: World, task_file: Path | None) -> None:
+    """Write an exported program (see ernie_gram/inference/description.py) that computes the scores of units.
+
+    Args:
+        task_file: the YAML file of a task of one's own.
+
+    Raises InputError if the folder exists or cannot be written.
+    """
+    # Imported late: they load Paddle, which takes seconds, and errors are reported without it.
+    from ernie_gram.inference.export import describe, export_program
+    from tasks.network import SCORES
+    from tasks.prediction_program import prediction_program
+
+    model = finetuned.model
+    assert model is not None
+    assert model.vocabulary is not None
+    vocabulary, description = model.vocabulary, finetuned.description
+    max_tokens = description.settings.input.max_seq_len
+    text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, description.segmenter)
+    program = prediction_program(finetuned)
+    if not model.config.use_sentence_embedding:
+        # Paddle refuses feeds that no fetch depends on.
+        program = replace(program, feeds=tuple(name for name in program.feeds if name != SENTENCE_IDS.name))
+    further = {FILE_NAME: as_json(description).encode()}
+    if task_file is not None:
+        further[TASK_FILE] = task_file.read_bytes()
+    export_program(
+        folder,
+        program,
+        model.parameters,
+        describe(TASK_SCORES, program, {SCORES: "UW"}, text),
+        vocabulary,
+        world.place,
+        str(finetuned.source),
+        further=further,
+    )
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = OneLineParser(prog="python -m tasks.export", description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a fine-tuning, or a checkpoint in it")
+    parser.add_argument("folder", type=Path, metavar="DST", help="the folder to write; it must not exist")
+    parser.add_argument("--to", choices=(PADDLENLP, INFERENCE), required=True, help="the form of the export")
+    parser.add_argument(
+        "--accept-loss", action="store_true", help="with paddlenlp: write what it can hold, and list what is lost"
+    )
+    arguments = parser.parse_args()
+    check_new_folder(arguments.folder)
+    finetuned = load_finetuned(arguments.run)
+    if sets_null_threshold(finetuned.task, finetuned.description.settings):
+        finetuned = finetuned.with_null_threshold(best_null_threshold(arguments.run))
+    if arguments.to == PADDLENLP:
+        for reason in export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss):
+            print(f"lost     {reason}")
+    else:
+        task_file = described_folder(arguments.run) / TASK_FILE
+        export_inference(finetuned, arguments.folder, start_world("auto"), task_file if task_file.is_file() else None)
+        print(f"next     python -m tasks.predict {arguments.folder} --input FILE --output FILE")
+    files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.folder.iterdir()))
+    print(f"written  {arguments.folder}: {arguments.to} of {finetuned.source}; {files}")
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

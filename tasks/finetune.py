@@ -1,0 +1,140 @@
+"""Fine-tune a model on a task: `python -m tasks.finetune --config FILE --paths.model MODEL [--section.key VALUE ...]`.
+
+run_finetune.sh starts several processes with `python -m paddle.distributed.launch`; they divide each batch.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ernie_gram.config.loading import load_config
+from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
+from ernie_gram.plot import plot_runs
+from ernie_gram.run import checkpoint
+from ernie_gram.run.termination import exit_at_sigterm
+from reader.errors import InputError, one_line_errors
+from reader.system.atomic_files import atomic_file, check_parent
+from tasks.config import FinetuneConfig
+from tasks.metrics.catalog import METRICS
+from tasks.prepare import CURVES, RESULT, Run, prepare
+
+if TYPE_CHECKING:
+    from ernie_gram.training.trainer import Trainer
+    from tasks.evaluation import Predictor
+
+PROGRAM = "python -m tasks.finetune"
+DESCRIPTION = (
+    "Fine-tune a model on a task, from the official files to predictions and scores. Settings come from --config and "
+    "from the options after it; their defaults and meanings are listed below, and --print_config prints them as a file."
+)
+CHECK_HELP = "check the configuration, the data, the model and the output folder, print a summary, and exit"
+
+
+def main() -> None:
+    """Run the command line."""
+    config, given = load_config(FinetuneConfig, sys.argv[1:], PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
+    run = prepare(config, WORLD_SIZE, RANK, say=_say)
+    check_parent(run.output)
+    for line in run.describe():
+        _say(line)
+    for line in run.warnings() if RANK == 0 else ():
+        print(f"warning: {line}", file=sys.stderr)
+    if "check" not in given:
+        finetune(run)
+
+
+def _say(line: str) -> None:
+    """Print a line, on rank 0."""
+    if RANK == 0:
+        print(line, flush=True)
+
+
+def finetune(run: Run) -> dict[str, Any]:
+    """Train a checked run, predict with the chosen model, and write everything into the run's folder.
+
+    Returns the content of result.json, on every rank.
+    """
+    lock = run.claim_output() if RANK == 0 else None
+    try:
+        world = start_world(run.config.trainer.device)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
+    from ernie_gram.training.trainer import Trainer
+    from tasks.evaluation import Predictor
+    from tasks.job import finetuning_job, network_of
+
+    with exit_at_sigterm():
+        network = network_of(run)
+        predictor = Predictor(network, run.config.evaluation.batch_size, run.config.optimizer.precision)
+        began = time.monotonic()
+        trainer = Trainer(finetuning_job(run, network, predictor), world)
+        first_step = trainer.step
+        trainer.train()
+        seconds = {"data": run.seconds, "training": time.monotonic() - began}
+        result = predict(run, trainer, predictor, world)
+    result["seconds"] = {name: round(value, 1) for name, value in (seconds | result["seconds"]).items()}
+    result["steps"]["of_this_process"] = trainer.step - first_step
+    if world.is_first:
+        with atomic_file(run.output / RESULT) as partial:
+            partial.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        plot_runs([run.output], run.output / CURVES)
+    if lock:
+        lock.close()
+    return result
+
+
+def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> dict[str, Any]:
+    """Predict the labelled splits with the chosen model, write the predictions, and return the result of the run."""
+    from ernie_gram.distributed.collectives import copy_from_first_rank
+    from ernie_gram.training.variables import set_arrays
+    from tasks.evaluation import headline, write_predictions
+
+    step, names = trainer.step, trainer.program.parameters
+    if trainer.progress.best_step is not None:
+        step = trainer.progress.best_step
+        if world.is_first:
+            best = run.output / checkpoint.BEST
+            checkpoint.verify(best, checkpoint.MODEL_FILES)
+            set_arrays(checkpoint.load_model(best), names, str(best), world.place)
+        copy_from_first_rank(trainer.executor, names, world)
+    began = time.monotonic()
+    figures, metric = {}, METRICS[run.task.metric]
+    for split in (*run.dev, *run.final):
+        decoded = predictor.predict(trainer.executor, split, world)
+        figures[split.name] = run.kind.figures(decoded, split.examples)
+        if world.is_first:
+            path = write_predictions(run.output, split.name, run.kind, decoded, split.examples)
+            headlines = headline(figures[split.name], run.figure)
+            shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
+            _say(f"final step {step}  {split.name}: {shown}  ({path})")
+    splits = (run.train, *run.dev, *run.final)
+    return {
+        "task": run.task.name,
+        "metric": {"name": metric.name, "chooses": run.figure, "unit": metric.unit},
+        "score": figures[run.dev[0].name][run.figure] if run.dev else None,
+        "figures": figures,
+        "steps": {"total": run.max_steps, "trained": trainer.step, "chosen": step},
+        "rows": {
+            split.name: {
+                "rows": split.report.rows,
+                "examples": len(split.examples),
+                "left_out": len(split.report.omitted),
+                "skipped": len(split.report.bad),
+                "samples": len(split.features),
+            }
+            for split in splits
+        },
+        "seconds": {"prediction": time.monotonic() - began},
+        "processes": world.size,
+        "model": {"source": str(run.model.source), "digest": run.identity["model"]},
+        "settings": asdict(run.config),
+    }
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,120 @@
+"""The best answers in a context: an exact search over all spans.
+
+Shape letters: W tokens of a window, P tokens that belong to it, K maximum length of an answer in tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+from reader.tokenization.tokenizer import Encoding
+from tasks.examples import SpanExample
+
+
+class Window(NamedTuple):
+    """A window of a context.
+
+    start: its first token; own_start, own_stop: the tokens of the context that belong to it, [own_start, own_stop);
+    scores: float32 [W, 2], the logits of its tokens as the first and the last one of the answer.
+    """
+
+    start: int
+    own_start: int
+    own_stop: int
+    scores: npt.NDArray[np.float32]
+
+
+class Candidate(NamedTuple):
+    """A possible answer: its text, its first character in the context, and its score."""
+
+    text: str
+    start: int
+    score: float
+
+
+def answer_tokens(example: SpanExample, context: Encoding) -> tuple[int, int]:
+    """Return the tokens [first, stop) of the first answer that has a span; (0, 0) if there is none or it has no token.
+
+    `context` is the encoding of the example's context.
+    """
+    span = next((answer.span for answer in example.answers or () if answer.span is not None), None)
+    if span is None:
+        return 0, 0
+    first, stop = context.tokens_in(*span)
+    return (first, stop) if first < stop else (0, 0)
+
+
+def best_spans(
+    windows: Sequence[Window], text: str, context: Encoding, limit: int, max_length: int, by_characters: bool
+) -> list[Candidate]:
+    """Return the answers with the highest scores, in descending order of score, at most `limit`, with distinct texts.
+
+    An answer begins with a token that belongs to a window and ends in the same window. Of equal scores the one that
+    begins first is the better one, then the shorter one.
+
+    Args:
+        text: the context; context: its encoding.
+        max_length: maximum length of an answer in tokens, or in characters if `by_characters`.
+    """
+    grids = [_span_scores(window, context, max_length, by_characters) for window in windows]
+    scores = np.concatenate([grid.ravel() for grid in grids])
+    firsts = np.concatenate([np.arange(window.own_start, window.own_stop) for window in windows])
+    width = grids[0].shape[1]
+    available = int(np.isfinite(scores).sum())
+    taken = min(2 * limit, available)
+    while True:
+        found = _candidates(_best(scores, taken), scores, firsts, width, text, context)
+        if len(found) >= limit or taken == available:
+            return found[:limit]
+        taken = min(4 * taken, available)
+
+
+def _span_scores(window: Window, context: Encoding, max_length: int, by_characters: bool) -> npt.NDArray[np.float64]:
+    """Return the scores of the spans of 1..K tokens that begin with each own token; -inf if there is no such span.
+
+    float64 [P, K]. The sum of two float32 numbers is exact in it, or very nearly.
+    """
+    own = slice(window.own_start - window.start, window.own_stop - window.start)
+    # A token has at least one character, except in rare cases, so K tokens are enough in both units.
+    padded = np.concatenate([window.scores[:, 1].astype(np.float64), np.full(max_length, -np.inf)])
+    scores = window.scores[own, :1] + sliding_window_view(padded, max_length)[own]
+    if by_characters:
+        stop = window.start + len(window.scores)
+        ends = np.concatenate([context.ends[window.start : stop], np.zeros(max_length, np.int32)])
+        lengths = (
+            sliding_window_view(ends, max_length)[own] - context.starts[window.own_start : window.own_stop, np.newaxis]
+        )
+        scores[lengths > max_length] = -np.inf
+    return scores
+
+
+def _best(scores: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
+    """Return the indices of the `count` highest scores in descending order, the first index first of equal ones."""
+    if count == 0:
+        return np.zeros(0, np.int64)
+    least = np.partition(scores, len(scores) - count)[len(scores) - count]
+    indices = np.flatnonzero(scores >= least)
+    return indices[np.argsort(-scores[indices], kind="stable")][:count]
+
+
+def _candidates(
+    indices: npt.NDArray[np.int64],
+    scores: npt.NDArray[np.float64],
+    firsts: npt.NDArray[np.int64],
+    width: int,
+    text: str,
+    context: Encoding,
+) -> list[Candidate]:
+    """Return the spans with these indices as texts, without those whose text is empty or occurs earlier."""
+    found: dict[str, Candidate] = {}
+    for index in indices.tolist():
+        first = int(firsts[index // width])
+        start, end = context.characters_of(first, first + index % width + 1)
+        if start < end:
+            found.setdefault(text[start:end], Candidate(text[start:end], start, float(scores[index])))
+    return list(found.values())

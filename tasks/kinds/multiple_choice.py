@@ -1,0 +1,146 @@
+"""Multiple choice: a context, a question and options -> the right option.
+
+Each option is an input of its own: [CLS] context [SEP] question option [SEP]. If the question has a gap, the option
+fills it; if the context has a blank, the option fills it and is no second segment (ChID).
+
+Shape letters: S samples, which are questions; O options; R options of all samples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from reader.batches.fields import Batch
+from reader.tokenization.tokenizer import Tokenizer
+from tasks.examples import MultipleChoiceExample
+from tasks.features import Features, Int64s, offsets_of
+from tasks.fields import ENCODER_FIELDS, LABELS, OPTION_COUNTS, OPTION_ROWS
+from tasks.kinds.base import Decoded, Float32s, Kind
+from tasks.kinds.sentences import truncated_pair
+from tasks.kinds.softmax import softmax
+from tasks.kinds.token_table import Ranges, tokenize_texts
+
+# A gap in a question: "_" in RACE, also several.
+GAP = re.compile("_+")
+# The texts of an option, see `_parts`.
+NUM_PARTS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceFeatures(Features):
+    """A sample is a question; its inputs and its units are its options.
+
+    Attributes:
+        answers: int64 [S], the index of the right option; None without labels.
+    """
+
+    answers: Int64s | None
+
+    def sample_fields(self, samples: Int64s, width: int) -> Batch:
+        """Return the rows and the number of the options, and the right ones if they are known."""
+        counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
+        options_1O = np.arange(counts.max(initial=1))[np.newaxis]
+        rows_SO = offsets_of(counts)[:-1, np.newaxis] + options_1O
+        fields = {
+            OPTION_ROWS.name: np.where(options_1O < counts[:, np.newaxis], rows_SO, 0),
+            OPTION_COUNTS.name: counts,
+        }
+        return fields if self.answers is None else fields | {LABELS.name: self.answers[samples]}
+
+
+class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
+    """The score of an option is its logit in a softmax over the options of the question."""
+
+    name = "multiple_choice"
+    input_fields = ENCODER_FIELDS
+    training_fields = (*ENCODER_FIELDS, OPTION_ROWS, OPTION_COUNTS, LABELS)
+
+    @property
+    def width(self) -> int:
+        """1."""
+        return 1
+
+    def encode(self, examples: Sequence[MultipleChoiceExample], tokenizer: Tokenizer, training: bool) -> ChoiceFeatures:
+        """Return the features.
+
+        If an input is too long, the longer segment loses tokens first. The context loses its last tokens, or those far
+        from its blank. The second segment loses tokens of the question before those of the option.
+        """
+        table = tokenize_texts(tokenizer, (part for example in examples for part in _parts(example)))
+        ranges = table.ranges
+        before, filling, after, question, option = (
+            Ranges(ranges.starts[part::NUM_PARTS], ranges.lengths[part::NUM_PARTS]) for part in range(NUM_PARTS)
+        )
+        counts = np.array([len(example.options) for example in examples], np.int64)
+        has_blank = np.repeat([example.blank is not None for example in examples], counts)
+        first = before.lengths + filling.lengths + after.lengths
+        second = question.lengths + option.lengths
+        has_second = (second > 0).astype(np.int64)
+        room = self.settings.input.max_seq_len - 2 - has_second
+        kept_first, kept_second = truncated_pair(first, second, room)
+        kept_option = np.minimum(option.lengths, kept_second)
+        kept_filling = np.minimum(filling.lengths, kept_first)
+        kept_context = kept_first - kept_filling
+        kept_after = np.minimum(after.lengths, np.maximum(kept_context // 2, kept_context - before.lengths))
+        kept_before = kept_context - kept_after
+        before_starts = np.where(has_blank, before.last(kept_before).starts, before.starts)
+        inputs = table.assemble(
+            [Ranges(before_starts, kept_before), filling.first(kept_filling), after.first(kept_after)],
+            [question.first(np.minimum(question.lengths, kept_second - kept_option)), option.first(kept_option)],
+            has_second,
+        )
+        answers = [example.answer for example in examples if example.answer is not None]
+        return ChoiceFeatures(
+            inputs=inputs,
+            input_offsets=offsets_of(counts),
+            unit_offsets=offsets_of(counts),
+            example_of=np.arange(len(examples)),
+            account={"truncated inputs": int((first + second > room).sum())},
+            answers=np.array(answers, np.int64) if len(answers) == len(examples) else None,
+        )
+
+    def decode(self, scores: Float32s, features: ChoiceFeatures, examples: Sequence[MultipleChoiceExample]) -> Decoded:
+        """Return the index of the most probable option, the first of equal ones.
+
+        Examples of a group get different options: those that have the greatest product of probabilities, as in CLUE's
+        baseline for ChID.
+        """
+        probabilities = [softmax(part) for part in np.split(scores[:, 0], features.unit_offsets[1:-1])]
+        answers = [int(row.argmax()) for row in probabilities]
+        groups: defaultdict[str, list[int]] = defaultdict(list)
+        for index, example in enumerate(examples):
+            if example.group is not None:
+                groups[example.group].append(index)
+        for members in groups.values():
+            # With more examples than options, the least certain examples keep their own best options.
+            log_probabilities = np.log(np.stack([probabilities[index] for index in members]).astype(np.float64) + 1e-38)
+            for row, answer in zip(*linear_sum_assignment(-log_probabilities), strict=True):
+                answers[members[row]] = int(answer)
+        details = [{"probabilities": [float(value) for value in row]} for row in probabilities]
+        return Decoded(self.keyed(answers, [example.id for example in examples]), answers, details)
+
+    def gold(self, examples: Sequence[MultipleChoiceExample]) -> object:
+        """Return the indices of the right options."""
+        return self.keyed([example.answer for example in examples], [example.id for example in examples])
+
+
+def _parts(example: MultipleChoiceExample) -> Iterator[str]:
+    """Yield for each option five texts: the context before its blank, what fills it, the context after it, the
+    question, and the option if it fills neither."""
+    blank = example.blank
+    before, after = (
+        (example.context, "") if blank is None else (example.context[: blank.start], example.context[blank.end :])
+    )
+    has_gap = GAP.search(example.question) is not None
+    for option in example.options:
+        yield before
+        yield "" if blank is None else option
+        yield after
+        yield option.join(GAP.split(example.question)) if has_gap else example.question
+        yield "" if has_gap or blank is not None else option

@@ -1,0 +1,102 @@
+"""Settings of the kinds of tasks: how examples become inputs, and how scores become predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ernie_gram.config.checks import require, require_finite
+
+# An input of one character of a text beside [CLS] and two [SEP], and a question of the same length.
+MIN_SEQ_LEN = 8
+
+
+@dataclass(frozen=True)
+class InputSettings:
+    """How examples become inputs.
+
+    Attributes:
+        max_seq_len: maximum number of slots of an input, with [CLS] and [SEP]. Of two texts, the longer one loses its
+            last tokens first, as in BERT.
+        long_text: what is read of a single text that is longer. "head": its first tokens (paper); "head_tail": its
+            first and its last tokens, 128 and 382 of 510; "views": in training "head_tail", in evaluation the mean of
+            the probabilities of three inputs, head, tail, and head with tail (what upstream meant to do).
+        doc_stride: tokens between the beginnings of two windows of a long context (span) or sentence (tagging).
+        max_query_len: maximum number of tokens of a question (span).
+    """
+
+    max_seq_len: int = 512
+    long_text: Literal["head", "head_tail", "views"] = "views"
+    doc_stride: int = 128
+    max_query_len: int = 64
+
+    def __post_init__(self) -> None:
+        require(self.max_seq_len >= MIN_SEQ_LEN, "input.max_seq_len", f"must be at least {MIN_SEQ_LEN}")
+        require(self.doc_stride > 0, "input.doc_stride", "must be positive")
+        require(self.max_query_len > 0, "input.max_query_len", "must be positive")
+
+
+@dataclass(frozen=True)
+class SpanSettings:
+    """How answers are trained and found (span).
+
+    Attributes:
+        windows_without_answer: training on the windows of a question that do not contain its answer: "cls", their
+            answer is [CLS], as in SQuAD 2.0; "drop", they are left out. Questions without answer are always trained on.
+        n_best: number of candidates kept of each question.
+        max_answer_length: maximum length of an answer, in tokens (English) or characters (Chinese).
+        null_threshold: a question is unanswerable if the score of "no answer" exceeds that of the best answer by more
+            than this number (SQuAD 2.0); null means the threshold that gives the best F1 on the split itself, if the
+            split is labelled, and otherwise 0.
+    """
+
+    windows_without_answer: Literal["cls", "drop"] = "cls"
+    n_best: int = 20
+    max_answer_length: int = 30
+    null_threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        require_finite(self, "span")
+        require(self.n_best > 0, "span.n_best", "must be positive")
+        require(self.max_answer_length > 0, "span.max_answer_length", "must be positive")
+
+
+@dataclass(frozen=True)
+class HeadSettings:
+    """The layers between the encoder and the scores.
+
+    Attributes:
+        sentence_output: what represents an input in classification, regression and multiple choice: "pooled", the
+            pooler's output, tanh(h W + b) for the encoder's output h of [CLS]; "cls", h itself; "mean", the mean of the
+            encoder's outputs without padding.
+        lm_transform: put the transform of the model's masked language model (mask_lm_trans_fc), if the model has one,
+            under the output layer of span and tagging, as upstream does. PaddleNLP's classes cannot hold it.
+        dropout: dropout rate before the output layer.
+        option_loss_weight: weight of a second loss of multiple choice: the binary cross entropy of each option by
+            itself. Upstream has 0.5 for RACE; 0 leaves it out.
+    """
+
+    sentence_output: Literal["pooled", "cls", "mean"] = "pooled"
+    lm_transform: bool = True
+    dropout: float = 0.1
+    option_loss_weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_finite(self, "head")
+        require(0 <= self.dropout < 1, "head.dropout", "must lie in [0, 1)")
+        require(self.option_loss_weight >= 0, "head.option_loss_weight", "must not be negative")
+
+
+@dataclass(frozen=True)
+class KindSettings:
+    """All settings of a kind.
+
+    Attributes:
+        input: how examples become inputs.
+        span: how answers are trained and found.
+        head: the layers between the encoder and the scores.
+    """
+
+    input: InputSettings = InputSettings()
+    span: SpanSettings = SpanSettings()
+    head: HeadSettings = HeadSettings()

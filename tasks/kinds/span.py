@@ -1,0 +1,242 @@
+"""Span extraction: a question and a context -> the part of the context that answers the question, or none.
+
+Inputs: [CLS] question [SEP] window of the context [SEP].
+
+Shape letters: S samples, which are windows; U units: [CLS] and the tokens of each window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ernie_gram.config.checks import require
+from reader.batches.fields import SLOTS, Batch
+from reader.tokenization.tokenizer import Encoding, Tokenizer
+from tasks.examples import SpanExample
+from tasks.features import Features, Int64s, offsets_of
+from tasks.fields import ENCODER_FIELDS, END_SLOTS, START_SLOTS
+from tasks.kinds.answers import Candidate, Window, answer_tokens, best_spans
+from tasks.kinds.base import Decoded, Float32s, Kind
+from tasks.kinds.settings import KindSettings
+from tasks.kinds.softmax import softmax
+from tasks.kinds.token_table import Ranges, TokenTable, tokenize_texts
+from tasks.kinds.windows import Windows, windows_of_texts
+from tasks.metrics.catalog import METRICS
+from tasks.metrics.squad import squad_v2
+from tasks.task import Task
+
+# The score of the best answer if the context has no token.
+NO_ANSWER_SCORE = -1e4
+# The start and the end of the answer of a training window that must be left out.
+LEFT_OUT = -1
+
+
+@dataclass(frozen=True, eq=False)
+class SpanFeatures(Features):
+    """A sample is a window of a context; its units are [CLS] and the tokens of the window.
+
+    Attributes:
+        table: the tokens of questions (the first half of its texts) and contexts (the second half).
+        windows: the windows of all samples, in tokens of their contexts.
+        starts, ends: int64 [S], the first and the last slot of the answer; None if not encoded for training.
+    """
+
+    table: TokenTable
+    windows: Windows
+    starts: Int64s | None
+    ends: Int64s | None
+
+    def context(self, example: int) -> Encoding:
+        """Return the tokens of the context of an example, with their characters."""
+        return self.table.encoding(len(self.table.rows) // 2 + example)
+
+    def sample_fields(self, samples: Int64s, width: int) -> Batch:
+        """Return the slots of the units, and the slots of the answers if they are known."""
+        counts = self.windows.lengths[samples] + 1
+        firsts = offsets_of(counts)[:-1]
+        # The slots of a window follow each other; those of [CLS] are set afterwards.
+        begins = np.arange(len(samples)) * width
+        slots = np.repeat(begins + self.inputs.seconds[samples] - 1 - firsts, counts) + np.arange(counts.sum())
+        slots[firsts] = begins
+        fields = {SLOTS.name: slots}
+        if self.starts is None or self.ends is None:
+            return fields
+        return fields | {START_SLOTS.name: self.starts[samples], END_SLOTS.name: self.ends[samples]}
+
+
+class Span(Kind[SpanExample, SpanFeatures]):
+    """The two scores of a unit are its logits as the first and as the last token of the answer."""
+
+    name = "span"
+    input_fields = (*ENCODER_FIELDS, SLOTS)
+    training_fields = (*ENCODER_FIELDS, START_SLOTS, END_SLOTS)
+
+    def __init__(self, task: Task, settings: KindSettings) -> None:
+        """Raises InputError if a question may leave no room for its context."""
+        super().__init__(task, settings)
+        limit = settings.input.max_seq_len - 4
+        require(settings.input.max_query_len <= limit, "input.max_query_len", f"exceeds input.max_seq_len - 4, {limit}")
+
+    @property
+    def width(self) -> int:
+        """2."""
+        return 2
+
+    def encode(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, training: bool) -> SpanFeatures:
+        """Return the features. In training, the first answer that has a span is the gold one.
+
+        A question loses the tokens beyond max_query_len. An example whose answer has no token, such as white space, is
+        left out of training.
+        """
+        settings, count = self.settings.input, len(examples)
+        texts = [example.question for example in examples] + [example.context for example in examples]
+        table = tokenize_texts(tokenizer, texts, with_spans=True)
+        questions, contexts = table.ranges.take(np.arange(count)), table.ranges.take(np.arange(count, 2 * count))
+        kept = np.minimum(questions.lengths, settings.max_query_len)
+        rooms = settings.max_seq_len - 3 - kept
+        example_of, windows = windows_of_texts(contexts.lengths, rooms, settings.doc_stride)
+        account = {
+            "examples longer than an input": int((contexts.lengths > rooms).sum()),
+            "truncated questions": int((questions.lengths > kept).sum()),
+        }
+        starts = ends = None
+        if training:
+            starts, ends = self._gold_slots(examples, table, example_of, windows, kept[example_of] + 2)
+            used = starts != LEFT_OUT
+            account["windows left out of training"] = int((~used).sum())
+            starts, ends, example_of, windows = starts[used], ends[used], example_of[used], windows.take(used)
+        inputs = table.assemble(
+            [questions.take(example_of).first(kept[example_of])],
+            [Ranges(contexts.starts[example_of] + windows.starts, windows.lengths)],
+        )
+        return SpanFeatures(
+            inputs=inputs,
+            input_offsets=np.arange(len(example_of) + 1),
+            unit_offsets=offsets_of(windows.lengths + 1),
+            example_of=example_of,
+            account=account,
+            table=table,
+            windows=windows,
+            starts=starts,
+            ends=ends,
+        )
+
+    def _gold_slots(
+        self, examples: Sequence[SpanExample], table: TokenTable, example_of: Int64s, windows: Windows, seconds: Int64s
+    ) -> tuple[Int64s, Int64s]:
+        """Return the first and the last slot of the answer in each window, [CLS] if it has none, or LEFT_OUT.
+
+        `seconds` has the slot at which each window begins.
+        """
+        tokens = np.array(
+            [answer_tokens(example, table.encoding(len(examples) + i)) for i, example in enumerate(examples)]
+        )
+        first, stop = tokens.reshape(-1, 2)[example_of].T
+        is_inside = (windows.starts <= first) & (stop <= windows.starts + windows.lengths) & (first < stop)
+        drops = self.settings.span.windows_without_answer == "drop"
+        impossible = np.array([bool(example.is_impossible) for example in examples], bool)[example_of]
+        # An answer without tokens is an empty range.
+        elsewhere = np.where(~impossible & (drops | (first == stop)), LEFT_OUT, 0)
+        shift = seconds - windows.starts
+        return np.where(is_inside, first + shift, elsewhere), np.where(is_inside, stop - 1 + shift, elsewhere)
+
+    def decode(self, scores: Float32s, features: SpanFeatures, examples: Sequence[SpanExample]) -> Decoded:
+        """Return the text of the best answer of each question, as in the context.
+
+        The score of an answer is the sum of the logits of its first and its last token. They are in the same window,
+        the one to which the first token belongs. Of equally good answers the first one counts, then the shortest.
+
+        If questions may be unanswerable: the score of "no answer" is the least score of [CLS] over the windows, as in
+        BERT, and `na_score` of a question is that score minus the score of its best answer. The answer is "" if
+        `na_score` exceeds the threshold (see SpanSettings.null_threshold).
+        """
+        bounds = np.searchsorted(features.example_of, np.arange(len(examples) + 1))
+        texts: list[str] = []
+        details: list[dict[str, object]] = []
+        na_scores: list[float] = []
+        for index, example in enumerate(examples):
+            samples = range(bounds[index], bounds[index + 1])
+            candidates = self._candidates(scores, features, example.context, features.context(index), samples)
+            # A context without tokens has no candidates.
+            probabilities = softmax(np.array([each.score for each in candidates])) if candidates else np.zeros(0)
+            texts.append(candidates[0].text if candidates else "")
+            best = candidates[0].score if candidates else NO_ANSWER_SCORE
+            na_scores.append(min(float(scores[features.unit_offsets[sample]].sum()) for sample in samples) - best)
+            details.append(
+                {
+                    "n_best": [
+                        {"text": each.text, "start": each.start, "score": each.score, "probability": float(probability)}
+                        for each, probability in zip(candidates, probabilities, strict=True)
+                    ]
+                }
+            )
+        if not self.task.unanswerable:
+            return Decoded(self.keyed(texts, [example.id for example in examples]), texts, details)
+        return self._with_unanswerable(texts, details, na_scores, examples)
+
+    def _candidates(
+        self, scores: Float32s, features: SpanFeatures, text: str, context: Encoding, samples: range
+    ) -> list[Candidate]:
+        """Return the best answers of a question whose context is `text`."""
+        windows, offsets = features.windows, features.unit_offsets
+        parts = [
+            Window(
+                start=int(windows.starts[sample]),
+                own_start=int(windows.own_starts[sample]),
+                own_stop=int(windows.own_stops[sample]),
+                scores=scores[offsets[sample] + 1 : offsets[sample + 1]],
+            )
+            for sample in samples
+        ]
+        settings = self.settings.span
+        by_characters = self.task.language == "zh"
+        return best_spans(
+            parts,
+            text,
+            context,
+            settings.n_best,
+            settings.max_answer_length,
+            by_characters,
+        )
+
+    def _with_unanswerable(
+        self,
+        texts: list[str],
+        details: list[dict[str, object]],
+        na_scores: list[float],
+        examples: Sequence[SpanExample],
+    ) -> Decoded:
+        ids = [example.id for example in examples]
+        threshold = self.settings.span.null_threshold
+        if threshold is None:
+            is_labelled = all(example.answers is not None for example in examples)
+            threshold = self._best_threshold(texts, na_scores, examples) if is_labelled else 0.0
+        for detail, na_score in zip(details, na_scores, strict=True):
+            detail |= {"na_score": na_score, "null_threshold": threshold}
+        answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
+        if "na_prob" not in METRICS[self.task.metric].options:
+            return Decoded(self.keyed(answers, ids), answers, details)
+        # The metric applies the threshold itself, and also finds the best one.
+        options = {"na_prob": dict(zip(ids, na_scores, strict=True)), "threshold": threshold}
+        return Decoded(self.keyed(texts, ids), answers, details, options)
+
+    def _best_threshold(self, texts: list[str], na_scores: list[float], examples: Sequence[SpanExample]) -> float:
+        """Return the threshold with the best F1: the official one, or one below all scores if that is better.
+
+        The official script gives 0 where "no answer" to every question is best.
+        """
+        ids = [example.id for example in examples]
+        gold, predictions = self.gold(examples), dict(zip(ids, texts, strict=True))
+        na_prob = dict(zip(ids, na_scores, strict=True))
+        official = squad_v2(gold, predictions, na_prob)["best_f1_thresh"]
+        return max(
+            (official, min(na_scores) - 1.0),
+            key=lambda threshold: squad_v2(gold, predictions, na_prob, threshold)["f1"],
+        )
+
+    def gold(self, examples: Sequence[SpanExample]) -> dict[str, list[str]]:
+        """Return the texts of all gold answers of each question ID."""
+        return {example.id: [answer.text for answer in example.answers or ()] for example in examples}

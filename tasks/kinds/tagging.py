@@ -1,0 +1,130 @@
+"""Tagging: words or characters -> a tag for each of them.
+
+The first token of a word carries its tag. A sentence that is longer than an input is read in windows; each word is
+trained and predicted in the window in which its first token has the most context.
+
+Shape letters: S samples, which are windows; W words of all examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from reader.batches.fields import SLOTS, Batch
+from reader.tokenization.tokenizer import Tokenizer
+from tasks.examples import Entity, TaggingExample
+from tasks.features import Features, Int64s, offsets_of
+from tasks.fields import ENCODER_FIELDS, TAGS
+from tasks.kinds.base import Decoded, Float32s, Kind
+from tasks.kinds.token_table import Ranges, tokenize_sentences
+from tasks.kinds.windows import windows_of_texts
+from tasks.metrics.catalog import METRICS
+from tasks.tag_schemes import entities_of, tag_set, to_iob2
+
+
+@dataclass(frozen=True, eq=False)
+class TaggingFeatures(Features):
+    """A sample is a window; its units are the words that belong to it. The units of all samples are the words in order.
+
+    Attributes:
+        slots: int64 [W], the slot of each word's first token in its window.
+        tags: int64 [W], the index of each word's gold tag; None without labels.
+    """
+
+    slots: Int64s
+    tags: Int64s | None
+
+    def sample_fields(self, samples: Int64s, width: int) -> Batch:
+        """Return the slots of the words, and their tags if they are known."""
+        words = self.unit_rows(samples)
+        counts = self.unit_offsets[samples + 1] - self.unit_offsets[samples]
+        fields = {SLOTS.name: np.repeat(np.arange(len(samples)) * width, counts) + self.slots[words]}
+        return fields if self.tags is None else fields | {TAGS.name: self.tags[words]}
+
+
+class Tagging(Kind[TaggingExample, TaggingFeatures]):
+    """The scores of a word are logits over all IOB2 tags of the task's types of entities."""
+
+    name = "tagging"
+    input_fields = (*ENCODER_FIELDS, SLOTS)
+    training_fields = (*ENCODER_FIELDS, SLOTS, TAGS)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """All tags."""
+        assert self.task.labels is not None
+        return tag_set(self.task.labels)
+
+    @property
+    def width(self) -> int:
+        """The number of tags."""
+        return len(self.tags)
+
+    def encode(self, examples: Sequence[TaggingExample], tokenizer: Tokenizer, training: bool) -> TaggingFeatures:
+        """Return the features. A word that the tokenizer drops, such as a space, is [UNK]."""
+        table = tokenize_sentences(tokenizer, [example.tokens for example in examples])
+        room = self.settings.input.max_seq_len - 2
+        sentences, offsets = table.ranges, table.offsets
+        sentence_of, windows = windows_of_texts(
+            sentences.lengths, np.full(len(examples), room), self.settings.input.doc_stride
+        )
+        # Positions in the table. Every word has a token, so the first tokens are the words of all examples in order.
+        begins = np.diff(table.words, prepend=-1) != 0
+        begins[offsets[:-1]] = True
+        word_tokens = np.flatnonzero(begins)
+        window_starts = offsets[sentence_of] + windows.starts
+        bounds = np.searchsorted(word_tokens, offsets[sentence_of] + windows.own_stops)
+        counts = np.diff(bounds, prepend=0)
+        # A window inside one long word may have no word of its own.
+        kept = counts > 0
+        sample_of_word = np.repeat(np.arange(kept.sum()), counts[kept])
+        inputs = table.assemble([Ranges(window_starts[kept], windows.lengths[kept])])
+        return TaggingFeatures(
+            inputs=inputs,
+            input_offsets=np.arange(kept.sum() + 1),
+            unit_offsets=offsets_of(counts[kept]),
+            example_of=sentence_of[kept],
+            account={"examples longer than an input": int((sentences.lengths > room).sum())},
+            slots=word_tokens - window_starts[kept][sample_of_word] + 1,
+            tags=self._tag_indices(examples),
+        )
+
+    def _tag_indices(self, examples: Sequence[TaggingExample]) -> Int64s | None:
+        if any(example.tags is None for example in examples):
+            return None
+        index = {tag: i for i, tag in enumerate(self.tags)}
+        return np.array([index[tag] for example in examples for tag in example.tags or ()], np.int64)
+
+    def decode(self, scores: Float32s, features: TaggingFeatures, examples: Sequence[TaggingExample]) -> Decoded:
+        """Return the tag with the highest score of each word, the first of equal ones.
+
+        An I- that does not continue an entity of its type becomes a B-, as conlleval reads it.
+        """
+        best, tags = scores.argmax(1), self.tags
+        ends = np.cumsum([len(example.tokens) for example in examples])
+        rows = [to_iob2([tags[i] for i in row]) for row in np.split(best, ends[:-1])]
+        pairs = list(zip(examples, rows, strict=True))
+        answers = [self._answer(example, row, entities_of(row)) for example, row in pairs]
+        return Decoded(answers, answers, [{"tags": list(row)} for row in rows])
+
+    def gold(self, examples: Sequence[TaggingExample]) -> object:
+        """Return the gold tags, or all gold entities, also those inside others, if the metric takes spans."""
+        return [self._answer(example, example.tags or (), example.entities or ()) for example in examples]
+
+    def _answer(self, example: TaggingExample, tags: Sequence[str], entities: Sequence[Entity]) -> object:
+        if METRICS[self.task.metric].kind == "tag_sequences":
+            return list(tags)
+        return span_labels(example, entities)
+
+
+def span_labels(example: TaggingExample, entities: Sequence[Entity]) -> dict[str, dict[str, list[list[int]]]]:
+    """Return entities in CLUENER's layout: type -> surface -> list of [first, last] character."""
+    labels: dict[str, dict[str, list[list[int]]]] = {}
+    text, spans = example.text, example.token_spans()
+    for entity in entities:
+        start, end = spans[entity.start].start, spans[entity.end - 1].end
+        labels.setdefault(entity.type, {}).setdefault(text[start:end], []).append([start, end - 1])
+    return labels

@@ -1,0 +1,77 @@
+"""Windows of a text that is longer than an input.
+
+A token may be in several windows. It belongs to the window in which it has the most context, as in BERT's code for
+SQuAD: the window that maximizes min(tokens to its left, tokens to its right) + 0.01 * length; the first of equal ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from tasks.features import Int64s
+
+LENGTH_WEIGHT = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Windows of one text or of several; all arrays are int64 and have one number for each window.
+
+    Attributes:
+        starts, lengths: the tokens [start, start + length) of the text.
+        own_starts, own_stops: the tokens that belong to the window, numbered in the text: [own_start, own_stop).
+    """
+
+    starts: Int64s
+    lengths: Int64s
+    own_starts: Int64s
+    own_stops: Int64s
+
+    def take(self, which: npt.NDArray[np.bool_]) -> Windows:
+        """Return the windows for which `which` is true."""
+        return Windows(self.starts[which], self.lengths[which], self.own_starts[which], self.own_stops[which])
+
+
+@lru_cache(maxsize=4096)
+def windows_of(num_tokens: int, room: int, stride: int) -> Windows:
+    """Return the windows of a text of `num_tokens` tokens, at least one, each of at most `room` > 0 tokens.
+
+    The beginnings of two windows are `stride` > 0 tokens apart, or less, so that no token is left out.
+    """
+    step = min(stride, room)
+    count = 1 + max(0, -(-(num_tokens - room) // step))
+    starts = step * np.arange(count)
+    lengths = np.minimum(room, num_tokens - starts)
+    left = np.arange(num_tokens) - starts[:, np.newaxis]
+    right = lengths[:, np.newaxis] - 1 - left
+    # Compared as whole numbers, which have no rounding errors: argmax returns the first of equal ones.
+    context = np.round(np.minimum(left, right) / LENGTH_WEIGHT).astype(np.int64) + lengths[:, np.newaxis]
+    owners = np.where((left >= 0) & (right >= 0), context, np.iinfo(np.int64).min).argmax(0)
+    # The owners are in ascending order, so each window owns consecutive tokens.
+    return Windows(
+        starts,
+        lengths,
+        np.searchsorted(owners, np.arange(count), "left"),
+        np.searchsorted(owners, np.arange(count), "right"),
+    )
+
+
+def windows_of_texts(num_tokens: Int64s, rooms: Int64s, stride: int) -> tuple[Int64s, Windows]:
+    """Return the windows of several texts, in their order; and int64, the index of the text of each window."""
+    found = [windows_of(*sizes, stride) for sizes in zip(num_tokens.tolist(), rooms.tolist(), strict=True)]
+    text_of = np.repeat(np.arange(len(found)), [len(windows.starts) for windows in found])
+    return text_of, Windows(
+        _joined([windows.starts for windows in found]),
+        _joined([windows.lengths for windows in found]),
+        _joined([windows.own_starts for windows in found]),
+        _joined([windows.own_stops for windows in found]),
+    )
+
+
+def _joined(arrays: Sequence[Int64s]) -> Int64s:
+    return np.concatenate([np.zeros(0, np.int64), *arrays])

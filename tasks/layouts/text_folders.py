@@ -1,0 +1,47 @@
+"""One folder for each class, and one file for each text (IMDb)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reader.errors import InputError
+from tasks.examples import Place
+from tasks.layouts.columns import cleaned
+from tasks.layouts.lines import UnreadableError, files_in, read_text
+from tasks.layouts.rows import AnyRow, Row
+
+
+@dataclass(frozen=True)
+class TextFolders:
+    """Folders that hold one folder of .txt files for each class.
+
+    Attributes:
+        classes: the names of the folders of the classes, which are the labels. Other folders are not read (IMDb's
+            `unsup`).
+        clean: a change of the texts, see columns.CLEANERS.
+    """
+
+    classes: tuple[str, ...]
+    clean: str | None = None
+
+    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+        """Yield the texts of each class, files by name; raises InputError if the folder of a class is missing.
+
+        Without labels the .txt files of the folder itself are read.
+        """
+        for folder in files:
+            for name in self.classes if labelled else [""]:
+                if not (folder / name).is_dir():
+                    raise InputError(f"{folder}: no folder {name!r} with the texts of this class")
+                for path in files_in(folder / name, "*.txt"):
+                    yield self._row(path, name)
+
+    def _row(self, path: Path, label: str) -> AnyRow:
+        try:
+            text = read_text(path)
+        except UnreadableError as error:
+            return error.row
+        gold = {"id": f"{label}/{path.stem}", "label": label} if label else {"id": path.stem}
+        return Row(Place(path), cleaned({**gold, "text_a": text}, self.clean))

@@ -1,0 +1,50 @@
+"""List the tasks of the registry: `python -m tasks.list [--data FOLDER]`.
+
+With a folder of official files it also shows which splits are there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reader.errors import OneLineParser, one_line_errors
+from tasks.official_files import available_splits
+from tasks.registry import TASKS
+from tasks.task import Split, Task
+
+HEAD = ("task", "title", "kind", "language", "metric", "files")
+
+
+def file_names(split: Split) -> str:
+    """Return the official names of the files of a split, those that are preferred."""
+    return " + ".join(split.sources[0].files)
+
+
+def table(data: Path | None) -> list[tuple[str, ...]]:
+    """Return a head and a row of cells for each task; with a folder, a last cell has the splits that are there."""
+    rows: list[tuple[str, ...]] = [(*HEAD, "found") if data else HEAD]
+    for task in TASKS.values():
+        rows.append((*_cells(task), *([" ".join(available_splits(task, data)) or "-"] if data else [])))
+    return rows
+
+
+def _cells(task: Task) -> tuple[str, ...]:
+    names = ", ".join(file_names(split) for split in task.splits.values())
+    return task.name, task.title, task.kind, task.language, task.metric, names
+
+
+def as_text(rows: list[tuple[str, ...]]) -> str:
+    """Return rows of cells as lines with aligned columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = OneLineParser(prog="python -m tasks.list", description="List the tasks, their metrics and files.")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="also show which splits are in this folder")
+    print(as_text(table(parser.parse_args().data)))
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,119 @@
+"""Entity F1 of tag sequences (conlleval: CoNLL-2003, MSRA-NER) and of labelled spans (CLUENER)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from seqeval.metrics.sequence_labeling import get_entities
+
+from reader.errors import InputError
+from tasks.metrics.metric import Figures, check_rows, precision_recall_f1
+
+TAG = re.compile("O|[BIES]-.+", re.DOTALL)
+
+# CLUENER's own layout: type -> surface -> list of [start, end], in characters, the end inclusive.
+SpanLabels = Mapping[str, Mapping[str, Sequence[Sequence[int]]]]
+Entity = tuple[int | str, ...]
+
+
+def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Return the entities of one sentence as (type, first token, last token), by the rules of conlleval.
+
+    The tags follow IOB1, IOB2 or IOBES. Sequences that break the scheme are read as conlleval does: an I- after O or
+    after another type begins an entity. seqeval's default mode agrees with conlleval; its strict mode drops such
+    entities. Raises InputError for a tag that is neither O nor B-, I-, E- or S- with a type.
+    """
+    for index, tag in enumerate(tags):
+        if TAG.fullmatch(tag) is None:
+            raise InputError(
+                f"tag {tag!r} of token {index} (counted from 0) is neither O nor B-, I-, E-, S- with a type"
+            )
+    return [(kind, first, last) for kind, first, last in get_entities(list(tags))]
+
+
+def conlleval(gold: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> Figures:
+    """Return conlleval's figures; scores in percent, unrounded. An entity is right if its type and both ends are.
+
+    Returns:
+        precision, recall, f1 over all entities; token_accuracy, and non_o_accuracy over tokens whose gold tag is not O;
+        tokens, gold_entities, predicted_entities, correct_entities; and for each type TYPE_precision, TYPE_recall,
+        TYPE_f1, and TYPE_found, the number of predicted entities. A figure whose denominator is zero is 0. tokens and
+        the accuracies leave out sentence boundaries, as the original script in Perl does; a port of it in Python counts
+        each boundary as one more token with a right tag.
+
+    Raises InputError for an invalid tag, and for sentences of different lengths.
+    """
+    check_rows(gold, predictions, "sentences")
+    counts = {side: Counter[str]() for side in ("gold", "predicted", "correct")}
+    pairs: list[tuple[str, str]] = []
+    for index, (tags, predicted_tags) in enumerate(zip(gold, predictions, strict=True)):
+        if len(tags) != len(predicted_tags):
+            lengths = f"{len(predicted_tags)} predicted tags for {len(tags)} tokens"
+            raise InputError(f"sentence {index} (counted from 0) has {lengths}; give one for each")
+        expected, found = set(entities(tags)), set(entities(predicted_tags))
+        for side, spans in (("gold", expected), ("predicted", found), ("correct", expected & found)):
+            counts[side].update(kind for kind, _, _ in spans)
+        pairs += zip(tags, predicted_tags, strict=True)
+    inside = [pair for pair in pairs if pair[0] != "O"]
+    figures = _percent_figures("", *(counts[side].total() for side in ("correct", "predicted", "gold")))
+    figures |= {"token_accuracy": _accuracy(pairs), "non_o_accuracy": _accuracy(inside), "tokens": len(pairs)}
+    figures |= {f"{side}_entities": counts[side].total() for side in counts}
+    for kind in sorted(counts["gold"] | counts["predicted"]):
+        figures |= _percent_figures(f"{kind}_", *(counts[side][kind] for side in ("correct", "predicted", "gold")))
+        figures[f"{kind}_found"] = counts["predicted"][kind]
+    return figures
+
+
+def cluener(gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels]) -> Figures:
+    """Return the figures of CLUENER, fractions. An element of `gold` and `predictions` is the `label` of one text.
+
+    Returns:
+        f1: the official score (score.py of CLUENER2020): the mean over the types of TYPE_f1. There, an entity is a
+        distinct surface of a text; its positions are not compared.
+        span_precision, span_recall, span_f1: over all spans, of any type; type and both ends must be right.
+
+    The official mean covers CLUENER's ten types; this one the types in `gold` or `predictions`. The official script
+    fails where a denominator is zero; here the figure is 0.
+    """
+    check_rows(gold, predictions, "texts")
+    surfaces, spans = [_entity_sets(gold, predictions, by_surface) for by_surface in (True, False)]
+    kinds = sorted({str(entity[1]) for side in surfaces for entity in side})
+    scores = {}
+    for kind in kinds:
+        sides = [{entity for entity in side if entity[1] == kind} for side in surfaces]
+        scores[f"{kind}_f1"] = _set_scores(*sides)[2]
+    precision, recall, f1 = _set_scores(*spans)
+    figures = {"f1": sum(scores.values()) / len(kinds) if kinds else 0.0}
+    return figures | {"span_precision": precision, "span_recall": recall, "span_f1": f1} | scores
+
+
+def _percent_figures(prefix: str, correct: int, predicted: int, gold: int) -> Figures:
+    scores = precision_recall_f1(correct, predicted, gold)
+    return {f"{prefix}{name}": 100 * value for name, value in zip(("precision", "recall", "f1"), scores, strict=True)}
+
+
+def _accuracy(pairs: Sequence[tuple[str, str]]) -> float:
+    return 100 * sum(tag == predicted for tag, predicted in pairs) / len(pairs) if pairs else 0.0
+
+
+def _entity_sets(
+    gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels], by_surface: bool
+) -> tuple[set[Entity], set[Entity]]:
+    """Return the entities of each side: (index of the text, type, surface), or (index, type, start, end)."""
+    gold_set, predicted_set = (
+        {
+            (index, kind, *entity)
+            for index, labels in enumerate(side)
+            for kind, by_text in labels.items()
+            for surface, positions in by_text.items()
+            for entity in ([(surface,)] if by_surface else [tuple(position) for position in positions])
+        }
+        for side in (gold, predictions)
+    )
+    return gold_set, predicted_set
+
+
+def _set_scores(gold: set[Entity], predicted: set[Entity]) -> tuple[float, float, float]:
+    return precision_recall_f1(len(gold & predicted), len(predicted), len(gold))

@@ -1,0 +1,209 @@
+"""Predict with a fine-tuned model: the file that a benchmark asks for, or JSON lines for one's own texts.
+
+python -m tasks.predict output/mrpc --data glue/MRPC --split test --output MRPC.tsv
+python -m tasks.predict output/mrpc --input pairs.tsv --output answers.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from ernie_gram.config.checks import require
+from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
+from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.system.atomic_files import atomic_file, check_parent
+from tasks.examples import Example
+from tasks.finetuned import (
+    Finetuned,
+    best_null_threshold,
+    is_exported,
+    load_exported,
+    load_finetuned,
+    sets_null_threshold,
+)
+from tasks.kinds.base import Decoded
+from tasks.load import Report, load_split
+from tasks.own_texts import OwnTexts, load_texts
+from tasks.records import records_of
+from tasks.submissions.catalog import form_of, submission_files
+from tasks.submissions.form import Predicted, json_bytes
+
+ROOT = Path(__file__).resolve().parents[1]
+# Bad rows that are listed on the console.
+MAX_LISTED = 20
+
+EPILOG = """--input FILE: a file that ends in .jsonl or .json has one object a line, with the keys
+  classification, regression  text_a, and text_b for pairs
+  multiple_choice             context, options (a list), question
+  span                        context, question
+  tagging                     tokens (a list), or text
+and perhaps id. Any other file is a table with tabs between columns, in the order above (not for options); its first
+line may have the names of the columns. The answers are JSON lines, one for each row, in the order of the file."""
+
+
+class Rows(NamedTuple):
+    """What is predicted: the examples of a split or of a file, and the account of its rows."""
+
+    split: str
+    examples: list[Example]
+    report: Report
+    own: OwnTexts | None
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line; raises InputError."""
+    parser = OneLineParser(
+        prog="python -m tasks.predict",
+        description=__doc__.split("\n")[0] if __doc__ else "",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "run",
+        type=Path,
+        metavar="RUN",
+        help="the folder of a fine-tuning, of which `best` is used; or a program that tasks.export wrote",
+    )
+    parser.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="another checkpoint of RUN, for example step_100"
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", type=Path, metavar="FOLDER", help="the folder with the official files of the task")
+    source.add_argument("--input", type=Path, metavar="FILE", help="one's own texts, see below")
+    parser.add_argument("--split", help="with --data: the split to predict (default: the task's first test split)")
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help="the file to write; or a folder, for official names"
+    )
+    parser.add_argument("--json_lines", action="store_true", help="with --data: write JSON lines, not a submission")
+    parser.add_argument(
+        "--on_bad_row",
+        choices=("error", "skip"),
+        default="error",
+        help="stop at the first bad row, or leave bad rows out and list them (%(default)s)",
+    )
+    parser.add_argument(
+        "--null_threshold",
+        type=float,
+        metavar="X",
+        help="a question has no answer if that scores higher than the best answer by more than X (default: as the run "
+        "was set; or else the best threshold on the run's dev split)",
+    )
+    parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="samples per batch (%(default)s)")
+    parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="(%(default)s)")
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="processes that share the work (1)")
+    arguments = parser.parse_args()
+    for name in ("batch_size", "processes"):
+        require(getattr(arguments, name) > 0, f"--{name}", "must be at least 1")
+    for name in ("split", "json_lines"):
+        require(not (arguments.input and getattr(arguments, name)), f"--{name}", "is for --data; leave it out")
+    check_parent(arguments.output)
+    return arguments
+
+
+def load_model(arguments: argparse.Namespace) -> Finetuned:
+    """Return the fine-tuned model with the threshold to use; raises InputError."""
+    if is_exported(arguments.run):
+        require(arguments.checkpoint is None, "--checkpoint", f"{arguments.run} is an exported program and has none")
+        require(max(arguments.processes, WORLD_SIZE) == 1, "--processes", "an exported program runs in one process")
+        finetuned = load_exported(arguments.run)
+    else:
+        finetuned = load_finetuned(arguments.run, arguments.checkpoint)
+    given = arguments.null_threshold
+    if given is not None:
+        require(finetuned.task.unanswerable, "--null_threshold", f"{finetuned.task.title} has no such questions")
+        return finetuned.with_null_threshold(given)
+    if sets_null_threshold(finetuned.task, finetuned.description.settings) and is_unlabelled(arguments, finetuned):
+        return finetuned.with_null_threshold(best_null_threshold(arguments.run))
+    return finetuned
+
+
+def is_unlabelled(arguments: argparse.Namespace, finetuned: Finetuned) -> bool:
+    """Return whether what is predicted has no gold values."""
+    return bool(arguments.input) or not finetuned.task.splits[split_of(arguments, finetuned)].labelled
+
+
+def split_of(arguments: argparse.Namespace, finetuned: Finetuned) -> str:
+    """Return the split to predict; raises InputError if the task has no such split."""
+    task = finetuned.task
+    tests = [*task.submission_splits, *(name for name in task.splits if name.startswith("test"))]
+    split: str = arguments.split or next(iter(tests), "")
+    known = ", ".join(task.splits)
+    require(bool(split), "--split", f"must be given: {task.title} has no test split, but {known}")
+    require(split in task.splits, "--split", f"{task.title} has no split {split!r}; it has {known}")
+    return split
+
+
+def load_rows(arguments: argparse.Namespace, finetuned: Finetuned) -> Rows:
+    """Read what is predicted; raises InputError that names file and line."""
+    if arguments.input:
+        own = load_texts(finetuned.task, arguments.input, arguments.on_bad_row)
+        return Rows(own.report.split, own.examples, own.report, own)
+    split = split_of(arguments, finetuned)
+    return Rows(split, *load_split(finetuned.task, arguments.data, split, arguments.on_bad_row), None)
+
+
+def files_to_write(
+    arguments: argparse.Namespace, finetuned: Finetuned, rows: Rows, decoded: Decoded
+) -> dict[Path, bytes]:
+    """Return the content of each file to write."""
+    output: Path = arguments.output
+    if arguments.input or arguments.json_lines:
+        texts = rows.own.texts if rows.own else None
+        records = records_of(finetuned.task.kind, rows.examples, decoded, texts)
+        name = f"{finetuned.task.name}_{rows.split}.jsonl"
+        return {output / name if output.is_dir() else output: b"".join(map(json_bytes, records))}
+    files = submission_files(Predicted(finetuned.task, rows.split, rows.examples, decoded))
+    if output.is_dir():
+        return {output / name: content for name, content in files.items()}
+    main, *others = files
+    return {output: files[main], **{output.parent / name: files[name] for name in others}}
+
+
+def start_processes(count: int) -> None:
+    """Replace this process by a launcher of several processes that run the same command."""
+    command = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
+    command += ["--nproc_per_node", str(count), "--log_dir", os.environ.get("LOG_DIR", "log"), __file__, *sys.argv[1:]]
+    sys.stdout.flush()
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = parse_arguments()
+    finetuned = load_model(arguments)
+    rows = load_rows(arguments, finetuned)
+    if arguments.processes > 1 and WORLD_SIZE == 1:
+        start_processes(arguments.processes)
+    if RANK == 0:
+        print("\n".join(rows.report.lines(MAX_LISTED)), flush=True)
+    features = finetuned.encode(rows.examples)
+    try:
+        world = start_world(arguments.device)
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
+    from tasks.prediction_program import scores_of
+
+    scores = scores_of(finetuned, features, arguments.batch_size, world)
+    if not world.is_first:
+        return
+    decoded = finetuned.kind.decode(scores, features, rows.examples)
+    for path, content in files_to_write(arguments, finetuned, rows, decoded).items():
+        with atomic_file(path) as partial:
+            partial.write_bytes(content)
+        print(f"{path}: {len(rows.examples):,} predictions of {finetuned.source}")
+    if not is_unlabelled(arguments, finetuned):
+        print(json.dumps(finetuned.kind.figures(decoded, rows.examples), ensure_ascii=False))
+    elif rows.report.bad and not arguments.input and not arguments.json_lines:
+        form = form_of(finetuned.task)
+        print(f"warning: {len(rows.report.bad)} rows have no prediction; {form.name} asks for all", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,20 @@
+"""The registry of tasks: one row for each, by name."""
+
+from __future__ import annotations
+
+from reader.errors import InputError
+from tasks.layouts.columns import similar
+from tasks.registry.chinese import CHINESE
+from tasks.registry.clue import CLUE
+from tasks.registry.english import ENGLISH
+from tasks.registry.glue import GLUE
+from tasks.task import Task
+
+TASKS: dict[str, Task] = {task.name: task for task in (*GLUE, *ENGLISH, *CHINESE, *CLUE)}
+
+
+def task_named(name: str) -> Task:
+    """Return a task of the registry; raises InputError with the most similar name for an unknown one."""
+    if name not in TASKS:
+        raise InputError(f"no task {name!r}{similar(name, TASKS)} (the tasks: {', '.join(TASKS)})")
+    return TASKS[name]

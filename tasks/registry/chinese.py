@@ -1,0 +1,153 @@
+"""The Chinese tasks of the paper, as their authors distribute them and as upstream's task package does."""
+
+from __future__ import annotations
+
+from tasks.layouts.dureader_documents import DuReaderDocuments
+from tasks.layouts.squad import Squad
+from tasks.layouts.tsv import Tsv
+from tasks.task import Source, Split, Task, files
+
+# XNLI's own download: one dev and one test file for 15 languages, and a train file with other columns.
+XNLI_COLUMNS = {"text_a": "sentence1", "text_b": "sentence2", "label": "gold_label"}
+XNLI_OFFICIAL = Tsv(XNLI_COLUMNS, where={"language": "zh"})
+XNLI_OFFICIAL_TRAIN = Tsv({"text_a": "premise", "text_b": "hypo", "label": "label"})
+PAIRS = {"text_a": "text_a", "text_b": "text_b", "label": "label"}
+TSV_FILES = {name: files(f"{name}.tsv") for name in ("train", "dev", "test")}
+
+CHINESE = (
+    Task(
+        name="xnli",
+        title="XNLI (zh)",
+        language="zh",
+        kind="classification",
+        metric="accuracy",
+        layout=Tsv(PAIRS),
+        splits={
+            "train": Split(
+                (
+                    Source(("train.tsv",)),
+                    Source(("multinli.train.zh.tsv",), XNLI_OFFICIAL_TRAIN),
+                    Source(("multinli/multinli.train.zh.tsv",), XNLI_OFFICIAL_TRAIN),
+                    Source(("XNLI-MT-1.0/multinli/multinli.train.zh.tsv",), XNLI_OFFICIAL_TRAIN),
+                )
+            ),
+            **{
+                name: Split(
+                    (
+                        Source((f"{name}.tsv",)),
+                        Source((f"xnli.{name}.tsv",), XNLI_OFFICIAL),
+                        Source((f"XNLI-1.0/xnli.{name}.tsv",), XNLI_OFFICIAL),
+                    )
+                )
+                for name in ("dev", "test")
+            },
+        },
+        folders=("xnli",),
+        labels=("contradiction", "entailment", "neutral"),
+        # The official train file says "contradictory", dev and test say "contradiction".
+        label_aliases={"contradictory": "contradiction"},
+        omitted_labels=("-",),
+    ),
+    Task(
+        name="lcqmc",
+        title="LCQMC",
+        language="zh",
+        kind="classification",
+        metric="accuracy",
+        # The original has no header; upstream's copy has.
+        layout=Tsv(PAIRS, header="auto", names=("text_a", "text_b", "label")),
+        splits={name: files(f"{name}.tsv", f"{name}.txt") for name in ("train", "dev", "test")},
+        folders=("lcqmc",),
+        labels=("0", "1"),
+    ),
+    Task(
+        name="drcd",
+        title="DRCD",
+        language="zh",
+        kind="span",
+        metric="cmrc2018",
+        layout=Squad(),
+        splits={
+            "train": files("DRCD_training.json", "train.json"),
+            "dev": files("DRCD_dev.json", "dev.json"),
+            "test": files("DRCD_test.json", "test.json"),
+        },
+        folders=("drcd",),
+    ),
+    Task(
+        name="cmrc2018",
+        title="CMRC 2018",
+        language="zh",
+        kind="span",
+        metric="cmrc2018",
+        layout=Squad(),
+        splits={
+            "train": files("cmrc2018_train.json", "train.json", "cmrc2018_trial.json"),
+            "dev": files("cmrc2018_dev.json", "dev.json"),
+            "test": files("cmrc2018_test.json", "test.json", labelled=False),
+        },
+        folders=("cmrc2018", "cmrc2018_public", "clue/cmrc2018"),
+        submission="cmrc2018",
+    ),
+    Task(
+        name="dureader_robust",
+        title="DuReader-robust",
+        language="zh",
+        kind="span",
+        metric="dureader_robust",
+        layout=Squad(),
+        splits={
+            "train": files("train.json"),
+            "dev": files("dev.json"),
+            "test": files("test.json", "test1.json", labelled=False),
+        },
+        folders=("dureader_robust", "dureader_robust-data"),
+        submission="squad",
+    ),
+    Task(
+        name="dureader",
+        title="DuReader, single document",
+        language="zh",
+        kind="span",
+        metric="dureader_robust",
+        # Upstream's task package has it in SQuAD's format; DuReader's own preprocessed files hold the same spans.
+        layout=Squad(),
+        splits={
+            name: Split(
+                (
+                    Source((f"{name}.json",)),
+                    Source((f"{folder}/search.{name}.json", f"{folder}/zhidao.{name}.json"), DuReaderDocuments()),
+                    Source(
+                        (f"preprocessed/{folder}/search.{name}.json", f"preprocessed/{folder}/zhidao.{name}.json"),
+                        DuReaderDocuments(),
+                    ),
+                )
+            )
+            for name, folder in (("train", "trainset"), ("dev", "devset"))
+        },
+        folders=("dureader",),
+    ),
+    Task(
+        name="msra_ner",
+        title="MSRA-NER",
+        language="zh",
+        kind="tagging",
+        metric="conlleval",
+        # Characters and tags are each joined in one field.
+        layout=Tsv({"tokens": "text_a", "tags": "label"}, list_separator="\x02"),
+        splits=TSV_FILES,
+        folders=("msra_ner",),
+        labels=("PER", "ORG", "LOC"),
+    ),
+    Task(
+        name="chnsenticorp",
+        title="ChnSentiCorp",
+        language="zh",
+        kind="classification",
+        metric="accuracy",
+        layout=Tsv({"text_a": "text_a", "label": "label"}),
+        splits=TSV_FILES,
+        folders=("chnsenticorp",),
+        labels=("0", "1"),
+    ),
+)

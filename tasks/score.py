@@ -1,0 +1,111 @@
+"""Score a file of predictions: `python -m tasks.score METRIC GOLD [PREDICTIONS]`. The figures are printed as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from reader.errors import InputError, OneLineParser, one_line_errors
+from tasks.metrics.catalog import METRICS
+from tasks.metrics.metric import Metric
+from tasks.score_files import (
+    JSON_SUFFIXES,
+    answers_of,
+    gold_column,
+    json_object,
+    labels_of_both,
+    predicted_column,
+    span_labels,
+    tag_columns,
+    texts_of,
+)
+
+EPILOG = """files:
+  accuracy, accuracy_f1, macro_f1, matthews, correlation, mean_squared_error:
+                    GOLD is a TSV file, for example dev.tsv of GLUE; PREDICTIONS a TSV file with the header
+                    "index<TAB>prediction", index = row of GOLD counted from 0, as GLUE's submissions are;
+                    or both JSON lines with "id" and "label", as CLUE's are (.json, .jsonl)
+  accuracy_by_id, race:
+                    JSON files {"ID": label, ...}, as ChID's answer files are
+  squad_v1, squad_v2, cmrc2018, dureader_robust:
+                    GOLD is a JSON file in SQuAD's layout; PREDICTIONS a JSON file {"ID": "text", ...}
+  conlleval:        GOLD has one token per line, the tag in the last column, a blank line between sentences; so has
+                    PREDICTIONS. Without PREDICTIONS, the last two columns of GOLD are the gold and predicted tags.
+                    Lines -DOCSTART- are left out
+  cluener:          JSON lines with the key "label" in CLUENER's layout; line n of both files is the same text
+
+metrics:
+"""
+
+
+def score_files(
+    metric: Metric, gold: Path, predictions: Path | None, column: str | None, options: dict[str, Any]
+) -> dict[str, float]:
+    """Return the figures of a file of predictions; EPILOG describes the files of each metric.
+
+    Raises InputError for files that cannot be read or that do not match each other.
+    """
+    if metric.kind == "tag_sequences":
+        inputs: tuple[Any, Any] = tag_columns(gold, predictions)
+    elif predictions is None:
+        raise InputError(f"the metric {metric.name} needs a file of predictions after {gold}")
+    elif metric.kind == "texts_by_id":
+        inputs = answers_of(gold), texts_of(predictions)
+    elif metric.kind == "labels_by_id":
+        inputs = json_object(gold, (str, int), "a label"), json_object(predictions, (str, int), "a label")
+    elif metric.kind == "spans":
+        inputs = span_labels(gold), span_labels(predictions)
+    elif metric.kind == "labels" and gold.suffix in JSON_SUFFIXES:
+        inputs = labels_of_both(gold, predictions)
+    else:
+        is_score = metric.kind == "scores"
+        rows = gold_column(gold, column, is_score)
+        inputs = rows, predicted_column(predictions, len(rows), is_score)
+    try:
+        return metric(*inputs, **options)
+    except InputError as error:
+        raise InputError(f"{gold}, {predictions or gold}: {error}") from error
+
+
+def main() -> None:
+    descriptions = "\n".join(f"  {metric.name:19} {metric.description}" for metric in METRICS.values())
+    parser = OneLineParser(
+        prog="python -m tasks.score",
+        description="Score a file of predictions as the official scorer does.",
+        epilog=EPILOG + descriptions,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("metric", choices=METRICS, metavar="METRIC", help="one of the metrics below")
+    parser.add_argument("gold", type=Path, metavar="GOLD", help="official file with the right answers")
+    parser.add_argument("predictions", type=Path, nargs="?", metavar="PREDICTIONS", help="file to score")
+    parser.add_argument(
+        "--column",
+        help="column of GOLD that holds the label: its name, or its number, counted from 1, in a file without a header "
+        "(CoLA: 2); found by itself in GLUE's files with a header",
+    )
+    parser.add_argument(
+        "--na_prob", type=Path, help="squad_v2: JSON file with the probability of no answer by ID; adds best thresholds"
+    )
+    parser.add_argument(
+        "--threshold", type=float, help="squad_v2: a prediction with a higher na_prob counts as no answer (default 1.0)"
+    )
+    arguments = parser.parse_args()
+    metric = METRICS[arguments.metric]
+    options = {name: value for name in ("na_prob", "threshold") if (value := getattr(arguments, name)) is not None}
+    for name in options:
+        if name not in metric.options:
+            raise InputError(f"--{name} has no effect on the metric {metric.name}; leave it out")
+    if arguments.column is not None and metric.kind not in ("labels", "scores"):
+        raise InputError(f"--column has no effect on the metric {metric.name}; leave it out")
+    if "threshold" in options and "na_prob" not in options:
+        raise InputError("--threshold needs --na_prob")
+    if "na_prob" in options:
+        options["na_prob"] = json_object(options["na_prob"], (int, float), "a number")
+    figures = score_files(metric, arguments.gold, arguments.predictions, arguments.column, options)
+    print(json.dumps(figures, ensure_ascii=False, indent=1))
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

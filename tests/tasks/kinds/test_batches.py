@@ -1,0 +1,69 @@
+"""Batches of every kind keep the contract of tasks/fields.py, and empty ones can be made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reader.batches import fields as reader_fields
+from reader.batches.fields import Field
+from tasks import features as features_module
+from tasks import fields
+from tasks.examples import (
+    Answer,
+    CharSpan,
+    ClassificationExample,
+    MultipleChoiceExample,
+    RegressionExample,
+    SpanExample,
+    TaggingExample,
+)
+from tasks.features import gather_ranges
+from tasks.kinds.catalog import KINDS, kind_of
+from tasks.kinds.settings import KindSettings
+from tasks.registry import TASKS
+from tests.tasks.kinds.tiny import PLACE, tokenizer
+
+FIELDS = {
+    field.name: field
+    for module in (reader_fields, fields)
+    for field in vars(module).values()
+    if isinstance(field, Field)
+}
+EXAMPLES: dict[str, tuple[str, Any]] = {
+    "classification": ("rte", [ClassificationExample("0", "a b", "c", "entailment", PLACE)]),
+    "regression": ("stsb", [RegressionExample("0", "a", "c", 2.5, PLACE)]),
+    "multiple_choice": ("race", [MultipleChoiceExample("high0", "a", "b", ("c", "d", "e"), 1, PLACE)]),
+    "span": ("squad1", [SpanExample("0", "a b", "c", (Answer("b", CharSpan(2, 3)),), False, PLACE)]),
+    "tagging": ("conll2003", [TaggingExample("0", ("a", "b"), " ", ("O", "O"), (), PLACE)]),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_batches_have_the_names_shapes_and_dtypes_of_the_contract(name: str) -> None:
+    task, examples = EXAMPLES[name]
+    kind = kind_of(TASKS[task], KindSettings())
+    features = kind.encode(examples * 3, tokenizer(), training=True)
+    for samples in (np.array([2, 0]), np.zeros(0, np.int64)):
+        batch = features.batch(samples)
+        needed = {field.name for field in (*kind.input_fields, *kind.training_fields)}
+        assert needed <= batch.keys() <= FIELDS.keys()
+        sizes: dict[str, int] = {}
+        for key, values in batch.items():
+            field = FIELDS[key]
+            assert values.dtype == field.dtype, key
+            assert values.ndim == len(field.shape), key
+            for letter, size in zip(field.shape, values.shape, strict=True):
+                assert sizes.setdefault(letter, size) == size, key
+        if "S" in sizes:
+            assert sizes["S"] == len(samples)
+
+
+def test_ranges_are_gathered_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(features_module, "GATHERED_RANGES", 2)
+    values = np.arange(20, dtype=np.int32)
+    starts, lengths = np.array([5, 0, 7, 19, 3]), np.array([2, 0, 3, 1, 2])
+    assert gather_ranges(values, starts, lengths).tolist() == [5, 6, 7, 8, 9, 19, 3, 4]
+    assert gather_ranges(values, starts[:0], lengths[:0]).tolist() == []

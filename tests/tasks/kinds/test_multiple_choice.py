@@ -1,0 +1,146 @@
+"""Multiple choice: inputs of options, batches of uneven questions, and assignment of shared options."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from tasks.examples import CharSpan, MultipleChoiceExample
+from tasks.features import Features
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import InputSettings, KindSettings
+from tasks.registry import TASKS
+from tests.tasks.kinds.tiny import LETTERS, PLACE, TOKENS, tokenizer
+
+
+def example(context: str, question: str, options: tuple[str, ...], answer: int | None = 0, **more: object):
+    return MultipleChoiceExample(str(more.pop("id", "high0")), context, question, options, answer, PLACE, **more)
+
+
+def inputs_of(features: Features) -> list[str]:
+    inputs = features.inputs
+    return [
+        " ".join(TOKENS[i] for i in inputs.tokens[start:stop])
+        for start, stop in itertools.pairwise(inputs.offsets.tolist())
+    ]
+
+
+def encode(examples: list[MultipleChoiceExample], max_seq_len: int = 64, task: str = "race") -> Features:
+    kind = kind_of(TASKS[task], KindSettings(InputSettings(max_seq_len, max_query_len=2)))
+    return kind.encode(examples, tokenizer(), training=True)
+
+
+def test_an_option_follows_the_question_or_fills_its_gaps() -> None:
+    features = encode([example("a b", "c d", ("e", "f g"), 1), example("a", "c _ d __ .", ("h i", "j", "k"), 2)])
+    assert inputs_of(features) == [
+        "[CLS] a b [SEP] c d e [SEP]",
+        "[CLS] a b [SEP] c d f g [SEP]",
+        "[CLS] a [SEP] c h i d h i . [SEP]",
+        "[CLS] a [SEP] c j d j . [SEP]",
+        "[CLS] a [SEP] c k d k . [SEP]",
+    ]
+    batch = features.batch(np.array([1, 0]))
+    assert batch["input_ids"].shape == (5, 11)
+    assert batch["option_rows"].tolist() == [[0, 1, 2], [3, 4, 0]]
+    assert batch["option_counts"].tolist() == [3, 2]
+    assert batch["labels"].tolist() == [2, 1]
+    assert features.unit_rows(np.array([1, 0])).tolist() == [2, 3, 4, 0, 1]
+    assert features.lengths.tolist() == [9, 11]
+    assert batch["sentence_ids"][0].tolist() == [0] * 3 + [1] * 8
+
+
+def test_an_option_fills_the_blank_of_the_context() -> None:
+    features = encode([example("a b ____ c d", "", ("x y", "z"), blank=CharSpan(4, 8))], task="chid")
+    assert inputs_of(features) == ["[CLS] a b x y c d [SEP]", "[CLS] a b z c d [SEP]"]
+    assert not features.batch(np.array([0]))["sentence_ids"].any()
+
+
+def test_a_long_context_is_cut_around_its_blank() -> None:
+    letters = LETTERS[:20]
+    for left in range(21):
+        context = " ".join(letters[:left]) + " ____ " + " ".join(letters[left:])
+        start = context.index("____")
+        features = encode([example(context, "", ("9 8", "7"), blank=CharSpan(start, start + 4))], 12, "chid")
+        first, second = (text.split()[1:-1] for text in inputs_of(features))
+        for tokens, option in ((first, ["9", "8"]), (second, ["7"])):
+            assert len(tokens) == 10
+            place = tokens.index(option[0])
+            before, after = tokens[:place], tokens[place + len(option) :]
+            assert tokens[place : place + len(option)] == option
+            assert "".join(before) == letters[left - len(before) : left]
+            assert "".join(after) == letters[left : left + len(after)]
+            # Balanced, unless one side is too short.
+            assert abs(len(before) - len(after)) <= 1 or min(left, 20 - left) in (len(before), len(after))
+        assert features.account == {"truncated inputs": 2}
+
+
+def reference(context: list[str], question: list[str], option: list[str], max_seq_len: int) -> str:
+    """Remove one token at a time: from the longer segment; from the question before the option."""
+    context, question, option = [*context], [*question], [*option]
+    while len(context) + len(question) + len(option) > max_seq_len - 3:
+        (context if len(context) > len(question) + len(option) else question or option).pop()
+    return " ".join(["[CLS]", *context, "[SEP]", *question, *option, "[SEP]"])
+
+
+def test_every_option_is_truncated_for_itself() -> None:
+    # Upstream truncates the context of an option to what was left of it for the option before.
+    rng = random.Random(3)
+
+    def words(limit: int) -> list[str]:
+        return [rng.choice(LETTERS) for _ in range(rng.randint(1, limit))]
+
+    examples, expected = [], []
+    for _ in range(100):
+        context, question, options = words(20), words(12), [words(12) for _ in range(rng.randint(2, 4))]
+        examples.append(example(" ".join(context), " ".join(question), tuple(map(" ".join, options))))
+        expected += [reference(context, question, option, 14) for option in options]
+    assert inputs_of(encode(examples, 14)) == expected
+
+
+def test_the_best_option_wins_and_groups_share_their_options() -> None:
+    rng = np.random.default_rng(4)
+    kind = kind_of(TASKS["chid"], KindSettings())
+    groups = ["a", "b", "a", None, "a", "b"]
+    examples = [
+        example("a ____", "", ("b", "c", "d", "e"), 0, id=f"#{i}", blank=CharSpan(2, 6), group=group)
+        for i, group in enumerate(groups)
+    ]
+    features = kind.encode(examples, tokenizer(), training=False)
+    collisions = 0
+    for _ in range(30):
+        scores = rng.standard_normal((24, 1)).astype(np.float32)
+        logits = scores.reshape(6, 4).astype(np.float64)
+        log_probabilities = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+        expected = {f"#{i}": int(row.argmax()) for i, row in enumerate(logits)}
+        collisions += len({expected["#0"], expected["#2"], expected["#4"]}) < 3
+        for members in ([0, 2, 4], [1, 5]):
+            chosen = max(
+                itertools.permutations(range(4), len(members)),
+                key=lambda options: sum(log_probabilities[i, o] for i, o in zip(members, options, strict=True)),
+            )
+            expected |= {f"#{i}": option for i, option in zip(members, chosen, strict=True)}
+        decoded = kind.decode(scores, features, examples)
+        assert decoded.predictions == expected
+        assert decoded.answers == list(expected.values())
+        assert decoded.details[3]["probabilities"] == pytest.approx(np.exp(log_probabilities[3]).tolist())
+    assert collisions > 5
+
+
+def test_a_group_larger_than_its_options_keeps_an_answer_for_every_example() -> None:
+    kind = kind_of(TASKS["chid"], KindSettings())
+    examples = [example("a", "", ("b", "c"), id=str(i), group="g") for i in range(3)]
+    features = kind.encode(examples, tokenizer(), training=False)
+    scores = np.array([5, 0, 0, 4, 1, 0], np.float32)[:, np.newaxis]
+    assert kind.decode(scores, features, examples).answers == [0, 1, 0]
+
+
+def test_perfect_scores_give_the_best_figure() -> None:
+    kind = kind_of(TASKS["c3"], KindSettings())
+    examples = [example("a", "b", tuple("cdef"[: 2 + i % 3]), i % 2, id=str(i)) for i in range(9)]
+    features = kind.encode(examples, tokenizer(), training=False)
+    scores = np.zeros((features.num_units, 1), np.float32)
+    scores[features.unit_offsets[:-1] + features.answers] = 1
+    assert kind.figures(kind.decode(scores, features, examples), examples)["accuracy"] == 1.0

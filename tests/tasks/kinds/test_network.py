@@ -1,0 +1,156 @@
+"""Losses and heads of the kinds against numpy, with random parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reader.batches.fields import Batch
+from tasks.examples import ClassificationExample, MultipleChoiceExample, SpanExample
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import HeadSettings, KindSettings
+from tasks.registry import TASKS
+from tests.support.static_programs import Arrays, run
+from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
+
+from ernie_gram.model.encoder import Encoder  # isort: skip
+from tasks.network import LOSSES, TaskNetwork  # isort: skip
+
+HEAD = HeadSettings(dropout=0.0)
+
+
+def log_softmax(x: np.ndarray) -> np.ndarray:
+    return x - np.log(np.exp(x).sum(-1, keepdims=True))
+
+
+def losses_of(kind: str, scores: np.ndarray, fields: Arrays, settings: HeadSettings = HEAD) -> dict[str, tuple]:
+    """Return name -> (weight, total, count) of the loss terms of some scores."""
+    found: list[Any] = []
+
+    def build(feeds: dict[str, Any]) -> list[Any]:
+        found.extend(LOSSES[kind](feeds["scores"], feeds, settings))
+        return [value for term in found for value in (term.total, term.count)]
+
+    values, _ = run(build, {"scores": scores.astype(np.float32), **fields})
+    return {term.name: (term.weight, float(values[2 * i]), float(values[2 * i + 1])) for i, term in enumerate(found)}
+
+
+def test_losses_of_uneven_options() -> None:
+    scores = np.random.default_rng(1).standard_normal((5, 1))
+    fields = {
+        "option_rows": np.array([[0, 1, 2], [3, 4, 0]]),
+        "option_counts": np.array([3, 2]),
+        "labels": np.array([2, 0]),
+    }
+    first, second = scores[:3, 0], scores[3:, 0]
+    expected = -(log_softmax(first)[2] + log_softmax(second)[0])
+    pooled = sum(np.log1p(np.exp(-x if i in (2, 3) else x)) for i, x in enumerate(scores[:, 0]))
+    assert losses_of("multiple_choice", scores, fields) == {
+        "cross_entropy": (1.0, pytest.approx(expected, rel=1e-5), 2)
+    }
+    both = losses_of("multiple_choice", scores, fields, HeadSettings(option_loss_weight=0.5))
+    assert both["cross_entropy"][1] == pytest.approx(expected, rel=1e-5)
+    assert both["option"] == (0.5, pytest.approx(pooled, rel=1e-5), 5)
+
+
+def test_losses_of_spans_do_not_depend_on_padding() -> None:
+    scores = np.random.default_rng(2).standard_normal((2, 6, 2))
+    fields = {
+        "input_ids": np.zeros((2, 6), np.int64),
+        "lengths": np.array([6, 4]),
+        "start_slots": np.array([3, 0]),
+        "end_slots": np.array([5, 0]),
+    }
+    expected = 0.0
+    for row, length in enumerate((6, 4)):
+        for column, name in enumerate(("start_slots", "end_slots")):
+            expected -= log_softmax(scores[row, :length, column])[fields[name][row]] / 2
+    found = losses_of("span", scores.reshape(12, 2), fields)
+    assert found == {"cross_entropy": (1.0, pytest.approx(expected, rel=1e-5), 2)}
+
+
+def test_losses_of_labels_scores_and_tags() -> None:
+    scores = np.random.default_rng(3).standard_normal((3, 4))
+    labels = np.array([1, 3, 0])
+    expected = -sum(log_softmax(row)[label] for row, label in zip(scores, labels, strict=True))
+    for kind, name in (("classification", "labels"), ("tagging", "tags")):
+        found = losses_of(kind, scores, {name: labels})
+        assert found == {"cross_entropy": (1.0, pytest.approx(expected, rel=1e-5), 3)}
+    gold = np.array([1.5, -2.0, 3.0], np.float32)
+    found = losses_of("regression", scores[:, :1], {"gold_scores": gold})
+    assert found["squared_error"] == (1.0, pytest.approx(((scores[:, 0] - gold) ** 2).sum(), rel=1e-5), 3)
+
+
+def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np.ndarray, np.ndarray, Arrays]:
+    """Return the scores of a batch, the encoder's rows [B, L, H], and the parameters."""
+    network = TaskNetwork(kind, MODEL, len(TOKENS), has_lm_transform)
+
+    def build(feeds: dict[str, Any]) -> list[Any]:
+        encoder = Encoder(MODEL, len(TOKENS))
+        encoder.eval()
+        rows, _ = encoder(feeds["input_ids"], feeds["lengths"], feeds["sentence_ids"])
+        return [network.scores(feeds), rows]
+
+    feeds = {field.name: batch[field.name] for field in kind.input_fields}
+    (scores, rows), parameters = run(build, feeds)
+    return scores, rows.reshape(*batch["input_ids"].shape, -1), parameters
+
+
+@pytest.mark.parametrize("sentence_output", ["pooled", "cls", "mean"])
+def test_scores_of_sentences_are_those_of_numpy(sentence_output: Any) -> None:
+    kind = kind_of(TASKS["mnli"], KindSettings(head=HeadSettings(sentence_output)))
+    examples = [ClassificationExample(str(i), "a b c"[: 2 * i + 1], "d", None, PLACE) for i in range(3)]
+    batch = kind.encode(examples, tokenizer(), training=False).batch(np.arange(3))
+    scores, rows, parameters = scores_and_rows(kind, batch, has_lm_transform=True)
+    if sentence_output == "mean":
+        vectors = np.stack([row[:length].mean(0) for row, length in zip(rows, batch["lengths"], strict=True)])
+    else:
+        vectors = rows[:, 0]
+    if sentence_output == "pooled":
+        vectors = np.tanh(vectors @ parameters["pooled_fc.w_0"] + parameters["pooled_fc.b_0"])
+    expected = vectors @ parameters["cls_out_w"] + parameters["cls_out_b"]
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("has_lm_transform", [True, False])
+def test_scores_of_slots_are_those_of_numpy(has_lm_transform: bool) -> None:
+    kind = kind_of(TASKS["squad1"], KindSettings())
+    examples = [SpanExample(str(i), "a b c d", "e f"[: 2 * i + 1], None, None, PLACE) for i in range(2)]
+    batch = kind.encode(examples, tokenizer(), training=False).batch(np.arange(2))
+    scores, rows, parameters = scores_and_rows(kind, batch, has_lm_transform)
+    selected = rows.reshape(-1, MODEL.hidden_size)[batch["slots"]]
+    assert len(selected) == 10
+    if has_lm_transform:
+        from scipy.special import erf
+
+        x = selected @ parameters["mask_lm_trans_fc.w_0"] + parameters["mask_lm_trans_fc.b_0"]
+        assert x.shape[1] == MODEL.out_emb_size
+        selected = x * 0.5 * (1 + erf(x / np.sqrt(2)))
+    expected = selected @ parameters["cls_mrc_out_w"] + parameters["cls_mrc_out_b"]
+    np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+def test_the_scores_of_an_input_do_not_depend_on_the_other_inputs_of_the_batch() -> None:
+    kind = kind_of(TASKS["race"], KindSettings())
+    examples = [
+        MultipleChoiceExample(f"high{i}", "a b c d"[: 2 * i + 1], "e", ("f", "g h"), None, PLACE) for i in range(3)
+    ]
+    features = kind.encode(examples, tokenizer(), training=False)
+    whole, _, _ = scores_and_rows(kind, features.batch(np.arange(3)), False)
+    for sample in range(3):
+        alone, _, _ = scores_and_rows(kind, features.batch(np.array([sample])), False)
+        np.testing.assert_allclose(alone, whole[features.unit_rows(np.array([sample]))], atol=1e-5)
+
+
+def test_the_transform_of_a_tied_head_has_its_layer_norm() -> None:
+    from ernie_gram.training.program import open_program
+
+    model = dataclasses.replace(MODEL, out_emb_size=0)
+    kind = kind_of(TASKS["conll2003"], KindSettings())
+    with open_program(kind.input_fields) as opened:
+        TaskNetwork(kind, model, len(TOKENS), True).scores(opened.feeds)
+    names = {parameter.name for parameter in opened.main.global_block().all_parameters()}
+    assert {"mask_lm_trans_layer_norm_scale", "mask_lm_trans_fc.w_0"} <= names

@@ -1,0 +1,116 @@
+"""Each kind learns a few examples by heart with a tiny model, through the programs of training and prediction.
+
+Predictions are made in batches of one, three and the remaining samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tasks.examples import (
+    Answer,
+    CharSpan,
+    ClassificationExample,
+    MultipleChoiceExample,
+    RegressionExample,
+    SpanExample,
+    TaggingExample,
+)
+from tasks.kinds.base import Kind
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
+from tasks.registry import TASKS
+from tasks.tag_schemes import entities_of, to_iob2
+from tests.tasks.kinds.tiny import PLACE, overfit
+
+
+def kind(task: str, **sections: Any) -> Kind[Any, Any]:
+    return kind_of(TASKS[task], KindSettings(**sections))
+
+
+def test_classification_learns_its_examples() -> None:
+    mnli = kind("mnli")
+    labels = mnli.task.labels
+    examples = [
+        ClassificationExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "x y"[: 1 + 2 * (i // 4)], labels[i % 3], PLACE)
+        for i in range(8)
+    ]
+    decoded, losses, parameters = overfit(mnli, examples)
+    assert mnli.figures(decoded, examples) == {"accuracy": 1.0}
+    assert losses[-1] < 0.1 < losses[0]
+    assert {"cls_out_w", "cls_out_b", "pooled_fc.w_0"} <= {*parameters}
+
+
+def test_long_texts_learn_too_and_have_three_views_in_evaluation() -> None:
+    imdb = kind("imdb", input=InputSettings(max_seq_len=8, max_query_len=4), head=HeadSettings(sentence_output="mean"))
+    texts = [f"{'xy'[i % 2]}{' a b' * i} {'xy'[i % 2]}" for i in range(8)]
+    labels = imdb.task.labels
+    examples = [ClassificationExample(str(i), text, None, labels[i % 2], PLACE) for i, text in enumerate(texts)]
+    decoded, _, parameters = overfit(imdb, examples)
+    assert imdb.figures(decoded, examples) == {"accuracy": 1.0}
+    assert "pooled_fc.w_0" not in parameters
+
+
+def test_regression_learns_its_examples() -> None:
+    stsb = kind("stsb", head=HeadSettings(sentence_output="cls", dropout=0.0))
+    examples = [
+        RegressionExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "xyz"[i // 4], i * 0.6, PLACE) for i in range(8)
+    ]
+    decoded, losses, _ = overfit(stsb, examples, steps=80)
+    assert stsb.figures(decoded, examples)["pearson"] > 0.99
+    assert losses[-1] < 0.1
+
+
+def test_multiple_choice_learns_uneven_options() -> None:
+    race = kind("race", head=HeadSettings(option_loss_weight=0.5))
+    examples = [
+        MultipleChoiceExample(f"high{i}", "a b c", "d _ ?" if i % 2 else "e", tuple("fghi"[: 2 + i % 3]), i % 2, PLACE)
+        for i in range(8)
+    ]
+    decoded, losses, _ = overfit(race, examples)
+    assert race.figures(decoded, examples)["accuracy"] == 1.0
+    assert losses[-1] < 0.2
+
+
+def span_examples(with_impossible: bool) -> list[SpanExample]:
+    examples = []
+    for i in range(8):
+        context = " ".join("abcdefghijklm"[i:] + "wxyz"[: i % 4])
+        impossible = with_impossible and i % 3 == 0
+        start = 2 * (i % 4)
+        answers = () if impossible else (Answer(context[start : start + 3], CharSpan(start, start + 3)),)
+        examples.append(SpanExample(f"q{i}", context, "xy z"[: 1 + i % 4], answers, impossible, PLACE))
+    return examples
+
+
+def test_span_extraction_learns_its_examples_in_windows() -> None:
+    squad = kind("squad1", input=InputSettings(max_seq_len=14, max_query_len=4, doc_stride=3))
+    examples = span_examples(with_impossible=False)
+    decoded, _, parameters = overfit(squad, examples, steps=120, has_lm_transform=True)
+    assert squad.figures(decoded, examples)["exact_match"] == 100.0
+    assert {"cls_mrc_out_w", "cls_mrc_out_b", "mask_lm_trans_fc.w_0"} <= {*parameters}
+    assert "mask_lm_trans_layer_norm_scale" not in parameters
+
+
+def test_span_extraction_learns_unanswerable_questions() -> None:
+    squad = kind("squad2", head=HeadSettings(lm_transform=False))
+    examples = span_examples(with_impossible=True)
+    decoded, _, parameters = overfit(squad, examples, steps=100, has_lm_transform=True)
+    figures = squad.figures(decoded, examples)
+    assert figures["f1"] == figures["best_f1"] == figures["exact"] == 100.0
+    assert [answer == "" for answer in decoded.answers] == [i % 3 == 0 for i in range(8)]
+    assert "mask_lm_trans_fc.w_0" not in parameters
+
+
+def test_tagging_learns_its_examples_in_windows() -> None:
+    conll = kind("conll2003", input=InputSettings(max_seq_len=8, max_query_len=4, doc_stride=2))
+    words = ("ab", "c", "def", "g", "hi", "j", "klm")
+    tag_of = dict(zip(words, ("B-PER", "I-PER", "O", "B-LOC", "O", "I-LOC", "O"), strict=True))
+    examples = []
+    for i in range(8):
+        tokens = (words[i % 7 :] + words[: i % 7])[: 2 + i % 6]
+        tags = to_iob2([tag_of[token] for token in tokens])
+        examples.append(TaggingExample(str(i), tokens, " ", tags, entities_of(tags), PLACE))
+    decoded, _, parameters = overfit(conll, examples, steps=100)
+    assert conll.figures(decoded, examples)["f1"] == 100.0
+    assert {"cls_seq_label_out_w", "cls_seq_label_out_b"} <= {*parameters}

@@ -1,0 +1,236 @@
+"""Span extraction: inputs and answers of windows against a slow reference, and the search against all spans."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reader.errors import InputError
+from tasks.examples import Answer, CharSpan, SpanExample
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
+from tasks.kinds.span import Span, SpanFeatures
+from tasks.registry import TASKS
+from tests.tasks.kinds.round_trip import gold_scores, round_trip_exceptions
+from tests.tasks.kinds.test_windows import reference_owner, reference_windows
+from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
+
+INPUT = InputSettings(max_seq_len=16, max_query_len=3, doc_stride=4)
+
+
+def span_kind(task: str, inputs: InputSettings = INPUT, **span: Any) -> Span:
+    kind = kind_of(TASKS[task], KindSettings(inputs, SpanSettings(**span)))
+    assert isinstance(kind, Span)
+    return kind
+
+
+def example_of(rng: random.Random, name: str, impossible: bool = False) -> SpanExample:
+    """Return a context of words of one to three letters; the answer begins and ends at edges of words."""
+    words = ["".join(rng.choice(LETTERS) for _ in range(rng.choice([1, 1, 2, 3]))) for _ in range(rng.randint(1, 24))]
+    context = " ".join(words)
+    question = " ".join(rng.choice(LETTERS) for _ in range(rng.randint(0, 6)))
+    first = rng.randrange(len(words))
+    stop = min(len(words), first + rng.randint(1, 3))
+    start = len(" ".join(words[:first])) + (first > 0)
+    text = " ".join(words[first:stop])
+    answers = () if impossible else (Answer("elsewhere", None), Answer(text, CharSpan(start, start + len(text))))
+    return SpanExample(name, context, question, answers, impossible, PLACE)
+
+
+def pieces(text: str) -> list[tuple[str, int]]:
+    """Return the tokens of a text of letters and spaces, and their characters."""
+    return [
+        (letter if i == 0 or text[i - 1] == " " else f"##{letter}", i) for i, letter in enumerate(text) if letter != " "
+    ]
+
+
+@pytest.mark.parametrize("without_answer", ["cls", "drop"])
+def test_windows_and_answers_are_those_of_a_slow_reference(without_answer: str) -> None:
+    rng = random.Random(6)
+    examples = [example_of(rng, str(i), impossible=i % 5 == 0) for i in range(80)]
+    kind = span_kind("squad2", windows_without_answer=without_answer)
+    features = kind.encode(examples, tokenizer(), training=True)
+    expected, dropped = [], 0
+    for index, example in enumerate(examples):
+        question = [token for token, _ in pieces(example.question)][:3]
+        tokens = pieces(example.context)
+        for start, length in reference_windows(len(tokens), 13 - len(question), 4):
+            window = tokens[start : start + length]
+            answer = [0, 0]
+            if not example.is_impossible:
+                span = example.answers[1].span
+                inside = [i for i, (_, place) in enumerate(tokens) if span.start <= place < span.end]
+                if start <= inside[0] and inside[-1] < start + length:
+                    answer = [len(question) + 2 + i - start for i in (inside[0], inside[-1])]
+                elif without_answer == "drop":
+                    dropped += 1
+                    continue
+            text = ["[CLS]", *question, "[SEP]", *(token for token, _ in window), "[SEP]"]
+            expected.append((index, text, answer))
+    assert len(features) == len(expected)
+    assert features.account["windows left out of training"] == dropped
+    assert (dropped > 0) == (without_answer == "drop")
+    shortest = np.argsort(features.lengths)[:4]
+    assert features.lengths[shortest].max() < 16
+    for samples in (np.random.default_rng(0).permutation(len(features)), shortest):
+        check_batch(features, samples, expected)
+
+
+def check_batch(features: SpanFeatures, samples: np.ndarray, expected: list[Any]) -> None:
+    """Compare a batch with the expected samples: index of the example, tokens, and slots of the answer."""
+    batch = features.batch(samples)
+    slots = batch["slots"].tolist()
+    width = batch["input_ids"].shape[1]
+    for row, sample in enumerate(samples.tolist()):
+        index, text, answer = expected[sample]
+        assert (features.example_of[sample], tokens_of_input(features, sample)) == (index, text)
+        assert [batch["start_slots"][row], batch["end_slots"][row]] == answer
+        second = text.index("[SEP]") + 1
+        units = [0, *range(second, len(text) - 1)]
+        assert [slots.pop(0) for _ in units] == [row * width + slot for slot in units]
+        assert batch["sentence_ids"][row].tolist() == [int(second <= slot < len(text)) for slot in range(width)]
+    assert not slots
+
+
+def brute_force(
+    scores: np.ndarray, context: str, question_tokens: int, max_length: int, by_characters: bool
+) -> tuple[list[tuple[str, float]], float]:
+    """Return all answers in order, with the score of each, and the score of "no answer"."""
+    tokens = pieces(context)
+    windows = reference_windows(len(tokens), 13 - min(3, question_tokens), 4)
+    unit, spans, nulls = 0, [], []
+    for number, (start, length) in enumerate(windows):
+        nulls.append(float(scores[unit].sum()))
+        window = scores[unit + 1 : unit + 1 + length].astype(np.float64)
+        unit += 1 + length
+        for first in range(length):
+            if reference_owner(start + first, windows) != number:
+                continue
+            for last in range(first, length):
+                begin, end = tokens[start + first][1], tokens[start + last][1] + 1
+                if (end - begin if by_characters else last - first + 1) <= max_length:
+                    spans.append((-(window[first, 0] + window[last, 1]), begin, end))
+    answers: dict[str, float] = {}
+    for score, begin, end in sorted(spans):
+        answers.setdefault(context[begin:end], -score)
+    return list(answers.items()), min(nulls)
+
+
+@pytest.mark.parametrize("task", ["squad2", "cmrc2018"])
+@pytest.mark.parametrize("decimals", [0, 6])
+def test_decoding_finds_the_best_of_all_spans(task: str, decimals: int) -> None:
+    rng, random_numbers = random.Random(7), np.random.default_rng(7)
+    examples = [example_of(rng, str(i)) for i in range(60)]
+    kind = span_kind(task, n_best=4, max_answer_length=5, null_threshold=0.5)
+    features = kind.encode(examples, tokenizer(), training=False)
+    # Rounding to whole numbers makes most scores equal to others.
+    scores = np.round(random_numbers.standard_normal((features.num_units, 2)), decimals).astype(np.float32)
+    decoded = kind.decode(scores, features, examples)
+    assert list(decoded.predictions) == [example.id for example in examples]
+    bounds = np.searchsorted(features.example_of, np.arange(len(examples) + 1))
+    for index, example in enumerate(examples):
+        units = slice(features.unit_offsets[bounds[index]], features.unit_offsets[bounds[index + 1]])
+        expected, null = brute_force(
+            scores[units], example.context, len(pieces(example.question)), 5, task == "cmrc2018"
+        )
+        found = decoded.details[index]["n_best"]
+        assert [(each["text"], each["score"]) for each in found] == expected[:4]
+        assert all(example.context.startswith(each["text"], each["start"]) for each in found)
+        assert sum(each["probability"] for each in found) == pytest.approx(1)
+        assert decoded.predictions[example.id] == expected[0][0]
+        if task == "squad2":
+            difference = null - expected[0][1]
+            assert decoded.details[index]["na_score"] == pytest.approx(difference, abs=1e-6)
+            assert decoded.answers[index] == ("" if difference > 0.5 else expected[0][0])
+
+
+def test_gold_positions_give_the_gold_texts_and_the_best_figures() -> None:
+    rng = random.Random(8)
+    examples = [example_of(rng, str(i), impossible=i % 4 == 0) for i in range(80)]
+    # The first token of an answer has at least 8 tokens to its right in the window to which it belongs.
+    inputs = InputSettings(max_seq_len=33, max_query_len=3, doc_stride=9)
+    kind = span_kind("squad2", inputs)
+    assert round_trip_exceptions(kind, examples, tokenizer()) == []
+    features = kind.encode(examples, tokenizer(), training=False)
+    figures = kind.figures(kind.decode(gold_scores(features, examples), features, examples), examples)
+    assert figures["f1"] == figures["exact"] == figures["best_f1"] == 100.0
+    answerable = [example for example in examples if not example.is_impossible]
+    for task in ("squad1", "cmrc2018", "dureader_robust"):
+        kind = span_kind(task, inputs)
+        features = kind.encode(answerable, tokenizer(), training=False)
+        figures = kind.figures(kind.decode(gold_scores(features, answerable), features, answerable), answerable)
+        assert figures["f1"] == 100.0
+
+
+def test_exceptions_of_the_round_trip_are_found() -> None:
+    def example(context: str, text: str) -> SpanExample:
+        start = context.index(text)
+        return SpanExample("0", context, "q", (Answer(text, CharSpan(start, start + len(text))),), False, PLACE)
+
+    too_long = example("a b c d e f g h", "a b c d e f")
+    kind = span_kind("squad1", max_answer_length=5)
+    assert [each.reason for each in round_trip_exceptions(kind, [too_long], tokenizer())] == [
+        "longer than max_answer_length"
+    ]
+    kind = span_kind("squad1")
+    long = example("a b c d e f g h i j k l m n o p", "d e f g h i j k l m")
+    assert [each.reason for each in round_trip_exceptions(kind, [long], tokenizer())] == ["ends outside its window"]
+    # A word without tokens in the vocabulary is one [UNK].
+    inside = example("a 猫猫é b", "é")
+    assert round_trip_exceptions(kind, [inside], tokenizer()) == []
+    unknown = example("a β1 b", "1")
+    [unequal] = round_trip_exceptions(kind, [unknown], tokenizer())
+    assert (unequal.gold, unequal.found) == ("1", "β1")
+    assert unequal.reason == "does not begin and end at the edges of tokens"
+
+
+def test_the_best_threshold_is_found_on_labelled_questions_only() -> None:
+    examples = [
+        SpanExample(str(i), "c d", "q", () if impossible else (Answer("c", CharSpan(0, 1)),), impossible, PLACE)
+        for i, impossible in enumerate([False, True, True])
+    ]
+    kind = span_kind("squad2")
+    features = kind.encode(examples, tokenizer(), training=False)
+    # Units: [CLS] c d. The score of "c" is 2 everywhere, that of "no answer" differs.
+    scores = np.tile(np.array([[0, 0], [2, 0], [0, 0]], np.float32), (3, 1))
+    scores[[0, 3, 6], 0] = [5, 6, 7]
+    decoded = kind.decode(scores, features, examples)
+    assert [detail["na_score"] for detail in decoded.details] == [3.0, 4.0, 5.0]
+    assert decoded.answers == ["c", "", ""]
+    assert kind.figures(decoded, examples)["f1"] == kind.figures(decoded, examples)["best_f1"] == 100.0
+    unlabelled = [SpanExample(each.id, each.context, each.question, None, None, PLACE) for each in examples]
+    assert kind.decode(scores, features, unlabelled).answers == ["", "", ""]  # the threshold is 0
+    # If "no answer" is best for all questions, the official script's threshold 0 would answer the first one.
+    scores[[0, 3, 6], 0] = [1.5, 1.6, 1.7]
+    impossible = [SpanExample(each.id, each.context, each.question, (), True, PLACE) for each in examples]
+    decoded = kind.decode(scores, features, impossible)
+    assert decoded.answers == ["", "", ""]
+    assert kind.figures(decoded, impossible)["f1"] == 100.0
+
+
+def test_a_context_without_tokens_has_no_answer() -> None:
+    example = SpanExample("0", "\u200b", "q", None, None, PLACE)
+    for task in ("squad1", "squad2"):
+        kind = span_kind(task)
+        features = kind.encode([example], tokenizer(), training=False)
+        decoded = kind.decode(np.zeros((1, 2), np.float32), features, [example])
+        assert decoded.answers == [""]
+        assert decoded.details[0]["n_best"] == []
+
+
+def test_an_answer_without_tokens_is_left_out_of_training() -> None:
+    example = SpanExample("0", "a \u200b b", "q", (Answer("\u200b", CharSpan(2, 3)),), False, PLACE)
+    features = span_kind("squad1").encode([example], tokenizer(), training=True)
+    assert len(features) == 0
+    assert features.account["windows left out of training"] == 1
+
+
+def test_a_question_must_leave_room_for_its_context() -> None:
+    """Only span extraction reads max_query_len, so other tasks may have shorter inputs."""
+    settings = KindSettings(InputSettings(16, max_query_len=13))
+    with pytest.raises(InputError, match=r"input.max_query_len: exceeds input.max_seq_len - 4, 12"):
+        kind_of(TASKS["squad1"], settings)
+    kind_of(TASKS["cola"], settings)

@@ -1,0 +1,119 @@
+"""Tagging: windows and first tokens against a slow reference, repaired tags, and entities inside others."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+
+from tasks.examples import Entity, TaggingExample
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import InputSettings, KindSettings
+from tasks.kinds.tagging import TaggingFeatures
+from tasks.registry import TASKS
+from tasks.tag_schemes import entities_of, tags_of
+from tests.tasks.kinds.test_windows import reference_owner, reference_windows
+from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
+
+SETTINGS = KindSettings(InputSettings(max_seq_len=10, max_query_len=4, doc_stride=3))
+
+
+def random_examples(count: int) -> list[TaggingExample]:
+    rng = random.Random(5)
+    examples = []
+    for i in range(count):
+        words = tuple(
+            "".join(rng.choice(LETTERS) for _ in range(rng.choice([1, 1, 2, 3, 12]))) for _ in range(rng.randint(1, 14))
+        )
+        tags = tuple(rng.choice(["O", "B-PER", "B-LOC", "B-MISC"]) for _ in words)
+        examples.append(TaggingExample(str(i), words, " ", tags, entities_of(tags), PLACE))
+    return examples
+
+
+def pieces(word: str) -> list[str]:
+    """Return the tokens of a word in the tiny vocabulary."""
+    return [word[0], *(f"##{letter}" for letter in word[1:])]
+
+
+def test_every_word_is_predicted_once_in_the_window_with_most_context() -> None:
+    examples = random_examples(60)
+    kind = kind_of(TASKS["conll2003"], SETTINGS)
+    features = kind.encode(examples, tokenizer(), training=True)
+    expected = []
+    for index, example in enumerate(examples):
+        tokens = [piece for word in example.tokens for piece in pieces(word)]
+        firsts = [position for position, token in enumerate(tokens) if not token.startswith("##")]
+        windows = reference_windows(len(tokens), 8, 3)
+        owners = [reference_owner(position, windows) for position in firsts]
+        for number, (start, length) in enumerate(windows):
+            words = [i for i, owner in enumerate(owners) if owner == number]
+            if words:
+                slots = [firsts[i] - start + 1 for i in words]
+                tags = [example.tags[i] for i in words]
+                expected.append((index, ["[CLS]", *tokens[start : start + length], "[SEP]"], slots, tags))
+    assert len(features) == len(expected) > len(examples)
+    shortest = np.argsort(features.lengths)[:5]
+    assert features.lengths[shortest].max() < 10
+    for samples in (np.random.default_rng(0).permutation(len(features))[:20], shortest):
+        check_batch(features, samples, expected, kind.tags)
+    assert features.num_units == sum(len(example.tokens) for example in examples)
+    assert features.account["examples longer than an input"] == sum(
+        sum(map(len, example.tokens)) > 8 for example in examples
+    )
+
+
+def check_batch(features: TaggingFeatures, samples: np.ndarray, expected: list[Any], all_tags: tuple[str, ...]) -> None:
+    """Compare a batch with the expected samples: index of the example, tokens, slots and tags."""
+    batch = features.batch(samples)
+    found_slots, found_tags = batch["slots"].tolist(), [all_tags[i] for i in batch["tags"]]
+    width = batch["input_ids"].shape[1]
+    for row, sample in enumerate(samples.tolist()):
+        index, tokens, slots, tags = expected[sample]
+        assert (features.example_of[sample], tokens_of_input(features, sample)) == (index, tokens)
+        assert [found_slots.pop(0) for _ in slots] == [row * width + slot for slot in slots]
+        assert [found_tags.pop(0) for _ in tags] == tags
+    assert not found_slots
+    assert not found_tags
+
+
+def test_perfect_scores_give_back_every_tag() -> None:
+    examples = random_examples(40)
+    kind = kind_of(TASKS["conll2003"], SETTINGS)
+    features = kind.encode(examples, tokenizer(), training=False)
+    decoded = kind.decode(np.eye(kind.width, dtype=np.float32)[features.tags], features, examples)
+    assert decoded.predictions == [list(example.tags) for example in examples]
+    assert kind.figures(decoded, examples)["f1"] == 100.0
+
+
+def test_tags_that_continue_nothing_are_read_as_conlleval_reads_them() -> None:
+    kind = kind_of(TASKS["conll2003"], KindSettings())
+    example = TaggingExample("0", tuple("abcde"), " ", None, None, PLACE)
+    features = kind.encode([example], tokenizer(), training=False)
+    raw = ["I-PER", "I-LOC", "I-LOC", "O", "I-PER"]
+    scores = np.eye(kind.width, dtype=np.float32)[[kind.tags.index(tag) for tag in raw]]
+    assert kind.decode(scores, features, [example]).predictions == [["B-PER", "B-LOC", "I-LOC", "O", "B-PER"]]
+    assert "tags" not in features.batch(np.array([0]))
+
+
+def test_characters_are_tokens_and_a_space_keeps_its_tag() -> None:
+    kind = kind_of(TASKS["msra_ner"], KindSettings())
+    tags = ("B-PER", "I-PER", "O", "O", "B-LOC")
+    example = TaggingExample("0", ("一", "2", "3", " ", "十"), "", tags, entities_of(tags), PLACE)
+    features = kind.encode([example], tokenizer(), training=True)
+    assert tokens_of_input(features, 0) == ["[CLS]", "一", "2", "3", "[UNK]", "十", "[SEP]"]
+    assert features.batch(np.array([0]))["slots"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_cluener_takes_entities_as_characters_and_knows_those_inside_others() -> None:
+    kind = kind_of(TASKS["cluener"], KindSettings())
+    entities = (Entity("address", 0, 4), Entity("name", 1, 3), Entity("name", 5, 6))
+    tokens = tuple("一二三四ab")
+    example = TaggingExample("0", tokens, "", tags_of(entities, 6), entities, PLACE)
+    features = kind.encode([example], tokenizer(), training=True)
+    gold = {"address": {"一二三四": [[0, 3]]}, "name": {"二三": [[1, 2]], "b": [[5, 5]]}}
+    assert kind.gold([example]) == [gold]
+    decoded = kind.decode(np.eye(kind.width, dtype=np.float32)[features.tags], features, [example])
+    # One row of tags cannot express the name inside the address.
+    assert decoded.predictions == [{"address": {"一二三四": [[0, 3]]}, "name": {"b": [[5, 5]]}}]
+    assert kind.figures(decoded, [example])["span_precision"] == 1.0

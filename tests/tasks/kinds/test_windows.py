@@ -1,0 +1,53 @@
+"""Windows against BERT's loop, and the window to which a token belongs against its definition."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from tasks.kinds.windows import windows_of, windows_of_texts
+
+
+def reference_windows(num_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
+    windows, start = [], 0
+    while True:
+        length = min(num_tokens - start, room)
+        windows.append((start, length))
+        if start + length == num_tokens:
+            return windows
+        start += min(length, stride)
+
+
+def reference_owner(token: int, windows: list[tuple[int, int]]) -> int:
+    best = None
+    for index, (start, length) in enumerate(windows):
+        if start <= token < start + length:
+            score = min(token - start, start + length - 1 - token) + Fraction(length, 100)
+            if best is None or score > best[0]:
+                best = (score, index)
+    assert best is not None
+    return best[1]
+
+
+def test_windows_are_those_of_bert_and_every_token_belongs_to_exactly_one() -> None:
+    for num_tokens in [*range(40), 137]:
+        for room in (1, 2, 5, 8, 130):
+            for stride in (1, 2, 3, 5, 9, 128):
+                windows = windows_of(num_tokens, room, stride)
+                expected = reference_windows(num_tokens, room, stride)
+                assert list(zip(windows.starts.tolist(), windows.lengths.tolist(), strict=True)) == expected
+                owners = [reference_owner(token, expected) for token in range(num_tokens)]
+                found = [
+                    index
+                    for index, (start, stop) in enumerate(zip(windows.own_starts, windows.own_stops, strict=True))
+                    for _ in range(start, stop)
+                ]
+                assert found == owners
+
+
+def test_windows_of_several_texts_follow_each_other() -> None:
+    text_of, windows = windows_of_texts(np.array([3, 9, 0]), np.array([5, 4, 5]), 3)
+    assert text_of.tolist() == [0, 1, 1, 1, 2]
+    assert windows.starts.tolist() == [0, 0, 3, 6, 0]
+    assert windows.lengths.tolist() == [3, 4, 4, 3, 0]

@@ -1,0 +1,58 @@
+"""Lines and JSON values of files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reader.errors import InputError
+from tasks.layouts.lines import json_objects, read_json, read_lines, read_text
+from tasks.layouts.rows import BadRow
+from tests.support.task_files import write
+
+
+def texts(path: Path) -> list[tuple[int | None, str | BadRow]]:
+    return [(place.line, line) for place, line in read_lines(path)]
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
+    line = "a\u2028b\u0085c\x0bd\x0ce\x1cf\rg"
+    assert texts(write(tmp_path / "t", f"{line}\nnext")) == [(1, line), (2, "next")]
+
+
+def test_byte_order_mark_and_carriage_return_are_no_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", b"\xef\xbb\xbfa\r\nb\xef\xbb\xbf\r\n")
+    assert texts(path) == [(1, "a"), (2, "b\ufeff")]
+    assert read_text(path) == "a\r\nb\ufeff\r\n"
+
+
+def test_blank_lines_are_dropped_at_the_end_only(tmp_path: Path) -> None:
+    assert texts(write(tmp_path / "t", "a\n\n\nb\n\n\n")) == [(1, "a"), (2, ""), (3, ""), (4, "b")]
+
+
+def test_other_encodings_are_refused_with_the_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "好\n".encode() + "好\n".encode("gb18030") + b"x")
+    (_, first), (place, second), (_, third) = read_lines(path)
+    assert (first, third) == ("好", "x")
+    assert isinstance(second, BadRow)
+    assert f"{place}: {second.reason}".startswith(f"{path}:2: not UTF-8 (")
+    with pytest.raises(InputError, match=r"t:2: not UTF-8 .*convert"):
+        read_text(path)
+    with pytest.raises(InputError, match=r"missing: cannot be read"):
+        list(read_lines(tmp_path / "missing"))
+
+
+def test_broken_json_is_named_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"t\.json:3: not JSON: .* at column \d"):
+        read_json(write(tmp_path / "t.json", '{"a":\n 1,\n b}'))
+    with pytest.raises(InputError, match=r"deep\.json: not JSON"):
+        read_json(write(tmp_path / "deep.json", "[" * 100_000))
+
+
+def test_json_lines_without_an_object_are_bad_rows(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", '{"a": 1}\n{"a": \n[1]\n\n{"a": 2}\n')
+    records = [record for _, record in json_objects(path)]
+    bad = [record for record in records if isinstance(record, BadRow)]
+    assert [record for record in records if not isinstance(record, BadRow)] == [{"a": 1}, {"a": 2}]
+    assert [(row.place.line, row.reason[:8]) for row in bad] == [(2, "not JSON"), (3, "expected"), (4, "not JSON")]

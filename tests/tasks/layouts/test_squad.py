@@ -1,0 +1,110 @@
+"""SQuAD's JSON, and DuReader's files with documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reader.errors import InputError
+from tasks.layouts.dureader_documents import DuReaderDocuments
+from tasks.layouts.rows import BadRow, OmittedRow, Row
+from tasks.layouts.squad import Squad
+from tests.support.task_files import read, values, write, write_json, write_lines
+
+ANSWER = {"text": "b", "answer_start": 2, "id": "1"}
+
+
+def squad(*questions: Any) -> dict[str, Any]:
+    paragraph = {"context": "a b c", "qas": list(questions)}
+    return {"data": [{"title": "t", "paragraphs": [{"context": "x", "qas": []}]}, {"paragraphs": [paragraph]}]}
+
+
+def test_a_row_is_a_question_with_the_context_of_its_paragraph(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "t.json", squad({"id": "q", "question": "?", "answers": [ANSWER]}))
+    [row] = read(Squad(), path)
+    assert isinstance(row, Row)
+    assert row.values == {"id": "q", "question": "?", "context": "a b c", "answers": [ANSWER]}
+    assert str(row.place) == f"{path}, data[1].paragraphs[0].qas[0] (id q)"
+
+
+def test_version_2_has_questions_without_answers(tmp_path: Path) -> None:
+    plausible = {"id": "q", "question": "?", "is_impossible": True, "plausible_answers": [ANSWER]}
+    empty = {"id": "r", "question": "?", "is_impossible": True, "answers": []}
+    path = write_json(tmp_path / "t.json", squad(plausible, empty))
+    assert [(row["answers"], row["is_impossible"]) for row in values(Squad(), path)] == [([], True), ([], True)]
+
+
+def test_gold_values_are_not_read_without_labels(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "t.json", squad({"id": "q", "question": "?", "answers": [ANSWER]}, {"id": "r"}))
+    question, bad = read(Squad(), path, labelled=False)
+    assert isinstance(question, Row)
+    assert "answers" not in question.values
+    assert isinstance(bad, BadRow)
+    assert bad.reason == "no 'question'"
+
+
+def test_questions_without_id_question_or_answers_are_bad_rows(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "t.json", squad({"question": "?"}, {"id": "q", "question": "?"}, "text"))
+    assert [row.reason[:12] for row in read(Squad(), path) if isinstance(row, BadRow)] == [
+        "no 'id'",
+        "no 'answers'",
+        "expected an ",
+    ]
+
+
+def test_entries_and_paragraphs_without_questions_are_bad_rows(tmp_path: Path) -> None:
+    paragraphs = [{"context": "x"}, "x", {"context": "x", "qas": [{"id": "q", "question": "?", "answers": [ANSWER]}]}]
+    path = write_json(tmp_path / "t.json", {"data": [{"paragraph": []}, None, {"paragraphs": paragraphs}]})
+    *bad, good = read(Squad(), path)
+    assert isinstance(good, Row)
+    assert [(row.place.part, row.reason) for row in bad if isinstance(row, BadRow)] == [
+        ("data[0]", "no list 'paragraphs'"),
+        ("data[1]", "no list 'paragraphs'"),
+        ("data[2].paragraphs[0]", "no list 'qas'"),
+        ("data[2].paragraphs[1]", "no list 'qas'"),
+    ]
+
+
+@pytest.mark.parametrize("value", [[], {}, {"data": {}}])
+def test_other_json_is_refused(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(InputError, match=r"t\.json: no list 'data'; this is not a file in SQuAD's format"):
+        read(Squad(), write_json(tmp_path / "t.json", value))
+
+
+def test_a_file_that_is_cut_short_is_refused_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"t\.json:2: not JSON"):
+        read(Squad(), write(tmp_path / "t.json", '{"data":\n[{"paragraphs": [{'))
+
+
+def dureader(**fields: Any) -> dict[str, Any]:
+    documents = [
+        {"segmented_paragraphs": [["first", "one"]], "most_related_para": 0},
+        {"segmented_paragraphs": [["no"], ["上海", "迪士尼", "可以", "带"]], "most_related_para": 1},
+    ]
+    return {"question_id": 7, "question": "?", "documents": documents, **fields}
+
+
+def test_dureaders_answer_is_a_span_of_one_document(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "t.json", dureader(answer_docs=[1], answer_spans=[[1, 2]]))
+    [row] = values(DuReaderDocuments(), path)
+    assert row["context"] == "上海迪士尼可以带"
+    [answer] = row["answers"]
+    assert answer == {"text": "迪士尼可以", "answer_start": 2}
+    assert row["context"][answer["answer_start"] :].startswith(answer["text"])
+    [test_row] = values(DuReaderDocuments(), path, labelled=False)
+    assert test_row == {"id": "7", "question": "?", "context": "firstone"}
+
+
+def test_dureaders_questions_without_span_are_omitted_and_broken_ones_bad(tmp_path: Path) -> None:
+    path = write_lines(
+        tmp_path / "t.json",
+        dureader(answer_docs=[], answer_spans=[]),
+        dureader(answer_docs=[1], answer_spans=[[1, 4]]),
+        dureader(answer_docs=[9], answer_spans=[[1, 4]]),
+        {"question_id": 1},
+    )
+    omitted, *bad = read(DuReaderDocuments(), path)
+    assert isinstance(omitted, OmittedRow)
+    assert [isinstance(row, BadRow) for row in bad] == [True] * 3

@@ -1,0 +1,120 @@
+"""Tab-separated files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reader.errors import InputError
+from tasks.layouts.rows import BadRow, OmittedRow, Row
+from tasks.layouts.tsv import Tsv
+from tests.support.task_files import read, values, write
+
+PAIR = {"text_a": "a", "text_b": "b", "label": "label"}
+
+
+def test_columns_are_found_by_name_wherever_they_are(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "id\tlabel\tb\tlabel1\ta\n7\tyes\tsecond\tno\tfirst\n")
+    assert values(Tsv(PAIR), path) == [{"text_a": "first", "text_b": "second", "label": "yes"}]
+
+
+def test_quotation_marks_have_no_meaning(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", 'a\tb\tlabel\n"open\tan ""inch""\t1\n"x"\t"\t0\n')
+    assert values(Tsv(PAIR), path) == [
+        {"text_a": '"open', "text_b": 'an ""inch""', "label": "1"},
+        {"text_a": '"x"', "text_b": '"', "label": "0"},
+    ]
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", b"\xef\xbb\xbfQuality\t#1 String\n1\tx\n")
+    assert values(Tsv({"label": "Quality", "text_a": "#1 String"}), path) == [{"label": "1", "text_a": "x"}]
+
+
+def test_the_first_line_of_a_file_without_header_is_a_row(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "gj04\t1\t\tfirst\ngj04\t0\t*\tsecond")
+    by_name = Tsv({"text_a": "sentence", "label": "y"}, header="no", names=("source", "y", "mark", "sentence"))
+    by_number = Tsv({"text_a": 4, "label": 2}, header="no")
+    expected = [{"text_a": "first", "label": "1"}, {"text_a": "second", "label": "0"}]
+    assert values(by_name, path) == values(by_number, path) == expected
+
+
+def test_a_header_is_found_if_the_file_has_one(tmp_path: Path) -> None:
+    layout = Tsv(PAIR, header="auto", names=("a", "b", "label"))
+    plain, headed = write(tmp_path / "p", "x\ty\t1\n"), write(tmp_path / "h", "label\ta\tb\n1\tx\ty\n")
+    assert values(layout, plain) == values(layout, headed) == [{"text_a": "x", "text_b": "y", "label": "1"}]
+    test = write(tmp_path / "test", "a\tb\nx\ty\n")
+    assert values(layout, test, labelled=False) == [{"text_a": "x", "text_b": "y"}]
+
+
+def test_gold_columns_are_not_needed_without_labels(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "index\ta\tb\n0\tx\ty\n")
+    assert values(Tsv({**PAIR, "id": "index"}), path, labelled=False) == [{"text_a": "x", "text_b": "y", "id": "0"}]
+    with pytest.raises(InputError, match=r"t:1: no column 'label' in the header; it has: index, a, b"):
+        read(Tsv(PAIR), path)
+
+
+def test_an_id_column_may_be_missing(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "a\tlabel\nx\t1\n")
+    assert values(Tsv({"text_a": "a", "label": "label", "id": "index"}), path) == [{"text_a": "x", "label": "1"}]
+
+
+def test_a_missing_column_is_named_with_the_most_similar_one(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "sentence_1\tsentence_2\tlabel\n")
+    with pytest.raises(InputError, match=r"no column 'sentence1' .*did you mean sentence_1"):
+        read(Tsv({"text_a": "sentence1", "label": "label"}), path)
+    with pytest.raises(InputError, match="no header; give its number"):
+        read(Tsv({"text_a": "sentence1"}, header="no"), path)
+    with pytest.raises(InputError, match="e: is empty"):
+        read(Tsv(PAIR), write(tmp_path / "e", ""))
+
+
+def test_rows_with_too_few_or_too_many_fields_are_bad(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "a\tb\tlabel\nx\ty\n\nx\ty\t1\nx\ty\tz\t1\n")
+    few, blank, good, many = read(Tsv(PAIR), path)
+    assert isinstance(few, BadRow)
+    assert (few.place.line, few.reason) == (2, "too few fields: 2 instead of at least 3")
+    assert isinstance(blank, BadRow)
+    assert blank.reason == "a blank line"
+    assert isinstance(good, Row)
+    assert isinstance(many, BadRow)
+    assert "tab inside a text" in many.reason
+
+
+def test_short_rows_can_be_omitted(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "a\tb\tlabel\nx\ty\nx\ty\t1\n")
+    short, good = read(Tsv(PAIR, omit_short_rows=True), path)
+    assert isinstance(short, OmittedRow)
+    assert isinstance(good, Row)
+
+
+def test_rows_of_other_languages_are_omitted(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "language\ta\tlabel\nen\tx\t1\nzh\ty\t0\n")
+    english, chinese = read(Tsv({"text_a": "a", "label": "label"}, where={"language": "zh"}), path)
+    assert isinstance(english, OmittedRow)
+    assert english.reason == "language is not zh"
+    assert isinstance(chinese, Row)
+    assert chinese.values == {"text_a": "y", "label": "0"}
+
+
+def test_list_values_are_split_at_their_separator(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "text_a\tlabel\n上\x02\u3000\x02海\tB-LOC\x02O\x02O\n")
+    layout = Tsv({"tokens": "text_a", "tags": "label"}, list_separator="\x02")
+    assert values(layout, path) == [{"tokens": ["上", "\u3000", "海"], "tags": ["B-LOC", "O", "O"]}]
+
+
+def test_several_columns_make_a_list_or_one_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "p\tq\tr\nx\t\tz\n")
+    assert values(Tsv({"text_a": ("p", "q", "r"), "options": ("p", "r")}), path) == [
+        {"text_a": "x z", "options": ["x", "z"]}
+    ]
+
+
+def test_a_line_that_is_not_utf8_is_a_bad_row_but_as_a_header_it_is_refused(tmp_path: Path) -> None:
+    bad, good = read(Tsv({"text_a": "a"}), write(tmp_path / "t", b"a\n\xff\nx\n"))
+    assert isinstance(bad, BadRow)
+    assert bad.place.line == 2
+    assert isinstance(good, Row)
+    with pytest.raises(InputError, match="u:1: not UTF-8"):
+        read(Tsv({"text_a": "a"}), write(tmp_path / "u", b"a\xff\nx\n"))

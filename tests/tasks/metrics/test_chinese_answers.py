@@ -1,0 +1,101 @@
+"""CMRC's and DuReader's metrics give figures computed by hand, and the longest common run of an exhaustive search."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from reader.errors import InputError
+from tasks.metrics.chinese_answers import (
+    cmrc2018,
+    cmrc_normalize,
+    cmrc_segments,
+    common_run_f1,
+    dureader_normalize,
+    dureader_robust,
+    dureader_segments,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("《北京》，2008年", ["北", "京", "2008", "年"]),
+        ("iPhone 6s的 A-8", ["iphone", "6s", "的", "a8"]),  # The hyphen is removed, and does not separate.
+        ("don't stop。", ["do", "n't", "stop"]),
+        ("3.5%", ["3.5", "%"]),
+        ("ＡＢＣ１２", ["ａｂｃ１２"]),  # Full width: one word of other text.
+        ("…㐀龥龦", ["…㐀", "龥", "龦"]),  # The ellipsis, and ideographs outside U+4E00 to U+9FA5, are other text.
+        ("  ", []),
+    ],
+)
+def test_cmrc_segments_chinese_by_character_and_other_text_by_word(text: str, segments: list[str]) -> None:
+    assert cmrc_segments(text) == segments
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("《北京》，2008 Nian年", ["北", "京", "2008 nian", "年"]),
+        ("a=b|c", ["a", "=", "bc"]),
+        ("x-y; 3.5…", ["x-y; 3.5…"]),
+        ("㐀龦\U00020000x", ["㐀", "龦", "\U00020000", "x"]),
+        ("，。", []),
+    ],
+)
+def test_dureader_segments_chinese_by_character_and_keeps_other_text_whole(text: str, segments: list[str]) -> None:
+    assert dureader_segments(text) == segments
+
+
+def test_the_ignored_punctuation_differs() -> None:
+    assert cmrc_normalize(" A-B(c)，…… ") == "ab(c)……"
+    assert dureader_normalize(" A-B(c)，…… ") == " a-bc…… "
+
+
+def longest_common_run(a: list[str], b: list[str]) -> int:
+    runs = {tuple(b[i:j]) for i in range(len(b)) for j in range(i + 1, len(b) + 1)}
+    return max((j - i for i in range(len(a)) for j in range(i, len(a) + 1) if tuple(a[i:j]) in runs), default=0)
+
+
+def test_f1_is_that_of_the_longest_common_run() -> None:
+    draw = random.Random(3)
+    for _ in range(200):
+        a, b = [draw.choices("甲乙丙", k=draw.randint(1, 9)) for _ in range(2)]
+        # F1 = 2 n / (|a| + |b|)
+        assert common_run_f1(a, b) == pytest.approx(2 * longest_common_run(a, b) / (len(a) + len(b)))
+    assert common_run_f1([], []) == 0
+
+
+def test_a_run_must_be_consecutive() -> None:
+    assert common_run_f1(list("北京大学"), list("北方大学")) == pytest.approx(2 * 2 / 8)
+
+
+GOLD = {"1": ["范廷颂", "保禄·范廷颂枢机"], "2": ["1963年"], "3": ["河内"], "4": ["apple pie"]}
+TEXTS = {"1": "范廷颂枢机", "2": "《1963年》", "4": "apple"}
+
+
+def test_cmrc_takes_the_best_answer_and_counts_a_missing_one_as_0() -> None:
+    f1 = [2 * 5 / (5 + 7), 1, 0, 2 * 1 / (1 + 2)]
+    expected = {"f1": 100 * sum(f1) / 4, "em": 25, "total": 4, "skipped": 1}
+    expected["average"] = (expected["f1"] + expected["em"]) / 2
+    assert cmrc2018(GOLD, TEXTS) == pytest.approx(expected)
+
+
+def test_dureader_compares_other_text_as_a_whole() -> None:
+    # "apple" and "apple pie" are one segment each, and differ.
+    f1 = [2 * 5 / (5 + 7), 1, 0, 0]
+    expected = {"f1": 100 * sum(f1) / 4, "em": 25, "total": 4, "skipped": 1}
+    assert dureader_robust(GOLD, TEXTS) == pytest.approx(expected)
+
+
+def test_an_answer_of_punctuation_is_an_exact_match_with_f1_0() -> None:
+    assert cmrc2018({"1": ["，"]}, {"1": "。"}) == {"average": 50, "f1": 0, "em": 100, "total": 1, "skipped": 0}
+    assert dureader_robust({"1": ["，"]}, {"1": "。"}) == {"f1": 0, "em": 100, "total": 1, "skipped": 0}
+
+
+def test_a_question_without_answers_is_refused() -> None:
+    with pytest.raises(InputError, match="question '1' has no answer"):
+        cmrc2018({"1": []}, {})
+    with pytest.raises(InputError, match="nothing to score"):
+        dureader_robust({}, {})

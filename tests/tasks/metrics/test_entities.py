@@ -1,0 +1,98 @@
+"""Entity scores give figures computed by hand; entities are those of a plain statement of conlleval's rules."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from reader.errors import InputError
+from tasks.metrics.entities import cluener, conlleval, entities
+
+
+def begins(tags: list[str], index: int) -> bool:
+    """Return whether an entity begins at a token, by the rules in conlleval."""
+    before = tags[index - 1] if index else "O"
+    if tags[index] == "O":
+        return False
+    return before == "O" or before[2:] != tags[index][2:] or tags[index][0] in "BS" or before[0] in "ES"
+
+
+def plain_entities(tags: list[str]) -> list[tuple[str, int, int]]:
+    found = []
+    for first in range(len(tags)):
+        if begins(tags, first):
+            last = first
+            while last + 1 < len(tags) and tags[last + 1] != "O" and not begins(tags, last + 1):
+                last += 1
+            found.append((tags[first][2:], first, last))
+    return found
+
+
+@pytest.mark.parametrize("prefixes", ["BI", "I", "BIES"])
+def test_entities_of_any_sequence_follow_the_rules_of_conlleval(prefixes: str) -> None:
+    draw = random.Random(4)
+    choices = ["O", *(f"{prefix}-{kind}" for prefix in prefixes for kind in ("PER", "LOC"))]
+    for _ in range(500):
+        tags = draw.choices(choices, k=draw.randint(0, 9))
+        assert entities(tags) == plain_entities(tags), tags
+
+
+def test_entities_of_each_scheme() -> None:
+    expected = [("PER", 0, 1), ("PER", 2, 2), ("LOC", 4, 4)]
+    assert entities(["I-PER", "I-PER", "B-PER", "O", "I-LOC"]) == expected  # IOB1
+    assert entities(["B-PER", "I-PER", "B-PER", "O", "B-LOC"]) == expected  # IOB2
+    assert entities(["B-PER", "E-PER", "S-PER", "O", "S-LOC"]) == expected  # IOBES
+    assert entities(["B-A-B", "I-A-B"]) == [("A-B", 0, 1)]
+
+
+GOLD = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-ORG"], ["B-LOC", "I-LOC", "O"]]
+PREDICTIONS = [["B-PER", "I-PER", "O", "I-LOC"], ["B-ORG", "I-ORG"], ["B-LOC", "O", "B-LOC"]]
+
+
+def test_conlleval_counts_entities_with_the_right_type_and_ends() -> None:
+    figures = conlleval(GOLD, PREDICTIONS)
+    expected = {"precision": 100 * 2 / 5, "recall": 100 * 2 / 4, "f1": 100 * 2 * 2 / 9}
+    expected |= {"token_accuracy": 100 * 4 / 9, "non_o_accuracy": 100 * 3 / 6, "tokens": 9}
+    expected |= {"gold_entities": 4, "predicted_entities": 5, "correct_entities": 2}
+    expected |= {"LOC_precision": 100 / 3, "LOC_recall": 50, "LOC_f1": 40, "LOC_found": 3}
+    expected |= {"ORG_precision": 0, "ORG_recall": 0, "ORG_f1": 0, "ORG_found": 1}
+    expected |= {"PER_precision": 100, "PER_recall": 100, "PER_f1": 100, "PER_found": 1}
+    assert figures == pytest.approx(expected)
+
+
+def test_an_entity_does_not_cross_the_end_of_a_sentence() -> None:
+    assert conlleval([["B-PER"], ["I-PER"]], [["B-PER"], ["I-PER"]])["gold_entities"] == 2
+
+
+def test_conlleval_without_entities_gives_0() -> None:
+    figures = conlleval([["O", "O"]], [["O", "O"]])
+    assert (figures["precision"], figures["recall"], figures["f1"], figures["token_accuracy"]) == (0, 0, 0, 100)
+    assert conlleval([[]], [[]])["token_accuracy"] == 0
+
+
+def test_conlleval_refuses_other_lengths_and_tags() -> None:
+    with pytest.raises(InputError, match="1 sentences of predictions for 2 sentences"):
+        conlleval([["O"], ["O"]], [["O"]])
+    with pytest.raises(InputError, match=r"sentence 1 .* has 1 predicted tags for 2 tokens"):
+        conlleval([["O"], ["O", "O"]], [["O"], ["O"]])
+    for tag in ("PER", "B-", "B", "M-PER", "OUT", ""):
+        with pytest.raises(InputError, match=f"tag {tag!r} of token 1"):
+            conlleval([["O", "O"]], [["O", tag]])
+
+
+def test_cluener_averages_the_types_by_surface_and_also_counts_spans() -> None:
+    gold = [
+        {"name": {"李明": [[0, 1], [5, 6]]}, "address": {"北京": [[3, 4]]}},
+        {"name": {"李明": [[0, 1]]}},
+    ]
+    predictions = [
+        {"name": {"李明": [[0, 1]], "明": [[6, 6]]}, "address": {}},
+        {"name": {"李明": [[7, 8]]}, "game": {"围棋": [[0, 1]]}},
+    ]
+    figures = cluener(gold, predictions)
+    # Surfaces of names: 2 right of 3 predicted and 2 gold. Spans of all types: 1 right of 4 predicted and 4 gold.
+    expected = {"f1": (4 / 5 + 0 + 0) / 3, "span_precision": 1 / 4, "span_recall": 1 / 4, "span_f1": 1 / 4}
+    expected |= {"name_f1": 4 / 5, "address_f1": 0, "game_f1": 0}
+    assert figures == pytest.approx(expected)
+    assert cluener([{}], [{}])["f1"] == 0

@@ -1,0 +1,142 @@
+"""Acceptance: the figures of fixed predictions are those that the official scorers printed, to every printed digit.
+
+The cases are in the folder `scorer_cases` of the folder that the environment variable TASK_DATA names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.metrics.catalog import METRICS
+from tasks.score_files import answers_of, gold_column, json_object, predicted_column, tag_columns, texts_of
+
+DATA = Path(os.environ.get("TASK_DATA", ""))
+CASES = DATA / "scorer_cases"
+pytestmark = pytest.mark.skipif("TASK_DATA" not in os.environ, reason="TASK_DATA is not set")
+
+
+def expected_of(case: str) -> dict[str, Any]:
+    content = json.loads((CASES / case / "expected.json").read_text(encoding="utf-8"))
+    return {**content["expected"], "other_scorers": content.get("other_scorers")}
+
+
+def check(case: str, ours: dict[str, float], expected: dict[str, Any]) -> None:
+    """Print our figures beside the expected ones; fail unless all are equal in their printed form.
+
+    An expected figure is a text with a number of decimals, a float, of which every digit counts, or a count.
+    """
+    wrong = []
+    for name, value in expected.items():
+        decimals = len(value.partition(".")[2]) if isinstance(value, str) else None
+        printed = repr(ours[name]) if decimals is None else f"{ours[name]:.{decimals}f}"
+        print(f"{case:26} {name:16} expected {value!s:22} ours {printed}")
+        wrong += [name] if printed != str(value) and float(printed) != value else []
+    assert not wrong
+
+
+def test_squad_v1() -> None:
+    gold, texts = (CASES / "squad_v1.1" / name for name in ("gold.json", "predictions.json"))
+    expected = expected_of("squad_v1.1")
+    del expected["other_scorers"]
+    check("SQuAD 1.1", METRICS["squad_v1"](answers_of(gold), texts_of(texts)), expected)
+
+
+def test_squad_v2() -> None:
+    folder = CASES / "squad_v2.0"
+    gold, texts = answers_of(folder / "gold.json"), texts_of(folder / "predictions.json")
+    na_prob = json_object(folder / "na_prob.json", (int, float), "a number")
+    expected = expected_of("squad_v2.0")
+    options: dict[str, dict[str, Any]] = {
+        "predictions.json": {},
+        "with --na-prob-file na_prob.json (threshold 1.0)": {"na_prob": na_prob},
+        "with --na-prob-file na_prob.json --na-prob-thresh 0.5": {"na_prob": na_prob, "threshold": 0.5},
+    }
+    assert {*options, "other_scorers"} == set(expected)
+    for name, chosen in options.items():
+        ours = METRICS["squad_v2"](gold, texts, **chosen)
+        assert set(ours) == set(expected[name])
+        check(f"SQuAD 2.0 {len(chosen)} options", ours, expected[name])
+
+
+@pytest.mark.parametrize(
+    ("case", "metric"), [("cmrc2018", "cmrc2018"), ("drcd", "cmrc2018"), ("dureader_robust", "dureader_robust")]
+)
+def test_chinese_answers(case: str, metric: str) -> None:
+    ours = METRICS[metric](answers_of(CASES / case / "gold.json"), texts_of(CASES / case / "predictions.json"))
+    names = {"average": "AVERAGE", "f1": "F1", "em": "EM", "total": "TOTAL", "skipped": "SKIP"}
+    expected = expected_of(case)
+    check(case, ours, {name: expected[official] for name, official in names.items() if official in expected})
+
+
+@pytest.mark.parametrize("case", ["conll2003", "msra_ner"])
+def test_conlleval(case: str) -> None:
+    gold, predictions = tag_columns(CASES / case / "gold_and_predictions.txt", None)
+    ours = METRICS["conlleval"](gold, predictions)
+    # The case was made with a port of conlleval that counts the end of each sentence as a token with a right tag.
+    words, ends = ours["tokens"], len(gold)
+    ours["tokens"] = words + ends
+    ours["token_accuracy"] = (ours["token_accuracy"] * words + 100 * ends) / (words + ends)
+    expected = expected_of(case)
+    other = expected.pop("other_scorers")
+    for kind, figures in expected.pop("per_type").items():
+        expected |= {f"{kind}_{name}": value for name, value in figures.items()}
+    counts = {name: value for name, value in expected.items() if isinstance(value, int)}
+    check(case, ours, {**{name: f"{value:.2f}" for name, value in expected.items()}, **counts})
+    printed = json.loads((CASES / case / "expected.json").read_text(encoding="utf-8"))["printed"]
+    assert f"accuracy: {ours['non_o_accuracy']:6.2f}%; (non-O)" in printed
+    check(case, {"f1": ours["f1"]}, {"f1": f"{other['seqeval default f1']:.4f}"})
+
+
+def test_cola() -> None:
+    gold = gold_column(DATA / "glue/CoLA/dev.tsv", "2", False)
+    predictions = predicted_column(CASES / "cola/predictions.tsv", len(gold), False)
+    matthews = METRICS["matthews"]
+    inverted = [{"0": "1", "1": "0"}[label] for label in predictions]
+    ours = {
+        "matthews_corrcoef": matthews(gold, predictions)["matthews"],
+        "accuracy": matthews(gold, predictions)["accuracy"],
+        "first_200_rows_matthews_corrcoef": matthews(gold[:200], predictions[:200])["matthews"],
+        "all_predicted_1_matthews_corrcoef": matthews(gold, ["1"] * len(gold))["matthews"],
+        "inverted_matthews_corrcoef": matthews(gold, inverted)["matthews"],
+    }
+    expected = expected_of("cola")
+    del expected["other_scorers"]
+    assert set(expected) == set(ours)
+    check("CoLA", ours, expected)
+
+
+def test_mrpc() -> None:
+    gold = gold_column(DATA / "glue/MRPC/dev.tsv", None, False)
+    predictions = predicted_column(CASES / "mrpc/predictions.tsv", len(gold), False)
+    expected = expected_of("mrpc")
+    ours = METRICS["accuracy_f1"](gold, predictions)
+    names = {
+        "accuracy": "accuracy",
+        "f1": "f1_positive_class_1",
+        "average": "average_of_both",
+        "macro_f1": "macro_f1_for_contrast",
+    }
+    ours |= METRICS["macro_f1"](gold, predictions)
+    check("MRPC", ours, {name: expected[official] for name, official in names.items()})
+    for label in "01":
+        constant = METRICS["accuracy_f1"](gold, [label] * len(gold))
+        check(f"MRPC all {label}", constant, expected[f"all_predicted_{label}"])
+
+
+def test_stsb() -> None:
+    gold = gold_column(DATA / "glue/STS-B/dev.tsv", None, True)
+    predictions = predicted_column(CASES / "stsb/predictions.tsv", len(gold), True)
+    expected = expected_of("stsb")
+    correlation = METRICS["correlation"]
+    names = {"pearson": "pearson", "spearman": "spearman", "average": "average_of_both"}
+    check("STS-B", correlation(gold, predictions), {name: expected[official] for name, official in names.items()})
+    clipped = [min(max(value, 0.0), 5.0) for value in predictions]
+    check("STS-B clipped", correlation(gold, clipped), expected["clipped_to_0_5"])
+    check("STS-B rounded", correlation(gold, [round(value) for value in predictions]), expected["rounded_to_integer"])
+    # scipy's figure is NaN.
+    assert correlation(gold, [3.0] * len(gold))["pearson"] == 0

@@ -1,0 +1,89 @@
+"""SQuAD's metrics give figures computed by hand, and the best threshold of an exhaustive search."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from reader.errors import InputError
+from tasks.metrics.squad import exact_match, normalize_answer, squad_v1, squad_v2, token_f1, token_f1_v2
+
+
+@pytest.mark.parametrize(
+    ("text", "normalized"),
+    [
+        ("The  Beatles!", "beatles"),
+        ("a man, an apple; the end", "man apple end"),
+        ("theatre of another", "theatre of another"),
+        ("U.S.A.", "usa"),
+        ("the-end", "theend"),  # Punctuation is removed before articles.
+        ("“the” —", "“ ” —"),  # Only ASCII punctuation is removed.
+        ("Ｔｈｅ 北京，the", "ｔｈｅ 北京，"),
+        ("A\u00a0the\tAN", ""),
+    ],
+)
+def test_an_answer_is_normalized_as_in_the_official_script(text: str, normalized: str) -> None:
+    assert normalize_answer(text) == normalized
+
+
+def test_f1_counts_each_word_as_often_as_it_occurs() -> None:
+    assert token_f1("new york city", "New York, the York") == pytest.approx(2 * (2 / 3) * (2 / 3) / (4 / 3))
+    assert token_f1("one", "two") == 0
+    assert (exact_match("the", "a"), token_f1("the", "a"), token_f1_v2("the", "a")) == (1, 0, 1)
+    assert token_f1_v2("", "word") == 0
+
+
+def test_squad_v1_takes_the_best_answer_and_counts_a_missing_one_as_0() -> None:
+    gold = {"1": ["red", "dark red"], "2": ["blue whale"], "3": ["green"]}
+    figures = squad_v1(gold, {"1": "The dark red.", "2": "whale", "unknown": "x"})
+    assert figures == pytest.approx({"exact_match": 100 / 3, "f1": 100 * (1 + 2 / 3) / 3, "total": 3, "skipped": 1})
+    with pytest.raises(InputError, match="question '2' has no answer"):
+        squad_v1({"1": ["red"], "2": []}, {})
+
+
+GOLD = {"a": ["red car"], "b": ["blue"], "c": [], "d": []}
+TEXTS = {"a": "car", "b": "blue", "c": "wrong", "d": ""}
+NA_PROB = {"a": 0.2, "b": 0.6, "c": 0.8, "d": 0.9}
+
+
+def test_squad_v2_splits_questions_with_and_without_answer() -> None:
+    expected = {"exact": 50, "f1": 100 * (2 / 3 + 1 + 0 + 1) / 4, "total": 4}
+    expected |= {"HasAns_exact": 50, "HasAns_f1": 100 * (2 / 3 + 1) / 2, "HasAns_total": 2}
+    expected |= {"NoAns_exact": 50, "NoAns_f1": 50, "NoAns_total": 2}
+    assert squad_v2(GOLD, TEXTS) == pytest.approx(expected)
+    assert "NoAns_total" not in squad_v2({"a": ["red"]}, {"a": "red"})
+    assert "HasAns_total" not in squad_v2({"c": []}, {"c": ""})
+
+
+def test_a_prediction_above_the_threshold_is_scored_as_no_answer() -> None:
+    figures = squad_v2(GOLD, TEXTS, NA_PROB, threshold=0.5)
+    assert (figures["HasAns_exact"], figures["NoAns_exact"]) == (0, 100)
+    assert figures["HasAns_f1"] == pytest.approx(100 * (2 / 3 + 0) / 2)
+    # The comparison is strict: at the threshold itself the question is answered.
+    assert squad_v2(GOLD, TEXTS, NA_PROB, threshold=0.6)["HasAns_exact"] == 50
+    assert (figures["best_exact"], figures["best_exact_thresh"]) == (75, 0.6)
+    assert figures["best_f1"] == pytest.approx(100 * (2 / 3 + 1 + 1 + 1) / 4)
+
+
+def test_the_best_threshold_is_that_of_an_exhaustive_search() -> None:
+    draw = random.Random(2)
+    for _ in range(30):
+        gold = {str(i): draw.choice([[], ["red car"]]) for i in range(12)}
+        texts = {key: draw.choice(["", "red car", "car", "blue"]) for key in gold}
+        na_prob = {key: draw.random() for key in gold}
+        figures = squad_v2(gold, texts, na_prob)
+        for name in ("exact", "f1"):
+            at = {limit: squad_v2(gold, texts, na_prob, limit)[name] for limit in (0.0, *na_prob.values())}
+            # In the search, "" for an unanswerable question is right at every threshold, as it is in the scores.
+            assert figures[f"best_{name}"] == pytest.approx(max(at.values()))
+            assert at[figures[f"best_{name}_thresh"]] == pytest.approx(max(at.values()))
+
+
+def test_squad_v2_refuses_missing_predictions_and_probabilities() -> None:
+    with pytest.raises(InputError, match=r"question 'b' has no prediction \(3 in all\)"):
+        squad_v2(GOLD, {"a": "x"})
+    with pytest.raises(InputError, match="question 'a' has no probability of no answer"):
+        squad_v2(GOLD, TEXTS, {})
+    with pytest.raises(InputError, match="nothing to score"):
+        squad_v2({}, {})

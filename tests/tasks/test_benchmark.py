@@ -1,0 +1,144 @@
+"""The command for a benchmark: runs the tasks that are there, names the missing ones, and prints one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.run.many_runs import Command
+from reader.errors import InputError
+from tasks import benchmark, finetune, sweep_runs
+from tasks.benchmark import BENCHMARKS, main, read_benchmark, table
+from tasks.registry import TASKS
+from tasks.sweep_plan import ROOT
+from tests.support.commands import Done, call
+from tests.support.static_programs import fresh_scope
+from tests.support.task_files import write
+from tests.support.tiny_task import LETTERS, SETTINGS
+
+
+def train_here(
+    commands: Sequence[Command], parallel: int, processes: int, ended: Callable[[Command, int], None]
+) -> None:
+    """Run run_finetune.sh's commands in this process. The tests of sweeps start real ones."""
+    for command in commands:
+        _, task, model, *options = command.arguments
+        command.folder.mkdir(exist_ok=True)
+        config = ROOT / "conf" / "tasks" / f"{task}.yaml"
+        with fresh_scope():
+            done = call(finetune.main, "--config", str(config), "--paths.model", model, *options)
+        (command.folder / "console.txt").write_text(done.stdout + done.stderr)
+        ended(command, done.returncode)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
+    monkeypatch.setattr(sweep_runs, "run_all", train_here)
+    return call(main, *arguments)
+
+
+def write_data(folder: Path) -> None:
+    random = np.random.default_rng(0)
+    for split, count in (("train", 24), ("dev", 11)):
+        texts = [" ".join(random.choice(list(LETTERS), 5)) for _ in range(2 * count)]
+        pairs = [f"{a}\t{b}\t{i % 2}\n" for i, (a, b) in enumerate(zip(texts[::2], texts[1::2], strict=True))]
+        write(folder / "lcqmc" / f"{split}.tsv", "text_a\ttext_b\tlabel\n" + "".join(pairs))
+        single = "".join(f"{i % 2}\t{text}\n" for i, text in enumerate(texts))
+        write(folder / "chnsenticorp" / f"{split}.tsv", "label\ttext_a\n" + single)
+    write(folder / "xnli" / "dev.tsv", "text_a\ttext_b\tlabel\na\tb\tneutral\n")
+
+
+def test_the_tasks_that_are_there_are_trained_once_and_the_others_are_named(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, output = tmp_path / "data", tmp_path / "out"
+    write_data(data)
+    options = ["--data", str(data), "--output", str(output), *SETTINGS, "--optimizer.epochs=1"]
+    command = ["chinese", str(tiny_task / "model"), *options]
+    done = run(monkeypatch, *command, "--seeds", "2")
+    assert done.returncode == 0, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert first == f"no files in {data}: xnli, drcd, cmrc2018, dureader, dureader_robust, msra_ner"
+    assert {path.name for path in output.iterdir() if path.is_dir()} == {
+        f"{task},seed={seed}" for task in ("lcqmc", "chnsenticorp") for seed in (1, 2)
+    }
+    text = (output / "table.md").read_text()
+    assert text in done.stdout
+    lines = text.splitlines()
+    assert lines[4] == "| XNLI (zh) | dev | accuracy | 0 | - | - |"
+    assert lines[5].startswith("| LCQMC | dev | accuracy | 2 | ")
+    assert lines[-1].startswith("Mean of the scores of 2 of 8 tasks: ")
+    done = run(monkeypatch, *command, "--tasks", "lcqmc", "--seeds", "1")
+    assert "1 runs, 1 finished before" in done.stdout
+
+
+def test_a_failed_task_is_named_and_the_others_are_in_the_table(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_data(tmp_path)
+    monkeypatch.setattr(benchmark, "check_runs", lambda runs, processes: None)
+    write(tmp_path / "lcqmc" / "dev.tsv", "text_a\ttext_b\tlabel\na\tb\t7\n")
+    options = ["--data", str(tmp_path), "--output", str(tmp_path / "out"), *SETTINGS, "--optimizer.epochs=1"]
+    done = run(monkeypatch, "chinese", str(tiny_task / "model"), *options)
+    assert done.returncode == 2
+    assert "lcqmc,seed=1/console.txt: the run failed: error: " in done.stderr
+    assert "| LCQMC | dev | accuracy | 0 | - | - |" in done.stdout
+    assert "| ChnSentiCorp | dev | accuracy | 1 | " in done.stdout
+
+
+def test_published_figures_stand_beside_ones_own(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "own.yaml",
+        "title: Two tasks\ntasks: [mrpc, cola]\nreported:\n"
+        "- {name: Theirs, source: Their paper, figures: {mrpc: {dev.accuracy: 90.7}, cola: {dev.matthews: 68.6}}}\n",
+    )
+    lines = table(read_benchmark(str(path)), []).splitlines()
+    assert lines[2] == "| task | split | figure | seeds | median | worst - best | Theirs |"
+    assert lines[4:6] == [
+        "| MRPC | dev | accuracy | 0 | - | - | 90.7 |",
+        "| CoLA | dev | matthews | 0 | - | - | 68.6 |",
+    ]
+    assert lines[-1] == "Theirs: Their paper."
+
+
+def test_the_benchmarks_of_the_project_have_tasks_of_the_registry() -> None:
+    found = {path.stem: read_benchmark(path.stem).tasks for path in BENCHMARKS.glob("*.yaml")}
+    languages = {name: {TASKS[task].language for task in tasks} for name, tasks in found.items()}
+    assert languages == {"english": {"en"}, "chinese": {"zh"}, "clue": {"zh"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tasks: []", "tasks: expected a list"),
+        ("tasks: [mrcp]", "no task 'mrcp'; did you mean mrpc"),
+        ("task: [mrpc]", "task: is not a key of a benchmark (title, tasks, reported); did you mean tasks"),
+        ("tasks: [mrpc]\nreported: [{name: x}]", "reported: expected a list of columns"),
+        (
+            "tasks: [mrpc]\nreported: [{name: x, source: y, figures: {mrpc: {accuracy: 3}}}]",
+            "reported.figures.mrpc: accuracy is none of dev.accuracy, dev.f1",
+        ),
+    ],
+)
+def test_a_file_that_is_no_benchmark_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path / "own.yaml", text)
+    with pytest.raises(InputError) as error:
+        read_benchmark(str(path))
+    assert str(error.value).startswith(f"{path}: {message}")
+
+
+def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:
+    model = str(tiny_task / "model")
+    common = ["--data", str(tmp_path), "--output", str(tmp_path / "out")]
+    for arguments, message in (
+        (["germn", model, *common], "no such benchmark; the benchmarks are chinese, clue, english"),
+        (["clue", model, *common], "has the files of none of afqmc, tnews"),
+        (["clue", model, *common, "--tasks", "tnew"], "--tasks: tnew is not in it"),
+        (["clue", model, "--output", "out"], "--data: must be given"),
+    ):
+        done = call(main, *arguments)
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert not (tmp_path / "out").exists()

@@ -1,0 +1,47 @@
+"""The command that reads the files of tasks and counts rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tasks.check_files import main
+from tests.support.commands import call
+from tests.support.task_files import write
+
+
+def test_every_split_that_is_there_is_counted(tmp_path: Path) -> None:
+    train = write(tmp_path / "SST-2" / "train.tsv", "sentence\tlabel\nfine \t1\n")
+    dev = write(tmp_path / "RTE" / "dev.tsv", "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tentailment\n")
+    done = call(main, "--data", str(tmp_path))
+    assert done.stdout.splitlines() == [
+        f"sst2 train: rows 1, examples 1 ({train})",
+        f"rte dev: rows 1, examples 1 ({dev})",
+    ]
+    assert call(main, "rte", "--data", str(tmp_path)).stdout.splitlines() == done.stdout.splitlines()[1:]
+
+
+def test_bad_rows_stop_the_command_unless_they_are_skipped(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.tsv", "sentence\tlabel\nfine\tgood\nfine\t1\n")
+    done = call(main, "sst2", "--data", str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {path}:2: the label 'good' is none of the task's: 0, 1; correct the row")
+    assert done.stderr.count("\n") == 1
+    skipped = call(main, "sst2", "--data", str(tmp_path), "--on_bad_row", "skip").stdout.splitlines()
+    assert skipped[1:] == ["  bad rows skipped 1:", f"    {path}:2: the label 'good' is none of the task's: 0, 1"]
+
+
+def test_a_task_of_ones_own_takes_its_labels_from_its_training_file(tmp_path: Path) -> None:
+    task = write(
+        tmp_path / "mine.yaml",
+        "kind: classification\nlanguage: en\nlayout: csv\ncolumns: {text_a: text, label: label}\n"
+        "files: {train: t.csv, dev: d.csv}\nmetric: macro_f1\n",
+    )
+    write(tmp_path / "t.csv", 'text,label\n"a, b",x\n')
+    dev = write(tmp_path / "d.csv", "text,label\nc,y\n")
+    done = call(main, str(task), "--data", str(tmp_path))
+    assert f"{dev}:2: the label 'y' is none of those of the training file: x" in done.stderr
+
+
+def test_a_folder_without_files_is_named(tmp_path: Path) -> None:
+    assert "has the files of no task" in call(main, "--data", str(tmp_path)).stderr
+    assert "looked for train-v1.1.json (also looked" in call(main, "squad1", "--data", str(tmp_path)).stderr

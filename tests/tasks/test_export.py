@@ -1,0 +1,163 @@
+"""Exports of fine-tuned models: what PaddleNLP's classes compute, and programs that predict as the run does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from ernie_gram.convert import main as convert
+from ernie_gram.formats.registry import read_model
+from tasks.export import main
+from tasks.finetuned import Finetuned, load_finetuned
+from tasks.kinds.settings import HeadSettings, KindSettings
+from tasks.predict import main as predict
+from tasks.registry import TASKS
+from tasks.tag_schemes import tag_set
+from tasks.task import Task
+from tests.support.commands import Done, call
+from tests.support.finetuned_runs import INPUT, made_run
+from tests.support.model_folders import encoder_output_for
+from tests.support.static_programs import fresh_scope
+from tests.support.task_files import write_lines
+
+TEXTS = ["the cat sat", "a dog ran home now", "it", "then, it ran.", "on the mat the dogs ran then the cats sat home"]
+PAIRS = [{"text_a": a, "text_b": b} for a in TEXTS for b in TEXTS]
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "rte": PAIRS,
+    "stsb": PAIRS,
+    "race": [{"context": text, "question": "it _ now", "options": TEXTS[: 2 + i % 3]} for i, text in enumerate(TEXTS)],
+    "squad2": [{"context": "; ".join(TEXTS), "question": text} for text in TEXTS],
+    "conll2003": [{"text": text} for text in TEXTS],
+}
+
+
+def run(main: Any, *arguments: Any) -> Done:
+    with fresh_scope():
+        return call(main, *map(str, arguments))
+
+
+def predicted(model: Path, folder: Path, rows: list[dict[str, Any]], *more: Any) -> bytes:
+    """Return what the command that predicts writes for some rows."""
+    output = folder / "out.jsonl"
+    done = run(predict, model, "--input", write_lines(folder / "own.jsonl", *rows), "--output", output, *more)
+    assert done.returncode == 0, done.stderr
+    return output.read_bytes()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_an_exported_program_predicts_as_the_run_does(name: str, tmp_path: Path) -> None:
+    model = made_run(tmp_path / "run", TASKS[name], use_sentence_embedding=name != "stsb")
+    done = run(main, model, tmp_path / "program", "--to", "inference")
+    assert done.returncode == 0, done.stderr
+    expected = predicted(model, tmp_path, ROWS[name])
+    # One batch and batches of other sizes.
+    assert predicted(tmp_path / "program", tmp_path, ROWS[name]) == expected
+    smaller = predicted(tmp_path / "program", tmp_path, ROWS[name], "--batch_size", 2)
+    assert len(smaller.splitlines()) == len(ROWS[name])
+
+
+def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None:
+    model = made_run(tmp_path / "run", TASKS["squad2"])
+    (model / "result.json").write_text('{"figures": {"dev": {"best_f1_thresh": -1e9}}}')
+    assert run(main, model, tmp_path / "program", "--to", "inference").returncode == 0
+    answers = predicted(tmp_path / "program", tmp_path, ROWS["squad2"]).splitlines()
+    assert {json.loads(line)["answer"] for line in answers} == {""}
+
+
+def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Path) -> None:
+    model = made_run(tmp_path / "run", TASKS["rte"])
+    assert run(main, model, tmp_path / "program", "--to", "inference").returncode == 0
+    done = run(predict, tmp_path / "program", "--input", "x", "--output", tmp_path / "out", "--processes", "2")
+    assert "--processes: an exported program runs in one process" in done.stderr
+    done = run(main, model, tmp_path / "program", "--to", "paddlenlp")
+    assert f"{tmp_path / 'program'}: exists already" in done.stderr
+    (tmp_path / "program" / "task.json").write_text("{}")
+    done = run(predict, tmp_path / "program", "--input", "x", "--output", tmp_path / "out")
+    assert "task.json: truncated or altered" in done.stderr
+
+
+def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -> tuple[Finetuned, Path]:
+    """Return a fine-tuned model and its export for PaddleNLP."""
+    # Without what PaddleNLP computes differently.
+    plain = {"use_relative_position": False, "use_sentence_embedding": True, "layer_norm_eps": 1e-5}
+    folder = made_run(tmp_path / "run", task, settings, **plain)
+    done = run(main, folder, tmp_path / "export", "--to", "paddlenlp")
+    assert done.returncode == 0, done.stderr
+    assert "lost" not in done.stdout
+    return load_finetuned(folder), tmp_path / "export"
+
+
+def scores_by_hand(export: Path, finetuned: Finetuned, batch: dict[str, np.ndarray], by_slot: bool) -> np.ndarray:
+    """Return what PaddleNLP's class computes from the files: its one linear layer over the encoder's outputs."""
+    model, weights = read_model(export), load_file(export / "model.safetensors")
+    fields = (batch[name] for name in ("input_ids", "lengths", "sentence_ids"))
+    hidden, *pooled = encoder_output_for(model.config, model.parameters, *fields)
+    vectors = hidden.reshape(-1, hidden.shape[2])[batch["slots"]] if by_slot else pooled[0]
+    scores: np.ndarray = vectors @ weights["classifier.weight"] + weights["classifier.bias"]
+    return scores
+
+
+@pytest.mark.parametrize(
+    ("task", "architecture", "labels"),
+    [
+        ("rte", "ErnieGramForSequenceClassification", ("entailment", "not_entailment")),
+        ("stsb", "ErnieGramForSequenceClassification", ()),
+        ("conll2003", "ErnieGramForTokenClassification", tag_set(("PER", "ORG", "LOC", "MISC"))),
+        ("squad1", "ErnieGramForQuestionAnswering", ()),
+    ],
+)
+def test_paddlenlps_classes_get_the_output_layer(
+    tmp_path: Path, task: str, architecture: str, labels: tuple[str, ...]
+) -> None:
+    from ernie_gram.distributed.world import World
+    from tasks.own_texts import load_texts
+    from tasks.prediction_program import scores_of
+
+    finetuned, export = exported(tmp_path, TASKS[task])
+    config = json.loads((export / "config.json").read_text())
+    assert config["architectures"] == [architecture]
+    assert config.get("id2label", {}) == {str(i): label for i, label in enumerate(labels)}
+    assert config.get("num_labels") == (1 if task == "stsb" else None)
+    assert json.loads((export / "task.json").read_text())["task"] == task
+    rows = ROWS.get(task, ROWS["squad2"])[:3]
+    examples = load_texts(finetuned.task, write_lines(tmp_path / "own.jsonl", *rows), "error").examples
+    features = finetuned.encode(examples)
+    with fresh_scope() as executor:
+        expected = scores_of(finetuned, features, len(features), World(0, 1, executor.place))
+    by_slot = task in ("conll2003", "squad1")
+    found = scores_by_hand(export, finetuned, features.batch(np.arange(len(features))), by_slot)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+def test_what_paddlenlp_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -> None:
+    mean = KindSettings(input=INPUT, head=HeadSettings(sentence_output="mean"))
+    runs = {
+        "multiple choice: PaddleNLP has no such class": made_run(tmp_path / "a", TASKS["race"]),
+        "head.sentence_output mean: PaddleNLP's class reads the pooled": made_run(tmp_path / "b", TASKS["rte"], mean),
+        "mask_lm_trans_fc under the output layer; fine-tune with --head.lm_transform false": made_run(
+            tmp_path / "c", TASKS["squad1"], lm_transform=True, out_emb_size=8
+        ),
+    }
+    for message, folder in runs.items():
+        done = run(main, folder, tmp_path / "export", "--to", "paddlenlp", "--accept-loss")
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert not (tmp_path / "export").exists()
+    relative = made_run(tmp_path / "d", TASKS["rte"], use_relative_position=True)
+    refused = run(main, relative, tmp_path / "export", "--to", "paddlenlp")
+    assert "relative position: PaddleNLP stores the table" in refused.stderr
+    done = run(main, relative, tmp_path / "export", "--to", "paddlenlp", "--accept-loss")
+    assert "lost     relative position" in done.stdout
+
+
+def test_converting_a_fine_tuned_run_names_the_command_that_keeps_its_output_layer(tmp_path: Path) -> None:
+    model = made_run(tmp_path / "run", replace(TASKS["rte"]), use_relative_position=False)
+    done = run(convert, model, tmp_path / "export", "--to", "paddlenlp")
+    assert done.returncode == 2
+    assert "the output layer of a fine-tuned task; python -m tasks.export keeps it" in done.stderr

@@ -1,0 +1,285 @@
+"""Fine-tuning from the command line, on a tiny model: learning, files, resuming, several processes, and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.config.loading import load_config
+from ernie_gram.formats.heads import check_own_parameters
+from ernie_gram.formats.parameters import encoder_shapes, head_shapes
+from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import read_log
+from reader.errors import InputError
+from tasks.config import FinetuneConfig
+from tasks.description import read_description
+from tasks.prepare import prepare
+from tests.support.commands import ROOT, call, kill_when
+from tests.support.given_model import BERT
+from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
+
+PREDICTIONS = "predictions_dev.tsv"
+
+
+def result_of(output: Path) -> dict[str, object]:
+    return json.loads((output / "result.json").read_text())
+
+
+def dev_labels(task: Path) -> list[str]:
+    return [line.split("\t")[1] for line in (task / "data" / "dev.tsv").read_text().splitlines()[1:]]
+
+
+def test_the_model_learns_more_than_the_majority_class(tiny_task: Path, finetuned: Path) -> None:
+    labels = dev_labels(tiny_task)
+    majority = max(Counter(labels).values()) / len(labels)
+    result = result_of(finetuned)
+    assert result["score"] > majority + 0.2
+    assert result["steps"] == {"total": 32, "trained": 32, "chosen": result["steps"]["chosen"], "of_this_process": 32}
+    rows = {"rows": TRAIN_ROWS, "examples": TRAIN_ROWS, "left_out": 0, "skipped": 0, "samples": TRAIN_ROWS}
+    assert result["rows"] == {
+        "train": rows,
+        "dev": {**rows, **dict.fromkeys(("rows", "examples", "samples"), DEV_ROWS)},
+    }
+
+
+def test_the_score_is_that_of_the_predictions_and_of_the_best_evaluation(tiny_task: Path, finetuned: Path) -> None:
+    lines = [line.split("\t") for line in (finetuned / PREDICTIONS).read_text().splitlines()]
+    assert [index for index, _ in lines] == ["index", *map(str, range(DEV_ROWS))]
+    right = [predicted == gold for (_, predicted), gold in zip(lines[1:], dev_labels(tiny_task), strict=True)]
+    score = result_of(finetuned)["score"]
+    assert score == pytest.approx(np.mean(right))
+    scores = {record["step"]: record["score"] for record in read_log(finetuned) if record["kind"] == "eval"}
+    assert [*scores] == [8, 16, 24, 32]
+    assert score == max(scores.values()) == scores[checkpoint.best_step(finetuned)]
+
+    from tasks.score import main
+
+    done = call(main, "accuracy", str(tiny_task / "data" / "dev.tsv"), str(finetuned / PREDICTIONS))
+    assert json.loads(done.stdout) == {"accuracy": score}
+
+
+def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Path, finetuned: Path) -> None:
+    model = read_model(finetuned)
+    assert model.source == finetuned / "best"
+    assert {"cls_out_w", "cls_out_b", "word_embedding"} <= model.parameters.keys()
+    assert model.pretraining is None
+    assert (finetuned / "curves.png").read_bytes().startswith(b"\x89PNG")
+    for path in (finetuned, finetuned / "best"):
+        description = read_description(path)
+        assert (description.task.name, description.task.labels) == ("task", ("0", "1"))
+        assert description.settings.head.sentence_output == "mean"
+        assert description.settings.input.max_seq_len == 16
+
+
+def test_a_fine_tuned_model_can_be_converted(finetuned: Path, tmp_path: Path) -> None:
+    model = read_model(finetuned)
+    write_model(model, tmp_path / "ours", "ernie_gram")
+    again = read_model(tmp_path / "ours").parameters
+    assert again.keys() == model.parameters.keys()
+    assert all(np.array_equal(again[name], model.parameters[name]) for name in again)
+    with pytest.raises(InputError, match="cls_out_b, cls_out_w: the output layer of a fine-tuned task"):
+        write_model(model, tmp_path / "bert", "bert")
+
+
+@pytest.mark.parametrize("width", [0, 4])
+def test_a_transform_under_the_output_layer_is_checked_with_the_model(width: int) -> None:
+    """It is tied, with a LayerNorm, if `width` is 0, and low-rank otherwise; in both cases without an output table."""
+    config = replace(BERT, vocab_size=9, out_emb_size=width, use_pooler=False)
+    shapes = {**encoder_shapes(config), **head_shapes(config, 0, own_table=False), "cls_mrc_out_w": (width or 16, 2)}
+    assert not [name for name in shapes if name.startswith("mask_lm_out")]
+    assert ("mask_lm_trans_layer_norm_scale" in shapes) == (width == 0)
+    check_own_parameters(shapes, config, None, 0, "model")
+    with pytest.raises(InputError, match="other_w"):
+        check_own_parameters({**shapes, "other_w": (1,)}, config, None, 0, "model")
+
+
+def test_a_fine_tuned_model_can_be_fine_tuned_again(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
+    """Its encoder is taken, and its output layer is drawn: the classes may be other ones."""
+    done = finetune(tiny_task, tmp_path / "run", f"--paths.model={finetuned}", "--optimizer.epochs=1")
+    assert done.returncode == 0, done.stderr
+    assert f"not in {finetuned / 'best'}, drawn: cls_out_b, cls_out_w" in done.stdout
+    first = next(record for record in read_log(tmp_path / "run") if record["kind"] == "eval")
+    assert first["score"] > 0.8
+
+
+def test_a_stopped_run_resumes_to_the_same_predictions(
+    tiny_task: Path, finetuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped in the third epoch, between two checkpoints."""
+    from ernie_gram.training.program import Program
+
+    original_run, updates = Program.run, []
+
+    def run(self: Program, *arguments: object) -> dict[str, np.ndarray]:
+        updates.append("loss" in self.fetches)
+        if sum(updates) == 21:
+            raise KeyboardInterrupt
+        return original_run(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Program, "run", run)
+    output = tmp_path / "run"
+    assert finetune(tiny_task, output).returncode == 130
+    monkeypatch.setattr(Program, "run", original_run)
+    assert not (output / "result.json").exists()
+    assert f"resumes from {output / 'step_16'}" in finetune(tiny_task, output).stdout
+    same_results(finetuned, output)
+
+
+def same_results(first: Path, second: Path) -> None:
+    """Assert that two runs have the same score, predictions, evaluations and parameters, to the bit."""
+    assert (first / PREDICTIONS).read_bytes() == (second / PREDICTIONS).read_bytes()
+    for key in ("score", "figures"):
+        assert result_of(first)[key] == result_of(second)[key]
+    evaluations = [[record for record in read_log(path) if record["kind"] == "eval"] for path in (first, second)]
+    assert evaluations[0] == evaluations[1]
+    models = [checkpoint.load_model(path / "best") for path in (first, second)]
+    assert all(np.array_equal(models[0][name], models[1][name]) for name in models[0])
+
+
+def test_a_killed_run_resumes_to_the_same_predictions(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
+    """kill -9 as soon as a first checkpoint is there."""
+    output = tmp_path / "run"
+    kill_when(["-m", "tasks.finetune", *options(tiny_task, output)], lambda: checkpoint.checkpoints(output))
+    assert not (output / "result.json").exists()
+    done = finetune(tiny_task, output)
+    assert "resumes from" in done.stdout, done.stderr
+    same_results(finetuned, output)
+
+
+def test_two_processes_from_the_shell_predict_as_one(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
+    """61 and 23 samples: batches of uneven size in training, and 6 batches in evaluation, the last one of 3."""
+    arguments = options(tiny_task, tmp_path / "run", "--evaluation.batch_size=5")[1:]
+    done = subprocess.run(
+        [str(ROOT / "run_finetune.sh"), str(tiny_task / "data" / "task.yaml"), str(tiny_task / "model"), *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHON": sys.executable, "NPROC": "2", "LOG_DIR": str(tmp_path / "log")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / PREDICTIONS).read_bytes() == (finetuned / PREDICTIONS).read_bytes()
+    assert result_of(tmp_path / "run")["processes"] == 2
+    one, two = (
+        [record["loss"] for record in read_log(path) if record["kind"] == "train"]
+        for path in (finetuned, tmp_path / "run")
+    )
+    np.testing.assert_allclose(one, two, rtol=1e-3)
+
+
+def test_the_launcher_lists_the_tasks_and_refuses_unknown_ones(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHON": sys.executable}
+    listed = subprocess.run(
+        [str(ROOT / "run_finetune.sh"), "--list"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "cluewsc2020" in listed.stdout
+    done = subprocess.run(
+        [str(ROOT / "run_finetune.sh"), "kola", "model"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "kola" in done.stderr
+
+
+def test_check_summarises_without_writing(tiny_task: Path, tmp_path: Path) -> None:
+    done = finetune(tiny_task, tmp_path / "run", "--check")
+    assert done.returncode == 0, done.stderr
+    assert f"train    {TRAIN_ROWS} rows: {TRAIN_ROWS} examples" in done.stdout
+    assert "training 32 steps of 8 samples, 4 epochs; " in done.stdout
+    assert "% of the slots are padding" in done.stdout
+    assert f"output   {tmp_path / 'run'}: starts from step 0" in done.stdout
+    assert not (tmp_path / "run").exists()
+
+
+def damaged(task: Path, folder: Path, name: str, line: int, text: str) -> Path:
+    """Return a copy of a tiny task with one line of a data file replaced."""
+    copy = Path(shutil.copytree(task, folder / "task"))
+    lines = (copy / "data" / name).read_text().splitlines()
+    lines[line - 1] = text
+    (copy / "data" / name).write_text("\n".join(lines) + "\n")
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "text", "message"),
+    [
+        ("dev.tsv", 5, "a b c\t7", "dev.tsv:5: the label '7' is none of those of the training file: 0, 1"),
+        ("dev.tsv", 7, "a b c", "dev.tsv:7: "),
+        ("train.tsv", 3, "\t1", "train.tsv:3: "),
+        ("train.tsv", 1, "text\tclass", "train.tsv:1: "),
+    ],
+)
+def test_a_bad_row_is_refused_before_training(
+    tiny_task: Path, tmp_path: Path, name: str, line: int, text: str, message: str
+) -> None:
+    done = finetune(damaged(tiny_task, tmp_path, name, line, text), tmp_path / "run")
+    assert done.returncode == 2
+    (error,) = done.stderr.splitlines()
+    assert message in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, tmp_path: Path) -> None:
+    task = damaged(tiny_task, tmp_path, "dev.tsv", 5, "a b c\t7")
+    arguments = options(task, tmp_path / "run", "--on_bad_row=skip")
+    lines: list[str] = []
+    run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0], say=lines.append)
+    assert any("1 bad rows skipped" in line for line in lines)
+    assert any("dev.tsv:5: the label '7'" in line for line in lines)
+    run.claim_output().close()
+    assert "dev.tsv:5\tthe label '7'" in (tmp_path / "run" / "skipped_rows.txt").read_text()
+    assert len(run.dev[0].features) == DEV_ROWS - 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--task=sst3"], "no task 'sst3'"),
+        (["--task="], "task: must be given"),
+        (["--paths.model="], "paths.model: must be given"),
+        (["--paths.model=nowhere"], "nowhere: no such folder"),
+        (["--paths.data=nowhere"], "nowhere"),
+        (["--input.max_seq_len=512"], "input.max_seq_len: 512 exceeds the 40 positions of "),
+        (["--evaluation.metric=f1"], "evaluation.metric: 'f1' is none of the figures of accuracy: ['accuracy']"),
+        (["--paths.output=/nowhere/else/run"], "/nowhere/else/run: there is no folder /nowhere"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_training(
+    tiny_task: Path, tmp_path: Path, more: list[str], message: str
+) -> None:
+    done = finetune(tiny_task, tmp_path / "run", *more)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_without_vocabulary_or_with_a_larger_one_is_refused(tiny_task: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(tiny_task / "model", tmp_path / "model"))
+    vocabulary = (model / "vocab.txt").read_text()
+    (model / "vocab.txt").write_text(f"{vocabulary}more\n")
+    done = finetune(tiny_task, tmp_path / "run", f"--paths.model={model}")
+    assert "vocab.txt: 24 tokens, but the token embedding has 23 rows" in done.stderr
+    (model / "vocab.txt").unlink()
+    done = finetune(tiny_task, tmp_path / "run", f"--paths.model={model}")
+    assert done.returncode == 2
+    assert "has no vocabulary; put its vocab.txt there" in done.stderr
+
+
+def test_a_run_with_other_settings_or_data_is_not_resumed(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
+    output = Path(shutil.copytree(finetuned, tmp_path / "run"))
+    done = finetune(tiny_task, output, "--seed=2")
+    assert "belongs to another run (seed: 1 in the checkpoint, 2 in this run)" in done.stderr
+    changed = damaged(tiny_task, tmp_path, "train.tsv", 5, "a b c\t0")
+    done = finetune(changed, output)
+    assert "belongs to another run (data.train: " in done.stderr
+    assert (output / "result.json").exists()

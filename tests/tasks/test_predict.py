@@ -1,0 +1,228 @@
+"""The command that predicts: submissions of official files, JSON lines of one's own texts, errors before any work."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.kinds.settings import KindSettings, SpanSettings
+from tasks.predict import main
+from tasks.registry import TASKS
+from tasks.score import main as score
+from tasks.task import Task
+from tests.support.commands import Done, call, python
+from tests.support.finetuned_runs import INPUT, made_run
+from tests.support.static_programs import fresh_scope
+from tests.support.task_files import write, write_json, write_lines
+
+TEXTS = ["the cat sat", "a dog ran home now", "it", "then, it ran.", "on the mat the dogs ran then the cats sat home"]
+
+
+def predict(*arguments: Any) -> Done:
+    with fresh_scope():
+        return call(main, *map(str, arguments))
+
+
+def records(*arguments: Any, output: Path) -> list[dict[str, Any]]:
+    """Run the command, which must succeed, and return the JSON lines that it writes."""
+    done = predict(*arguments, "--output", output)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+
+
+def pairs_file(path: Path, labels: bool) -> Path:
+    names = ["sentence1", "sentence2", *(["label"] if labels else [])]
+    gold = ("entailment", "not_entailment")
+    rows = [[a, b, *([gold[i % 2]] if labels else [])] for i, a in enumerate(TEXTS) for b in TEXTS]
+    return write(path, "".join("\t".join(row) + "\n" for row in [names, *rows]))
+
+
+@pytest.fixture(scope="module")
+def rte(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of RTE. Tests must not change it."""
+    return made_run(tmp_path_factory.mktemp("rte") / "run", TASKS["rte"])
+
+
+def test_a_submission_of_a_dev_split_has_the_figure_of_the_evaluation(rte: Path, tmp_path: Path) -> None:
+    gold = pairs_file(tmp_path / "dev.tsv", labels=True)
+    done = predict(rte, "--data", tmp_path, "--split", "dev", "--output", tmp_path, "--batch_size", 4)
+    assert (done.returncode, done.stderr) == (0, "")
+    account, written, figures = done.stdout.splitlines()
+    assert account == f"rte dev: rows 25, examples 25 ({gold})"
+    assert written == f"{tmp_path / 'RTE.tsv'}: 25 predictions of {rte / 'best'}"
+    assert 0 < json.loads(figures)["accuracy"] < 1
+    assert json.loads(call(score, "accuracy", str(gold), str(tmp_path / "RTE.tsv")).stdout) == json.loads(figures)
+
+
+def test_two_processes_write_the_same_file(rte: Path, tmp_path: Path) -> None:
+    pairs_file(tmp_path / "test.tsv", labels=False)
+    common = [str(rte), "--data", str(tmp_path), "--json_lines", "--batch_size", "4"]
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    assert len(records(*common, output=one)) == 25
+    done = python(
+        *("-m", "tasks.predict", *common, "--output", str(two), "--processes", "2"), LOG_DIR=str(tmp_path / "log")
+    )
+    assert done.returncode == 0, done.stderr
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_own_pairs_are_answered_with_probabilities_from_tables_and_json_lines(rte: Path, tmp_path: Path) -> None:
+    rows = list(zip(TEXTS, reversed(TEXTS), strict=True))
+    plain = write(tmp_path / "plain.tsv", "".join(f"{a}\t{b}\n" for a, b in rows))
+    named = write(tmp_path / "named.txt", "text_b\tid\ttext_a\n" + "".join(f"{b}\t{a[:1]}{b}\t{a}\n" for a, b in rows))
+    lines = write_lines(tmp_path / "own.jsonl", *({"text_a": a, "text_b": b, "more": 1} for a, b in rows))
+    answers = [records(rte, "--input", path, output=tmp_path / f"{path.name}.out") for path in (plain, named, lines)]
+    assert answers[0] == answers[2]
+    assert [record["id"] for record in answers[0]] == [0, 1, 2, 3, 4]
+    assert [record["id"] for record in answers[1]] == [f"{a[:1]}{b}" for a, b in rows]
+    for first, second in zip(answers[0], answers[1], strict=True):
+        assert {**first, "id": 0} == {**second, "id": 0}
+        probabilities = first["probabilities"]
+        assert sum(probabilities.values()) == pytest.approx(1)
+        assert first["label"] == max(probabilities, key=probabilities.__getitem__)
+
+
+def test_bad_rows_are_refused_or_skipped_and_listed(rte: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "own.jsonl", '{"text_a": "it", "text_b": "ran"}\n{"text_a": 3, "text_b": "x"}\n{\n')
+    output = tmp_path / "out.jsonl"
+    done = predict(rte, "--input", path, "--output", output)
+    assert done.returncode == 2
+    assert f"{path}:2: text_a is not a text but 3; correct the row, or leave bad rows out" in done.stderr
+    assert not output.exists()
+    done = predict(rte, "--input", path, "--output", output, "--on_bad_row", "skip")
+    assert done.returncode == 0
+    assert f"    {path}:2: text_a is not a text" in done.stdout
+    assert len(output.read_text().splitlines()) == 1
+    write(tmp_path / "test.tsv", "sentence1\tsentence2\nit\tran\nit\n")
+    done = predict(rte, "--data", tmp_path, "--output", tmp_path, "--on_bad_row", "skip")
+    assert "warning: 1 rows have no prediction; glue asks for all" in done.stderr
+
+
+def squad_file(path: Path, context: str, questions: int) -> Path:
+    qas = [{"id": f"q{i}", "question": TEXTS[i], "answers": [], "is_impossible": True} for i in range(questions)]
+    return write_json(path, {"data": [{"paragraphs": [{"context": context, "qas": qas}]}]})
+
+
+def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", TASKS["squad2"])
+    context = "The cat sat on a mat; the dog ran home, then it sat now. The cats ran on the mat."
+    lines = write_lines(tmp_path / "own.jsonl", *({"context": context, "question": text} for text in TEXTS))
+    answers = records(run, "--input", lines, "--null_threshold", 1e9, output=tmp_path / "out.jsonl")
+    for record in answers:
+        assert context[record["start"] : record["end"]] == record["answer"] != ""
+        assert 0 < record["probability"] <= 1
+    middle = sorted(record["na_score"] for record in answers)[2]
+    chosen = records(run, "--input", lines, "--null_threshold", middle, output=tmp_path / "out.jsonl")
+    assert [record["answer"] == "" for record in chosen] == [record["na_score"] > middle for record in answers]
+    assert [record["start"] is None for record in chosen] == [record["answer"] == "" for record in chosen]
+    # The threshold of the run's own dev split.
+    write_json(run / "result.json", {"figures": {"dev": {"best_f1_thresh": middle}}})
+    assert records(run, "--input", lines, output=tmp_path / "out.jsonl") == chosen
+    squad_file(tmp_path / "dev-v2.0.json", context, 5)
+    done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.glob("na*.json")) == ["na_prob.json", "named.json"]
+    gold = str(tmp_path / "dev-v2.0.json")
+    figures, scored = (
+        json.loads(done.stdout.splitlines()[-1]),
+        call(score, "squad_v2", gold, str(tmp_path / "named.json")),
+    )
+    assert figures["f1"] == json.loads(scored.stdout)["f1"]
+
+
+def test_entities_have_the_characters_of_the_text(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", TASKS["conll2003"])
+    texts = [f"{text}, it   (ran)." for text in TEXTS]
+    answers = records(
+        run, "--input", write_lines(tmp_path / "a.jsonl", *({"text": text} for text in texts)), output=tmp_path / "a"
+    )
+    assert answers[0]["tokens"] == ["the", "cat", "sat", ",", "it", "(", "ran", ")", "."]
+    entities = [(text, entity) for text, record in zip(texts, answers, strict=True) for entity in record["entities"]]
+    assert len(entities) > 3
+    assert all(text[entity["start"] : entity["end"]] == entity["text"] for text, entity in entities)
+    plain = records(run, "--input", write(tmp_path / "b.txt", "".join(f"{t}\n" for t in texts)), output=tmp_path / "b")
+    assert plain == answers
+    tokens = write_lines(tmp_path / "c.jsonl", *({"tokens": record["tokens"]} for record in answers))
+    joined = records(run, "--input", tokens, output=tmp_path / "c")
+    assert [record["tags"] for record in joined] == [record["tags"] for record in answers]
+    assert all(" ".join(r["tokens"])[e["start"] : e["end"]] == e["text"] for r in joined for e in r["entities"])
+
+
+def chinese_tagging() -> Task:
+    return replace(TASKS["msra_ner"], labels=("X",))
+
+
+def test_chinese_texts_are_tagged_by_character(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", chinese_tagging())
+    [record] = records(run, "--input", write_lines(tmp_path / "a.jsonl", {"text": "它 跑"}), output=tmp_path / "a")
+    assert record["tokens"] == ["它", " ", "跑"]
+    assert len(record["tags"]) == 3
+
+
+def test_options_and_scores_are_answered(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "race", TASKS["race"])
+    rows = [{"context": text, "question": "it _ now", "options": TEXTS[: 2 + i]} for i, text in enumerate(TEXTS[:3])]
+    answers = records(run, "--input", write_lines(tmp_path / "own.jsonl", *rows), output=tmp_path / "a")
+    assert [record["option"] for record in answers] == [TEXTS[record["choice"]] for record in answers]
+    assert [len(record["probabilities"]) for record in answers] == [2, 3, 4]
+    run = made_run(tmp_path / "stsb", TASKS["stsb"])
+    answers = records(run, "--input", write(tmp_path / "own.tsv", "it\tran\nthe\tcat\n"), output=tmp_path / "b")
+    assert [[*record] for record in answers] == [["id", "score"]] * 2
+    assert answers[0]["score"] != answers[1]["score"]
+
+
+def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -> None:
+    texts = write(tmp_path / "own.tsv", "it\tran\n")
+    output = tmp_path / "out"
+    (tmp_path / "empty").mkdir()
+    single = write_lines(tmp_path / "own.jsonl", {"text_c": "x"})
+    race = made_run(tmp_path / "race", TASKS["race"])
+    for arguments, message in (
+        ([tmp_path, "--input", texts], "not a fine-tuned model: there is no task.json"),
+        ([rte], "one of the arguments --data --input is required"),
+        ([rte, "--input", texts, "--split", "dev"], "--split: is for --data"),
+        ([rte, "--input", tmp_path / "none.tsv"], "none.tsv: cannot be read: No such file"),
+        ([rte, "--input", single], "own.jsonl:1: no key 'text_a' in the object; did you mean text_c?"),
+        ([rte, "--input", write(tmp_path / "no.tsv", "")], "no.tsv: is empty"),
+        ([race, "--input", texts], "options do not fit into a table"),
+        ([rte, "--data", tmp_path, "--split", "tset"], "--split: RTE has no split 'tset'; it has train, dev, test"),
+        ([rte, "--data", tmp_path / "empty"], "no files of the split 'test' of RTE"),
+        ([rte, "--input", texts, "--null_threshold", "1"], "--null_threshold: RTE has no such questions"),
+        ([rte, "--input", texts, "--batch_size", "0"], "--batch_size: must be at least 1"),
+        ([rte, "--input", texts, "--checkpoint", tmp_path / "step_9"], "step_9: no such folder"),
+    ):
+        done = predict(*arguments, "--output", output)
+        assert (done.returncode, done.stdout) == (2, ""), done
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not output.exists()
+
+
+def test_a_fixed_threshold_of_the_run_is_kept(tmp_path: Path) -> None:
+    settings = KindSettings(input=INPUT, span=SpanSettings(null_threshold=-1e9))
+    run = made_run(tmp_path / "run", TASKS["squad2"], settings)
+    lines = write_lines(tmp_path / "own.jsonl", {"context": "the cat", "question": "it"})
+    assert records(run, "--input", lines, output=tmp_path / "out")[0]["answer"] == ""
+
+
+def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tiny_task: Path, tmp_path: Path) -> None:
+    from tasks.export import main as export
+
+    result = json.loads((finetuned / "result.json").read_text())
+    with fresh_scope():
+        assert call(export, str(finetuned), str(tmp_path / "program"), "--to", "inference").returncode == 0
+    for model in (finetuned, tmp_path / "program"):
+        output = tmp_path / "out.tsv"
+        done = predict(model, "--data", tiny_task / "data", "--split", "dev", "--output", output, "--batch_size", 4)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[-1]) == result["figures"]["dev"]
+        assert output.read_bytes() == (finetuned / "predictions_dev.tsv").read_bytes()
+    newest = max(finetuned.glob("step_*"), key=lambda path: int(path.name[5:]))
+    done = predict(
+        *(finetuned, "--checkpoint", newest, "--data", tiny_task / "data", "--split", "dev", "--output", output)
+    )
+    assert f"predictions of {newest}" in done.stdout

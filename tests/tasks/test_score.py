@@ -1,0 +1,176 @@
+"""The command that scores a file of predictions reads the official files, and refuses those that do not match."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.metrics.catalog import METRICS
+from tasks.score import main
+from tests.support.commands import call
+
+
+def write(path: Path, content: Any) -> str:
+    """Write a text, or a value as JSON; return the path as text."""
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8", newline="")
+    return str(path)
+
+
+def squad(answers: dict[str, list[str]]) -> dict[str, Any]:
+    """Return a file in SQuAD's layout with one paragraph for each question."""
+    questions = [
+        {"id": key, "question": "", "answers": [{"text": text} for text in texts]} for key, texts in answers.items()
+    ]
+    return {"data": [{"paragraphs": [{"context": "", "qas": [question]}]} for question in questions]}
+
+
+def score(*arguments: str) -> dict[str, float]:
+    done = call(main, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+def error(*arguments: str) -> str:
+    done = call(main, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_glue_files_are_scored(tmp_path: Path) -> None:
+    # A byte order mark, a lone quotation mark, a line separator inside a field, and CR LF line ends.
+    rows = 'Quality\t#1 String\n1\t"a\n0\tb\u2028c\n1\td\n'.replace("\n", "\r\n")
+    gold = write(tmp_path / "dev.tsv", "\ufeff" + rows)
+    predictions = write(tmp_path / "MRPC.tsv", "index\tprediction\n2\t1\n0\t0\n1\t0\n")
+    assert score("accuracy_f1", gold, predictions) == pytest.approx({"accuracy": 2 / 3, "f1": 2 / 3, "average": 2 / 3})
+    gold = write(tmp_path / "cola.tsv", "gj04\t1\t\tA.\ngj04\t0\t*\tB.\n")
+    predictions = write(tmp_path / "CoLA.tsv", "index\tprediction\n0\t1\n1\t0\n")
+    assert score("matthews", gold, predictions, "--column", "2") == {"matthews": 1, "accuracy": 1}
+    gold = write(tmp_path / "sts.tsv", "index\tsentence1\tscore\n0\ta\t1.5\n1\tb\t5.0\n")
+    predictions = write(tmp_path / "STS-B.tsv", "index\tprediction\n0\t0\n1\t0.25\n")
+    assert score("correlation", gold, predictions)["pearson"] == pytest.approx(1)
+    gold = write(tmp_path / "mnli.tsv", "index\tlabel1\tgold_label\n0\tneutral\tentailment\n")
+    predictions = write(tmp_path / "MNLI-m.tsv", "index\tprediction\n0\tentailment\n")
+    assert score("accuracy", gold, predictions) == {"accuracy": 1}
+    assert score("accuracy", gold, predictions, "--column", "label1") == {"accuracy": 0}
+
+
+def test_squad_files_are_scored(tmp_path: Path) -> None:
+    gold = write(tmp_path / "dev.json", squad({"a": ["red car", "car"], "b": []}))
+    predictions = write(tmp_path / "predictions.json", {"a": "the car", "b": "x"})
+    assert score("squad_v2", gold, predictions)["exact"] == 50
+    na_prob = write(tmp_path / "na_prob.json", {"a": 0.1, "b": 0.7})
+    figures = score("squad_v2", gold, predictions, "--na_prob", na_prob, "--threshold", "0.5")
+    assert (figures["exact"], figures["best_f1"], figures["best_f1_thresh"]) == (100, 100, 0.1)
+    chinese = write(tmp_path / "cmrc.json", squad({"a": ["北京"]}))
+    assert score("cmrc2018", chinese, write(tmp_path / "p.json", {"a": "北京。"}))["average"] == 100
+
+
+def test_tag_files_are_scored(tmp_path: Path) -> None:
+    # The first token is an ideographic space, which str.split() would drop.
+    both = write(tmp_path / "both.txt", "\u3000 O O\n北 B-LOC B-LOC\n\n京 B-LOC O\n")
+    expected = {"precision": 100, "recall": 50, "tokens": 3}
+    assert {name: value for name, value in score("conlleval", both).items() if name in expected} == expected
+    gold = write(tmp_path / "eng.testa", "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n. . O O\n\n")
+    predictions = write(tmp_path / "predictions.txt", "-DOCSTART- O\n\nEU B-ORG\n. O\n")
+    assert score("conlleval", gold, predictions)["f1"] == 100
+
+
+def test_files_of_ids_and_of_spans_are_scored(tmp_path: Path) -> None:
+    gold = write(tmp_path / "dev_answer.json", {"#idiom1#": 3, "#idiom2#": 0})
+    assert score("accuracy_by_id", gold, write(tmp_path / "p.json", {"#idiom1#": 3}))["accuracy"] == 0.5
+    line = json.dumps({"text": "李明", "label": {"name": {"李明": [[0, 1]]}}}, ensure_ascii=False) + "\n"
+    gold = write(tmp_path / "dev.json", line * 2)
+    predictions = write(tmp_path / "cluener_predict.json", line + '{"label": {}}\n')
+    assert score("cluener", gold, predictions)["span_f1"] == pytest.approx(2 / 3)
+
+
+def test_help_lists_every_metric() -> None:
+    done = call(main, "--help")
+    assert done.returncode == 0
+    assert all(f"  {name} " in done.stdout for name in METRICS)
+
+
+GOLD_TSV = "sentence\tlabel\na\t1\nb\t0\n"
+GOLD_JSON = squad({"a": ["x"], "b": []})
+
+
+@pytest.mark.parametrize(
+    ("metric", "gold", "predictions", "message"),
+    [
+        ("accuracy", GOLD_TSV, "0\t1\n1\t0\n", 'p:1: the header is not "index<TAB>prediction"'),
+        ("accuracy", GOLD_TSV, "index\tprediction\n0\t1\n", "p: no prediction for row 1, counted from 0 (1 missing)"),
+        ("accuracy", GOLD_TSV, "index\tprediction\n0\t1\n0\t1\n", "p:3: the index 0 occurs twice"),
+        (
+            "accuracy",
+            GOLD_TSV,
+            "index\tprediction\n2\t1\n",
+            "p:2: the index 2 is not a row of the gold file, which has 2",
+        ),
+        ("accuracy", GOLD_TSV, "index\tprediction\n-1\t1\n", "p:2: not an index and a prediction"),
+        ("accuracy", "sentence\tclass\na\t1\n", "index\tprediction\n0\t1\n", "give its name or number with --column"),
+        ("accuracy", "sentence\tlabel\na\n", "index\tprediction\n0\t1\n", "g:2: 1 columns; the label is in column 2"),
+        ("accuracy", "", "index\tprediction\n", "g: the first line has no column any of gold_label"),
+        ("accuracy", "label\n", "index\tprediction\n", "the gold data is empty"),
+        ("correlation", "score\nhigh\n", "index\tprediction\n0\t1\n", "g:2: 'high' is not a number"),
+        ("correlation", "score\n1\n", "index\tprediction\n0\tnan\n", "the prediction of row 0 (counted from 0) is nan"),
+        ("squad_v2", GOLD_JSON, {"a": "x"}, "question 'b' has no prediction"),
+        ("squad_v1", GOLD_JSON, {"a": "x"}, "question 'b' has no answer in the gold data"),
+        (
+            "squad_v1",
+            {"data": [{"paragraphs": [{}]}]},
+            {},
+            "g, data[0].paragraphs[0]: no list 'qas'",
+        ),
+        (
+            "squad_v1",
+            {"data": squad({"a": ["x"]})["data"] * 2},
+            {},
+            "g, data[1].paragraphs[0].qas[0] (id a): the ID 'a' occurs twice",
+        ),
+        (
+            "squad_v1",
+            json.dumps(squad({"a": ["x"]})).replace('"text"', '"txt"'),
+            {},
+            "(id a): the answers are not objects",
+        ),
+        ("squad_v1", GOLD_JSON, {"a": 3}, "p: the value of 'a' is not a text: 3"),
+        ("squad_v1", GOLD_JSON, ["x"], 'p: not a JSON object {"ID": value, ...}'),
+        ("squad_v1", GOLD_JSON, '{"a":\n x}', "p:2: not JSON"),
+        ("squad_v1", GOLD_JSON, '{"a": ' + "9" * 5000 + "}", "p: not JSON"),
+        ("conlleval", "a B-X\n", "a B-X\n\nb O\n", "2 sentences of predictions for 1 sentences"),
+        ("conlleval", "a B-X\n", "b B-X\n", "p:1: the tokens of this sentence are not those at"),
+        ("conlleval", "a B-X\n", "a\n", "p:1: a sentence with a bad line 1: too few fields in 'a'"),
+        ("conlleval", "a X\n", "a O\n", "tag 'X' of token 0"),
+        (
+            "cluener",
+            '{"label": {}}\n',
+            '{"label": {"name": {"a": [[0]]}}}\n',
+            "p:1: 'label' is not of the form {type: {text: [[first, last], ...]}}",
+        ),
+        ("cluener", '{"label": {}}\n', "[]\n", "p:1: expected a JSON object"),
+        ("race", {"high/1": "A"}, {"high/1": None}, "p: the value of 'high/1' is not a label: null"),
+        ("bleu", "", "", "invalid choice: 'bleu'"),
+    ],
+)
+def test_files_that_cannot_be_scored_are_refused(
+    tmp_path: Path, metric: str, gold: Any, predictions: Any, message: str
+) -> None:
+    line = error(metric, write(tmp_path / "g", gold), write(tmp_path / "p", predictions))
+    assert message in line
+
+
+def test_options_and_files_that_do_not_fit_the_metric_are_refused(tmp_path: Path) -> None:
+    gold = write(tmp_path / "g", GOLD_TSV)
+    assert "needs a file of predictions" in error("accuracy", gold)
+    assert "No such file" in error("accuracy", gold, str(tmp_path / "missing"))
+    assert "--threshold has no effect on the metric accuracy" in error("accuracy", gold, gold, "--threshold", "1")
+    assert "--column has no effect on the metric squad_v1" in error("squad_v1", gold, gold, "--column", "2")
+    assert "--threshold needs --na_prob" in error("squad_v2", gold, gold, "--threshold", "1")
+    assert "columns are counted from 1" in error("accuracy", gold, gold, "--column", "0")
+    (tmp_path / "latin").write_bytes(b"label\n\xe9\n")
+    assert "latin:2: not UTF-8" in error("accuracy", str(tmp_path / "latin"), gold)

@@ -1,0 +1,186 @@
+"""Sweeps train every combination once, resume, go on after a failed run, and report medians over seeds."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ernie_gram.config.loading import flatten, read_yaml
+from reader.errors import InputError
+from tasks.config import FinetuneConfig
+from tasks.metrics.catalog import METRICS
+from tasks.registry import TASKS
+from tasks.results import figures_of, read_result, spread_of
+from tasks.sweep import main, write_tables
+from tasks.sweep_plan import GRIDS, ROOT, SweepRun, plan, read_grid
+from tasks.sweep_report import csv_rows, markdown
+from tests.support.commands import call, kill_when, python
+from tests.support.tiny_task import SETTINGS
+
+RATE, SIZE, EPOCHS = "optimizer.learning_rate", "optimizer.batch_size", "optimizer.epochs"
+# Without what the sweeps of the tests vary.
+FIXED = [option for option in SETTINGS if not option.startswith((f"--{RATE}", f"--{EPOCHS}", f"--{SIZE}"))]
+
+
+def arguments(task: Path, output: Path, *more: str) -> list[str]:
+    """Return the arguments of the command for the tiny task."""
+    options = ["--data", str(task / "data"), "--output", str(output), *FIXED]
+    return [str(task / "data" / "task.yaml"), str(task / "model"), *options, *more]
+
+
+def test_every_combination_has_every_seed_and_its_own_folder(tiny_task: Path, tmp_path: Path) -> None:
+    grid = {RATE: ["1e-3", 0.002], SIZE: [8, 16]}
+    runs = plan("mrpc", tiny_task / "model", tmp_path, grid, [1, 2], ["--input.max_seq_len=16"])
+    assert [run.name for run in runs[:4]] == [
+        "learning_rate=0.001,batch_size=8,seed=1",
+        "learning_rate=0.001,batch_size=16,seed=1",
+        "learning_rate=0.002,batch_size=8,seed=1",
+        "learning_rate=0.002,batch_size=16,seed=1",
+    ]
+    assert len({run.folder for run in runs}) == len(runs) == 8
+    last = runs[-1].config
+    assert (last.optimizer.learning_rate, last.optimizer.batch_size, last.seed) == (0.002, 16, 2)
+    assert (last.task, last.optimizer.epochs, last.input.max_seq_len) == ("mrpc", 10, 16)
+    assert runs[-1].command.arguments[:3] == (str(ROOT / "run_finetune.sh"), "mrpc", str(tiny_task / "model"))
+
+
+def test_the_grids_are_those_of_tasks_and_settings_that_exist() -> None:
+    defaults = flatten(asdict(FinetuneConfig()))
+    for path in GRIDS.glob("*.yaml"):
+        for task, grid in read_yaml(path).items():
+            assert task in TASKS
+            assert grid == read_grid(path.stem, task)
+            for key, values in grid.items():
+                # YAML reads 5e-5 as a text.
+                assert {type(value) for value in values} == {type(defaults[key])}
+                assert len(set(values)) == len(values)
+    assert {key: len(values) for key, values in read_grid("paper", "cola").items()} == {SIZE: 2, RATE: 3, EPOCHS: 2}
+    [run] = plan("lcqmc", Path("model"), Path("out"), read_grid("paper", "lcqmc"), [1], [])
+    assert (run.config.optimizer.batch_size, run.config.optimizer.epochs, run.name) == (32, 2, "seed=1")
+
+
+def finished_run(folder: Path, rate: float, seed: int, accuracy: float, f1: float) -> None:
+    """Write the result of a run of MRPC."""
+    [run] = plan("mrpc", Path("model"), folder, {RATE: [rate]}, [seed], ["--paths.data=data"])
+    run.folder.mkdir(parents=True)
+    result = {
+        "task": "mrpc",
+        "metric": {"name": "accuracy_f1", "chooses": "accuracy", "unit": "fraction"},
+        "score": accuracy,
+        "figures": {"dev": {"accuracy": accuracy, "f1": f1, "average": 0.5}},
+        "steps": {"total": 20, "trained": 20, "chosen": 10},
+        "seconds": {"training": 2.0, "prediction": 0.5},
+        "settings": asdict(run.config),
+    }
+    (run.folder / "result.json").write_text(json.dumps(result))
+
+
+def finished_sweep(folder: Path) -> list[tuple[SweepRun, Any]]:
+    for rate, accuracies in ((0.001, (0.7, 0.9, 0.71)), (0.002, (0.8, 0.6, 0.75))):
+        for seed, accuracy in enumerate(accuracies, 1):
+            finished_run(folder, rate, seed, accuracy, accuracy / 2)
+    runs = plan("mrpc", Path("model"), folder, {RATE: [0.001, 0.002]}, [1, 2, 3], ["--paths.data=data"])
+    return [(run, run.result()) for run in runs]
+
+
+def test_the_table_has_median_best_worst_and_deviation_of_each_combination(tmp_path: Path) -> None:
+    finished = finished_sweep(tmp_path)
+    lines = markdown(finished).splitlines()
+    assert lines[0] == "mrpc: 6 runs. The score is accuracy on the first of the splits dev, in percent."
+    head = "optimizer.learning_rate | seeds | median | best | worst | deviation | median dev.accuracy | median dev.f1"
+    assert lines[2] == f"| {head} |"
+    assert lines[4] == "| 0.001 | 3 | 71.00 | 90.00 | 70.00 | 11.27 | 71.00 | 35.50 |"
+    assert lines[5] == "| 0.002 | 3 | **75.00** | 80.00 | 60.00 | 10.41 | 75.00 | 37.50 |"
+    assert lines[7] == (
+        "Best median: 75.00 over 3 seeds (deviation 10.41) with optimizer.learning_rate 0.002. Best run: "
+        "learning_rate=0.001,seed=2."
+    )
+    rows = csv_rows(finished)
+    assert len(rows) == 6
+    assert rows[0] == {
+        "run": "learning_rate=0.001,seed=1",
+        RATE: "0.001",
+        "seed": 1,
+        "score": 70.0,
+        "dev.accuracy": 70.0,
+        "dev.f1": 35.0,
+        "chosen_step": 10,
+        "steps": 20,
+        "seconds": 2.5,
+    }
+    write_tables(finished, tmp_path)
+    with (tmp_path / "table.csv").open(newline="") as file:
+        assert [row["score"] for row in csv.DictReader(file)][:2] == ["70.0", "80.0"]
+    assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_smaller_error_is_better() -> None:
+    assert spread_of([0.2, 0.1, 0.4], METRICS["mean_squared_error"])[:4] == (3, 0.2, 0.1, 0.4)
+
+
+def test_a_result_of_other_settings_is_refused(tmp_path: Path) -> None:
+    finished_run(tmp_path, 0.001, 1, 0.7, 0.7)
+    for options, message in (
+        (
+            ["--paths.data=data", "--optimizer.weight_decay=0.1"],
+            r"optimizer.weight_decay 0.01, not 0.1; choose another",
+        ),
+        (["--paths.data=other"], "paths.data data, not other"),
+    ):
+        [run] = plan("mrpc", Path("model"), tmp_path, {RATE: [0.001]}, [1], options)
+        with pytest.raises(InputError, match=message):
+            run.result()
+    options = ["--paths.data=data", "--trainer.log_every=7"]
+    [run] = plan("mrpc", Path("model"), tmp_path, {RATE: [0.001]}, [1], options)
+    assert run.result() == read_result(run.folder)
+    (run.folder / "result.json").write_text("{}")
+    with pytest.raises(InputError, match=r"result\.json: damaged"):
+        run.result()
+
+
+def test_a_sweep_killed_resumes_and_goes_on_after_a_failed_run(tiny_task: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sweep"
+    command = arguments(tiny_task, output, "--vary", "optimizer.max_grad_norm", "1e30", "--epochs", "2", "--jobs", "2")
+    command.append("--optimizer.warmup_share=0")
+    good, bad = (output / f"learning_rate={rate},epochs=2,max_grad_norm=1e+30,seed=1" for rate in ("0.01", "1e+30"))
+    rates = ["--learning_rates", "1e-2", "1e30"]
+    kill_when(["-m", "tasks.sweep", *command, *rates], lambda: (good / "console.txt").exists())
+    done = python("-m", "tasks.sweep", *command, *rates)
+    assert done.returncode == 2, done.stdout
+    assert f"{bad / 'console.txt'}: the run failed: error: " in done.stderr
+    assert "the same command runs the failed ones again" in done.stderr
+    result = read_result(good)
+    assert result is not None
+    [row] = list(csv.DictReader((output / "table.csv").read_text().splitlines()))
+    assert float(row["dev.accuracy"]) == figures_of(result)["dev.accuracy"] == 100 * result["score"]
+    written = (good / "result.json").stat().st_mtime_ns
+    done = call(main, *command, *rates[:2])
+    assert "1 runs, 1 finished before; 2 at a time" in done.stdout
+    assert (good / "result.json").stat().st_mtime_ns == written
+
+
+def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sweep"
+    for more, message in (
+        (["--grid", "papers"], "conf/grids/papers.yaml; the grids of this project are paper, upstream"),
+        (["--grid", "paper"], "paper.yaml: has no grid for"),
+        (["--vary", "optimizer.epoch", "3"], "unknown key optimizer.epoch; did you mean optimizer.epochs?"),
+        (["--vary", "optimizer.epochs"], "--vary: optimizer.epochs has no values"),
+        (["--epochs", "3", "--optimizer.epochs=2"], "--optimizer.epochs: not among the options for every run"),
+        (["--seed=3"], "--seed: not among the options for every run"),
+        (["--learning_rates", "1e-3", "0.001"], "the grid has a value twice"),
+        (["--batch_sizes", "many"], "optimizer.batch_size: expected a whole number"),
+        (["--batch_sizes", "0"], "optimizer.batch_size: must be positive"),
+        (["--seeds", "0"], "--seeds: must be at least 1"),
+        (["--jobs", "0"], "--jobs: must be at least 1"),
+        (["--input.max_seq_len=4000"], "input.max_seq_len: 4000 exceeds the 40 positions"),
+    ):
+        done = call(main, *arguments(tiny_task, output, *more))
+        assert done.returncode == 2, more
+        assert message in done.stderr.splitlines()[-1]
+        assert not output.exists()
