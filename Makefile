@@ -2,6 +2,7 @@
 PYTHON ?= python3
 EXTRAS ?= cpu,test
 BIN = .venv/bin
+HUB = .venv-hub
 comma = ,
 READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
 # The tests of the Spark engine run wherever Java is found.
@@ -12,7 +13,10 @@ WORKERS = $(shell expr $$(nproc) + 1)
 # Options of the demo, e.g. make demo DEMO="--steps 100"
 DEMO ?=
 
-.PHONY: demo test lint bench clean
+# Texts over which `make hub-test` compares the tokenizers, e.g. TEXTS="--texts vocab.txt one.tsv two.json"
+TEXTS ?=
+
+.PHONY: demo test lint bench hub-test clean
 
 demo: $(READY)
 	$(BIN)/python -m ernie_gram.demo $(DEMO)
@@ -27,8 +31,22 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.reader
+	$(BIN)/python -m tests.benchmarks.tokenizer
 	$(BIN)/python -m tests.benchmarks.pretrain_step
 	$(BIN)/python -m tests.benchmarks.softmax
+
+# Not part of `test`: PaddleNLP's environment takes about 2 GB.
+hub-test: $(READY) $(HUB)/ready
+	rm -rf $(HUB)/models
+	$(BIN)/python -m tests.hub.export $(HUB)/models $(TEXTS)
+	$(HUB)/bin/python -I tests/hub/check.py $(HUB)/models
+	$(BIN)/python -m tests.hub.read_back $(HUB)/models
+
+$(HUB)/ready: $(READY)
+	$(PYTHON) -m venv $(HUB)
+	$(BIN)/python -m tests.hub.requirements > $(HUB)/requirements.txt
+	$(HUB)/bin/pip install --quiet --disable-pip-version-check -r $(HUB)/requirements.txt
+	touch $@
 
 $(READY): setup.py
 	$(PYTHON) -m venv .venv
@@ -40,4 +58,4 @@ $(READY): setup.py
 	touch $@
 
 clean:
-	rm -rf .venv output build *.egg-info
+	rm -rf .venv .venv-hub output build *.egg-info

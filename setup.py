@@ -13,18 +13,22 @@ setup(
     license="Apache-2.0",
     # The upper bound is that of Paddle's wheels.
     python_requires=">=3.10,<3.14",
-    packages=find_packages(include=["reader", "reader.*", "ernie_gram", "ernie_gram.*"]),
+    packages=find_packages(include=["reader", "reader.*", "ernie_gram", "ernie_gram.*", "tasks", "tasks.*"]),
     install_requires=[
         "docstring-parser>=0.16,<1",
         "jieba>=0.42.1,<1",
         "jsonargparse>=4.40,<5",
         "matplotlib>=3.8,<4",
         "numba>=0.60,<1",
+        "nltk>=3.8,<4",
         "numpy>=1.26,<3",
         "PyYAML>=6,<7",
         "rjieba>=0.2,<1",
         "safetensors>=0.5,<1",
+        "scikit-learn>=1.5,<2",
+        "scipy>=1.11,<2",
         "sentencepiece>=0.2,<0.3",
+        "seqeval>=1.2.2,<2",
         "tokenizers>=0.20,<1",
         "tqdm>=4.66,<5",
         "visualdl>=2.5.3,<3",
@@ -35,13 +39,15 @@ setup(
         "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4"],
         # Java 17 is needed as well.
         "spark": ["pyspark>=3.5,<5"],
+        # The real PaddleNLP, for `make hub-test`, in an environment of its own because it needs numpy 1. Its own
+        # requirements let in aistudio-sdk 0.3, which has no `hub.download`, and pyarrow 26, which needs numpy 2.
+        "hub": ["aistudio-sdk<0.3", "paddlenlp==3.0.0b4", "paddlepaddle>=3.3.1,<3.4", "pyarrow<26"],
         "test": [
             "mypy>=1.13,<3",
             "pre-commit>=4,<5",
             "pytest>=8,<10",
             "pytest-xdist>=3.6,<4",
             "ruff>=0.8,<1",
-            "scipy>=1.11,<2",
             "types-PyYAML>=6,<7",
             "types-tqdm>=4.66,<5",
         ],

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.fill_mask import Guess, MaskFiller, checkpoint_in
+from ernie_gram.fill_mask import MaskFiller
+from ernie_gram.formats.registry import read_model
+from ernie_gram.inference.units import Guess, best_units
 from ernie_gram.plot import plot_runs
 from ernie_gram.pretraining.config import ObjectiveConfig
 from ernie_gram.pretraining.count_baselines import Perplexities, count_baselines
@@ -52,11 +54,11 @@ def show_predictions(filler: MaskFiller, feeder: Feeder, limit: int = 4) -> None
     input_ids, slots = batch[fields.INPUT_IDS.name], batch[fields.SLOTS.name]
     probabilities = filler.probabilities(batch)
     for row, length in enumerate(batch[fields.LENGTHS.name]):
-        print(f"\n{filler.text(input_ids[row, :length])}")
+        print(f"\n{filler.texts.masked_text(input_ids[row, :length])}")
         for mask, slot in enumerate(np.flatnonzero(slots // input_ids.shape[1] == row), start=1):
             print(f"  [MASK {mask}] was: {filler.units.text(int(batch[fields.COARSE_LABELS.name][slot]))}")
-            print(f"     best units:   {listed(filler.best(probabilities[slot], 5))}")
-            print(f"     best n-grams: {listed(filler.best(probabilities[slot], 3, ngrams_only=True))}")
+            print(f"     best units:   {listed(best_units(filler.units, probabilities[slot], 5))}")
+            print(f"     best n-grams: {listed(best_units(filler.units, probabilities[slot], 3, ngrams_only=True))}")
 
 
 def listed(guesses: list[Guess]) -> str:
@@ -134,7 +136,7 @@ def main() -> None:
     os.chdir(ROOT)
     run = folder / "run"
     plot_runs([run], folder / "curve.png")
-    filler = MaskFiller(checkpoint_in(run), start_world("cpu"))
+    filler = MaskFiller(read_model(run), start_world("cpu"))
     config = filler.config
     masking = Masking(True, config.objective.mask_fraction, config.seed)
     held_out = Feeder(Corpus(folder / "held_out"), config.data.max_seq_len, masking)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from ernie_gram.fill_mask import main
-from reader.errors import one_line_errors
+from reader.errors import one_line_errors, print_note
 
 if __name__ == "__main__":
-    print("note: `python -m ernie_gram.fill` is now `python -m ernie_gram.fill_mask`", file=sys.stderr)
+    print_note("`python -m ernie_gram.fill` is now `python -m ernie_gram.fill_mask`")
     one_line_errors(main)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
@@ -77,29 +78,56 @@ def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
 
 
 def plot_runs(outputs: list[Path], target: Path) -> None:
-    """Plot training loss and held-out perplexity against steps, and write the plot, see `image_format`.
+    """Plot training losses and evaluations against steps, and write the plot, see `image_format`.
 
-    Raises InputError for a folder without records.
+    The evaluations of pre-training are held-out perplexities; those of fine-tuning are scores. Raises InputError for a
+    folder without records.
     """
     image_format(target)
     check_parent(target)
-    figure, (left, right) = new_figure(2)
-    for output in outputs:
-        records = read_log(output)
+    runs = {output: read_log(output) for output in outputs}
+    for output, records in runs.items():
         if not records:
             raise InputError(f"{output}: no log.jsonl with records: not the folder of a run")
-        steps, losses = curve(records, "train", "loss")
-        (line,) = left.plot(*running_mean(steps, losses), label=output.name)
-        left.plot(steps, losses, color=line.get_color(), alpha=0.25, linewidth=1)
-        right.plot(*curve(records, "eval", "perplexity"), "o-", color=line.get_color(), label=f"{output.name}: units")
-        right.plot(
-            *curve(records, "eval", "ngram_perplexity"), "s--", color=line.get_color(), label=f"{output.name}: n-grams"
-        )
-        steps, baseline = curve(records, "eval", "frequency_perplexity")
-        right.plot(steps, baseline, ":", color=line.get_color(), label=f"{output.name}: unit frequencies")
-    left.set(title="Training loss", xlabel="step", ylabel="loss")
-    right.set(title="Held-out perplexity", xlabel="step", ylabel="perplexity", yscale="log")
-    save_figure(figure, [left, right], target)
+    shown = [_Panel("Training loss", "loss", _plot_loss)]
+    if any(curve(records, "eval", "perplexity")[0] for records in runs.values()):
+        shown.append(_Panel("Held-out perplexity", "perplexity", _plot_perplexities, "log"))
+    if any(curve(records, "eval", "score")[0] for records in runs.values()):
+        shown.append(_Panel("Score", "score", _plot_score))
+    figure, panels = new_figure(len(shown))
+    for axes, panel in zip(panels, shown, strict=True):
+        for number, (output, records) in enumerate(runs.items()):
+            panel.plot(axes, records, output.name, f"C{number % 10}")
+        axes.set(title=panel.title, xlabel="step", ylabel=panel.label, yscale=panel.scale)
+    save_figure(figure, panels, target)
+
+
+class _Panel(NamedTuple):
+    """One plot of a figure; `plot` draws the records of a run, with a name and a color."""
+
+    title: str
+    label: str
+    plot: Callable[[Axes, list[Record], str, str], None]
+    scale: str = "linear"
+
+
+def _plot_loss(axes: Axes, records: list[Record], name: str, color: str) -> None:
+    steps, losses = curve(records, "train", "loss")
+    axes.plot(*running_mean(steps, losses), color=color, label=name)
+    axes.plot(steps, losses, color=color, alpha=0.25, linewidth=1)
+
+
+def _plot_perplexities(axes: Axes, records: list[Record], name: str, color: str) -> None:
+    for value, style, what in (
+        ("perplexity", "o-", "units"),
+        ("ngram_perplexity", "s--", "n-grams"),
+        ("frequency_perplexity", ":", "unit frequencies"),
+    ):
+        axes.plot(*curve(records, "eval", value), style, color=color, label=f"{name}: {what}")
+
+
+def _plot_score(axes: Axes, records: list[Record], name: str, color: str) -> None:
+    axes.plot(*curve(records, "eval", "score"), "o-", color=color, label=name)
 
 
 def main() -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
+from ernie_gram.distributed.world import RANK, WORLD_SIZE, quiet, start_world
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.prepare import prepare
+from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.termination import exit_at_sigterm
 from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import check_parent
@@ -26,13 +26,13 @@ def main() -> None:
     """Run the command line."""
     program, flags = "python -m ernie_gram.pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
-    run = prepare(config, WORLD_SIZE, RANK)
+    run = prepare(config, WORLD_SIZE, RANK, given)
     check_parent(run.output)
     if RANK == 0:
         print(run.describe(), flush=True)
     if "check" in given:
-        for line in run.warnings() if RANK == 0 else ():
-            print(f"warning: {line}", file=sys.stderr)
+        if RANK == 0:
+            check(run)
         return
     lock = run.claim_output() if RANK == 0 else None
     try:
@@ -47,6 +47,20 @@ def main() -> None:
         Trainer(pretraining_job(run, world), world).train()
     if lock:
         lock.close()
+
+
+def check(run: Run) -> None:
+    """Print what --check has found beyond the summary: the start values of a warm start, and warnings."""
+    if run.start:
+        # Which parameters the run has is known from its network, so this needs Paddle.
+        with quiet():
+            import paddle
+        from ernie_gram.pretraining.job import describe_start
+
+        paddle.enable_static()
+        print("\n".join(describe_start(run)))
+    for line in run.warnings():
+        print(f"warning: {line}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -8,79 +8,45 @@ Other options are passed to every rung, e.g. --trainer.max_steps 2000. After an 
 from __future__ import annotations
 
 import csv
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from statistics import mean, median
 
 from ernie_gram.plot import curve, new_figure, save_figure
 from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check, plan
+from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all, stop_at_sigterm
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent, make_folder
 
-POLL_SECONDS = 1.0
-CONSOLE = "console.txt"
 Row = dict[str, float | int | str]
 COLUMNS = ("rung", "seed", "steps", "ngram_perplexity", "perplexity", "accuracy", "seconds_per_step")
-
-
-def start(job: AblationRun, processes: int, threads: int) -> subprocess.Popen[bytes]:
-    """Start the training of one run; its console output goes to console.txt in its folder."""
-    job.output.mkdir(exist_ok=True)
-    environment = {
-        **os.environ,
-        "NPROC": str(processes),
-        "PYTHON": sys.executable,
-        "LOG_DIR": str(job.output / "launcher"),
-        "OMP_NUM_THREADS": str(threads),
-    }
-    command = [str(ROOT / "run_pretrain.sh"), *job.options[1:]]
-    print(f"start {job.name}: {job.output / CONSOLE}", flush=True)
-    with (job.output / CONSOLE).open("ab") as console:
-        return subprocess.Popen(command, env=environment, stdout=console, stderr=subprocess.STDOUT)
 
 
 def finish(job: AblationRun, status: int) -> str:
     """Return a summary of a finished run; raises InputError if it failed."""
     last = last_evaluation(job.output)
     if status or last is None or last["step"] != job.config.trainer.max_steps:
-        lines = (job.output / CONSOLE).read_text(errors="replace").strip().splitlines()
-        # With several processes the last lines are those of the launcher.
-        errors = [line for line in lines if line.startswith("error: ")] or lines
-        raise InputError(f"{job.output / CONSOLE}: the run failed: {' '.join(errors[-1:])}")
+        raise InputError(f"{job.output / CONSOLE}: the run failed: {last_error(job.output)}")
     return f"n-gram perplexity {last.get('ngram_perplexity', float('nan')):,.0f}"
 
 
 def train(jobs: list[AblationRun], parallel: int, processes: int) -> None:
     """Train the unfinished runs, `parallel` at a time; raises InputError as soon as one fails."""
-    threads = max(1, (os.cpu_count() or 1) // (parallel * processes))
-    waiting = [job for job in jobs if not job.done]
-    print(f"{len(jobs)} runs, {len(jobs) - len(waiting)} finished before; {parallel} at a time", flush=True)
+    unfinished = {job.name: job for job in jobs if not job.done}
+    print(f"{len(jobs)} runs, {len(jobs) - len(unfinished)} finished before; {parallel} at a time", flush=True)
     began, before = time.monotonic(), sum(job.progress for job in jobs)
-    active: dict[AblationRun, subprocess.Popen[bytes]] = {}
-    try:
-        while waiting or active:
-            while waiting and len(active) < parallel:
-                job = waiting.pop(0)
-                active[job] = start(job, processes, threads)
-            time.sleep(POLL_SECONDS)
-            for job, process in list(active.items()):
-                if process.poll() is None:
-                    continue
-                del active[job]
-                result = finish(job, process.returncode)
-                progress = sum(job.progress for job in jobs)
-                rate = (progress - before) / (time.monotonic() - began)
-                left = f"; about {(len(jobs) - progress) / rate / 60:.0f} min left" if rate else ""
-                print(f"done  {job.name}: {result}{left}", flush=True)
-    finally:
-        for process in active.values():
-            process.terminate()
-            process.wait()
+
+    def ended(command: Command, status: int) -> None:
+        result = finish(unfinished[command.name], status)
+        progress = sum(job.progress for job in jobs)
+        rate = (progress - before) / (time.monotonic() - began)
+        left = f"; about {(len(jobs) - progress) / rate / 60:.0f} min left" if rate else ""
+        print(f"done  {command.name}: {result}{left}", flush=True)
+
+    launcher = str(ROOT / "run_pretrain.sh")
+    commands = [Command(job.name, job.output, (launcher, *job.options[1:])) for job in unfinished.values()]
+    run_all(commands, parallel, processes, ended)
 
 
 def table_rows(jobs: list[AblationRun]) -> list[Row]:
@@ -163,8 +129,7 @@ def main() -> None:
     check_parent(arguments.output)
     check(jobs, arguments.processes)
     make_folder(arguments.output)
-    # On SIGTERM, the `finally` in train() stops the runs.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    stop_at_sigterm()
     train(jobs, arguments.jobs, arguments.processes)
     rows = table_rows(jobs)
     with atomic_file(arguments.output / "table.csv") as partial, partial.open("w", newline="") as file:

@@ -35,6 +35,8 @@ def test_imports_follow_the_rule(rule: str) -> None:
         ("loads_without_paddle", "ernie_gram.config.loading", "paddle"),
         ("loads_without_paddle", "ernie_gram.run.checkpoint", "ernie_gram.model.layers"),
         ("loads_without_paddle", "reader.errors", "paddle.nn"),
+        ("loads_without_paddle", "tasks.load", "ernie_gram.model.layers"),
+        ("layouts_know_no_task", "tasks.layouts.tsv", "tasks.registry.glue"),
         ("reader_packages_are_in_order", "reader.text.text_files", "reader.corpus.memmap"),
         ("reader_packages_are_in_order", "reader.system.atomic_files", "reader.text.digest"),
     ],
@@ -57,6 +59,7 @@ def test_distributed_calls_devices_and_parameter_creation_are_confined_to_one_pa
             assert "paddle.distributed" not in imports(path), path
             assert "CUDAPlace" not in text, path
             assert "set_device" not in text, path
+            assert "enable_use_gpu" not in text, path
         if name != "ernie_gram.model.layers":
             assert "create_parameter" not in text, path
 

@@ -39,7 +39,7 @@ def load_config(
         arguments: the command line without the program's name.
         flags: name -> help text of each flag.
     Returns:
-        The configuration, and the names of the flags that were given.
+        The configuration, and what was given: the names of flags, and the dotted keys of settings in files and options.
 
     `--help` and `--print_config` print and exit. Raises InputError that names the file or the key, and for an unknown
     key the most similar known one.
@@ -50,9 +50,10 @@ def load_config(
     for flag in flags:
         first.add_argument(f"--{flag}", action="store_true")
     known, overrides = first.parse_known_args(arguments)
-    for argument in overrides:
-        if argument.startswith("--") and argument != "--help":
-            _check_key(config_type, argument[2:].partition("=")[0], "command line")
+    options = [argument[2:].partition("=")[0] for argument in overrides if argument.startswith("--")]
+    for key in options:
+        if key != "help":
+            _check_key(config_type, key, "command line")
     files: dict[str, Path] = {}
     tree = read_tree(config_type, Path(known.config), files) if known.config else {}
     parser = ArgumentParser(prog=program, description=description, exit_on_error=False)
@@ -63,12 +64,14 @@ def load_config(
     if known.print_config:
         sys.stdout.write(explained_yaml(config))
         sys.exit(0)
-    return config, {flag for flag in flags if getattr(known, flag)}
+    return config, {flag for flag in flags if getattr(known, flag)} | flatten(tree).keys() | set(options)
 
 
 def config_from_tree(config_type: type[Config], tree: Tree, source: str) -> Config:
     """Return the configuration in nested dicts, for example those of a checkpoint; `source` names it in errors."""
     places = dict.fromkeys(flatten(tree), source)
+    for key in places:
+        _check_key(config_type, key, source)
     return _parse(config_type, ArgumentParser(exit_on_error=False), tree, [], places)
 
 
@@ -132,7 +135,7 @@ def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
 
     The file that sets each flat key is added to `files`.
     """
-    tree = _read_yaml(path)
+    tree = read_yaml(path)
     base = tree.pop("base", None)
     own_files: dict[str, Path] = {}
     for name, value in tree.items():
@@ -144,7 +147,7 @@ def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
             tree[name] = {}
         elif isinstance(value, str):
             source = path.parent / value
-            tree[name] = _read_yaml(source)
+            tree[name] = read_yaml(source)
         elif not isinstance(value, dict):
             raise InputError(
                 f"{path}: {name}: expected a section (`key: value` lines, or the name of a file with such lines), "
@@ -159,7 +162,7 @@ def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
         _check_key(config_type, key, str(own_files[key]))
     if base is not None:
         base_path = path.parent / str(base)
-        if "base" in _read_yaml(base_path):
+        if "base" in read_yaml(base_path):
             raise InputError(f"{base_path}: has a base of its own; only one level of `base:` is allowed")
         tree = merged(read_tree(config_type, base_path, files), tree)
     files |= own_files
@@ -181,7 +184,8 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _read_yaml(path: Path) -> Tree:
+def read_yaml(path: Path) -> Tree:
+    """Return the keys of a YAML file; raises InputError for other files, and for a key that is given twice."""
     try:
         with path.open(encoding="utf-8") as file:
             tree = yaml.load(file, _Loader)

@@ -3,8 +3,9 @@
 Each rung of the ablation runs in a separate process, one after the other. The sequences are random. Their lengths are
 those after explicit masking, if 15 % of the tokens are masked and a masked unit has 1.9 tokens (as with 300,000
 n-grams). The column "products alone" is the ratio expected from the matrix products of the forward and backward pass,
-for the same number of sequences. `--torch` also times Hugging Face's BERT with the same encoder and a masked-LM head
-over the same classes; it needs torch and transformers.
+for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. `--torch` also
+times Hugging Face's BERT with the same encoder and a masked-LM head over the same classes; it needs torch and
+transformers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.planning.memory import rank_memory
+from ernie_gram.planning.products import step_flops
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.config import DataConfig, PretrainConfig
+from tests.support.objectives import OBJECTIVES
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS = 30522
@@ -66,38 +74,9 @@ def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, 
     return fields
 
 
-def gigaflops(name: str, rung: str, out_emb_size: int) -> float:
-    """Return the GFLOP of the matrix products per sequence: forward, and twice as much backward."""
-    layers, hidden, heads, _, length, ngrams, _ = MODELS[name]
-    slots, masked, queries = shapes(length, rung)
-
-    def encoder(width: int, rows: int) -> float:
-        return layers * rows * (24 * width * width + 4 * slots * width)
-
-    classes = TOKENS + (0 if rung == "contiguous" else ngrams)
-    total = encoder(hidden, slots + queries) + 2 * masked * classes * out_emb_size
-    total += 2 * queries * TOKENS * out_emb_size
-    if rung in ("enrm", "full"):
-        small = hidden // heads * max(1, heads // 3)
-        total += encoder(small, slots) + 2 * slots * hidden * small
-        total += 2 * masked * classes * out_emb_size + 2 * slots * hidden * hidden
-    return 3 * total / 1e9
-
-
-def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
-    """Return the wall and CPU seconds of each step after the first."""
-    from ernie_gram.distributed.world import start_world
-    from ernie_gram.model.config import ModelConfig
-    from ernie_gram.pretraining.config import DataConfig, PretrainConfig
-    from ernie_gram.pretraining.network import VocabularySizes
-    from ernie_gram.training.config import OptimizerConfig
-    from tests.support.objectives import OBJECTIVES
-    from tests.support.static_programs import training_program
-
-    layers, hidden, heads, batch, length, ngrams, steps = MODELS[name]
-    import paddle
-
-    world = start_world("cpu")
+def config_of(name: str, rung: str, out_emb_size: int, dropout: float) -> PretrainConfig:
+    """Return the configuration of a model and a rung."""
+    layers, hidden, heads, batch, length, _, _ = MODELS[name]
     model = ModelConfig(
         hidden_size=hidden,
         num_hidden_layers=layers,
@@ -106,17 +85,42 @@ def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
     )
-    config = PretrainConfig(
-        model=model,
-        data=DataConfig(max_seq_len=length, batch_size=batch),
-        objective=OBJECTIVES[rung],
-        optimizer=OptimizerConfig(),
+    return PretrainConfig(
+        model=model, data=DataConfig(max_seq_len=length, batch_size=batch), objective=OBJECTIVES[rung]
     )
+
+
+def predictions(config: PretrainConfig, name: str, rung: str) -> tuple[float, float]:
+    """Return the predicted operations of a step, and its predicted bytes of memory without those of the process."""
+    _, _, _, batch, length, ngrams, _ = MODELS[name]
+    slots, masked, queries = shapes(length, rung)
+    sizes, shape = CorpusSizes(TOKENS, ngrams), BatchShape(batch, slots, masked, queries, queries)
+    return sum(step_flops(config, sizes, shape).values()), rank_memory(config, sizes, shape, 1).total
+
+
+def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
+    """Return the wall and CPU seconds of each step after the first."""
+    from ernie_gram.distributed.world import start_world
+    from ernie_gram.pretraining.network import VocabularySizes
+    from tests.support.static_programs import training_program
+
+    _, _, _, batch, length, ngrams, steps = MODELS[name]
+    import paddle
+
+    world = start_world("cpu")
+    config = config_of(name, rung, out_emb_size, dropout)
     program = training_program(config, VocabularySizes(TOKENS, ngrams))
     executor = paddle.static.Executor(world.place)
     executor.run(program.startup)
     feed = random_batch(batch, length, TOKENS + ngrams, rung)
     return _times(lambda: program.run(executor, feed), steps)
+
+
+def allocated_peak() -> int:
+    """Return the largest number of bytes that Paddle has had allocated on the CPU."""
+    import paddle
+
+    return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
 
 
 def time_torch(name: str, dropout: float) -> Times:
@@ -183,13 +187,16 @@ def main() -> None:
             times = time_ours(name, rung, arguments.out_emb_size, arguments.dropout)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         wall, cpu = np.median(times, axis=0).tolist()
-        print(json.dumps({"seconds": wall, "cpu": cpu, "peak": peak}))
+        allocated = 0.0 if arguments.torch else allocated_peak() / 1e9
+        print(json.dumps({"seconds": wall, "cpu": cpu, "peak": peak, "allocated": allocated}))
         return
     from ernie_gram.distributed.world import processor_name, read_cpuinfo
 
     print(f"{processor_name(read_cpuinfo())}, {os.cpu_count()} cores\n")
-    print("| model | rung | seconds a step | to explicit | CPU seconds | to explicit | products alone | peak GB |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    columns = ["seconds a step", "to explicit", "CPU seconds", "to explicit", "products alone"]
+    columns += ["peak GB", "of it allocated by Paddle", "predicted"]
+    print(f"| model | rung | {' | '.join(columns)} |")
+    print("| --- | --- |" + " ---: |" * len(columns))
     for name in arguments.model:
         # Explicit runs first, because the ratios are relative to it.
         rungs = sorted(arguments.rungs, key=lambda rung: rung != "explicit")
@@ -204,10 +211,16 @@ def main() -> None:
             )
             result = json.loads(done.stdout.splitlines()[-1])
             base = base or result
-            size = arguments.out_emb_size
-            expected = "" if rung == "torch" else f"{gigaflops(name, rung, size) / gigaflops(name, rungs[0], size):.2f}"
             ratios = [f"{result[key]:.2f} | {result[key] / base[key]:.2f}" for key in ("seconds", "cpu")]
-            print(f"| {name} | {rung} | {' | '.join(ratios)} | {expected} | {result['peak']:.2f} |", flush=True)
+            cells = [*ratios, "", f"{result['peak']:.2f}", "", ""]
+            if rung != "torch":
+                predicted = {
+                    each: predictions(config_of(name, each, arguments.out_emb_size, arguments.dropout), name, each)
+                    for each in (rungs[0], rung)
+                }
+                cells[2] = f"{predicted[rung][0] / predicted[rungs[0]][0]:.2f}"
+                cells[4:] = [f"{result['allocated']:.2f}", f"{predicted[rung][1] / 1e9:.2f}"]
+            print(f"| {name} | {rung} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -115,15 +115,17 @@ def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, buil
     import paddle
 
     from ernie_gram.distributed.world import start_world
-    from ernie_gram.fill_mask import MaskFiller, checkpoint_in
+    from ernie_gram.fill_mask import MaskFiller
+    from ernie_gram.formats.registry import read_model
+    from ernie_gram.inference.units import best_units
     from ernie_gram.pretraining.network import VocabularySizes
     from ernie_gram.pretraining.programs import build_evaluation
     from ernie_gram.training.variables import set_arrays
 
-    path, corpus = checkpoint_in(trained), Corpus(built / "held_out")
+    model, corpus = read_model(trained), Corpus(built / "held_out")
     with fresh_scope():
         world = start_world("cpu")
-        filler = MaskFiller(path, world, draws=1)
+        filler = MaskFiller(model, world, draws=1)
         explicit = filler.config.objective.is_explicit
         batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
         found = filler.probabilities(batch)
@@ -131,18 +133,19 @@ def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, buil
         evaluation = build_evaluation(filler.config, sizes, 1)
         executor = paddle.static.Executor(world.place)
         executor.run(evaluation.startup)
-        set_arrays(checkpoint.load_model(path), evaluation.parameters, str(path), world.place)
+        arrays = checkpoint.load_model(trained / "step_30")
+        set_arrays(arrays, evaluation.parameters, str(trained), world.place)
         paddle.seed(0)  # the seed of the first draw
         expected = evaluation.run(executor, batch)
     labels = batch["coarse_labels" if explicit else "token_labels"]
     np.testing.assert_allclose(-np.log(found[np.arange(len(labels)), labels]), expected["row_loss"], atol=1e-4)
     assert found.argmax(1).tolist() == expected["row_best"].tolist()
-    best = filler.best(found[0], 3)
+    best = best_units(filler.units, found[0], 3)
     assert best[0].unit == filler.units.text(int(expected["row_best"][0]))
     assert len(best) == 3
     length = batch["lengths"][0]
     masks = (batch["slots"] < batch["input_ids"].shape[1]).sum()
-    assert filler.text(batch["input_ids"][0, :length]).count("[MASK ") == masks > 0
+    assert filler.texts.masked_text(batch["input_ids"][0, :length]).count("[MASK ") == masks > 0
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)

@@ -16,9 +16,21 @@ WITHOUT_PADDLE = (
     "reader",
     "ernie_gram.config",
     "ernie_gram.run",
+    "ernie_gram.planning",
+    "ernie_gram.distributed.buckets",
+    "ernie_gram.formats.untrusted",
     *("ernie_gram.model.config", "ernie_gram.training.config", "ernie_gram.pretraining.config"),
     *("ernie_gram.pretraining.prepare", "ernie_gram.pretraining.ablation_plan"),
+    *(f"ernie_gram.inference.{name}" for name in ("description", "requests", "texts", "units")),
+    *("ernie_gram.pretraining.start_model", "ernie_gram.pretraining.warm_start"),
     *("ernie_gram.run_ablation", "ernie_gram.plot"),
+    *("tasks.layouts", "tasks.registry", "tasks.task_file", "tasks.load", "tasks.list", "tasks.check_files"),
+    *("tasks.metrics", "tasks.score", "tasks.score_files"),
+    *("tasks.sweep", "tasks.benchmark", "tasks.results"),
+    *("tasks.submissions", "tasks.finetuned", "tasks.own_texts", "tasks.records", "tasks.scoring"),
+    *("tasks.fields", "tasks.features", "tasks.kinds"),
+    *("tasks.config", "tasks.prepare", "tasks.splits", "tasks.batches", "tasks.description"),
+    "ernie_gram.training.selection",
 )
 
 Graph = dict[str, set[str]]
@@ -90,7 +102,8 @@ def tasks_are_independent_of_pretraining(graph: Graph) -> Iterator[str]:
 def loads_without_paddle(graph: Graph) -> Iterator[str]:
     """Yield violations: what is needed before Paddle is loaded imports no Paddle, not even indirectly.
 
-    Configs and run folders are checked before Paddle is loaded; the reader, plots and the ablation never need it.
+    Configs, run folders and the files of tasks are checked before Paddle is loaded; the reader, plots and the ablation
+    never need it.
     """
     for name in graph:
         if not is_in(name, *WITHOUT_PADDLE):
@@ -116,6 +129,16 @@ def reader_packages_are_in_order(graph: Graph) -> Iterator[str]:
                 yield from (f"{name} imports {need}" for need in inside if not is_in(need, *allowed))
 
 
+def layouts_know_no_task(graph: Graph) -> Iterator[str]:
+    """Yield violations: a layout imports, of tasks, only layouts, the types of examples and the search for answers."""
+    for name, needs in graph.items():
+        if is_in(name, "tasks.layouts"):
+            allowed = ("tasks.layouts", "tasks.examples", "tasks.locating")
+            yield from (
+                f"{name} imports {need}" for need in needs if is_in(need, "tasks") and not is_in(need, *allowed)
+            )
+
+
 IMPORT_RULES = {
     rule.__name__: rule
     for rule in (
@@ -124,5 +147,6 @@ IMPORT_RULES = {
         tasks_are_independent_of_pretraining,
         loads_without_paddle,
         reader_packages_are_in_order,
+        layouts_know_no_task,
     )
 }

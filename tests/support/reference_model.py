@@ -27,9 +27,9 @@ def bucket(query: int, key: int) -> int:
     return exact + 16 * (key < query)
 
 
-def norm(x: np.ndarray, p: Arrays, name: str) -> np.ndarray:
+def norm(x: np.ndarray, p: Arrays, name: str, epsilon: float) -> np.ndarray:
     mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-    return (x - mean) / np.sqrt(variance + 1e-5) * p[f"{name}_scale"] + p[f"{name}_bias"]
+    return (x - mean) / np.sqrt(variance + epsilon) * p[f"{name}_scale"] + p[f"{name}_bias"]
 
 
 def linear(x: np.ndarray, p: Arrays, name: str) -> np.ndarray:
@@ -44,7 +44,7 @@ def embed(config: ModelConfig, p: Arrays, x: np.ndarray, sentences: np.ndarray, 
     """Return the input of the first block, given the sum of word and position embeddings."""
     if config.use_sentence_embedding:
         x = x + p[f"{prefix}sent_embedding"][sentences]
-    x = norm(x, p, f"{prefix}pre_encoder_layer_norm")
+    x = norm(x, p, f"{prefix}pre_encoder_layer_norm", config.layer_norm_eps)
     if config.embedding_size != config.hidden_size:
         x = x @ p[f"{prefix}emb_hidden_mapping"] + p[f"{prefix}emb_hidden_mapping_bias"]
     return x
@@ -84,9 +84,9 @@ def encode(
                 scores = query[:, cut] @ key[:, cut].T / np.sqrt(size) + table[buckets, head]
                 found[:, cut] = softmax(scores, -1) @ value[:, cut]
             rows = rows + linear(found, p, f"{name}_multi_head_att_output_fc")
-            rows = norm(rows, p, f"{name}_post_att_layer_norm")
+            rows = norm(rows, p, f"{name}_post_att_layer_norm", config.layer_norm_eps)
             fed = linear(gelu(linear(rows, p, f"{name}_ffn_fc_0")), p, f"{name}_ffn_fc_1")
-            return norm(rows + fed, p, f"{name}_post_ffn_layer_norm")
+            return norm(rows + fed, p, f"{name}_post_ffn_layer_norm", config.layer_norm_eps)
 
         buckets = np.array([[bucket(q, k) for k in range(length)] for q in range(length)])
         extra = [
@@ -97,14 +97,19 @@ def encode(
     return x, np.array(extra)
 
 
-def scores(p: Arrays, x: np.ndarray, prefix: str, table: np.ndarray | None) -> np.ndarray:
+def scores(p: Arrays, x: np.ndarray, prefix: str, table: np.ndarray | None, epsilon: float) -> np.ndarray:
     """Return a head's logits of rows [.., H]; if `table` is None, the head has its own low-rank table."""
     x = gelu(linear(x, p, f"{prefix}_trans_fc"))
     if f"{prefix}_trans_layer_norm_scale" in p:
-        x = norm(x, p, f"{prefix}_trans_layer_norm")
+        x = norm(x, p, f"{prefix}_trans_layer_norm", epsilon)
     if table is None:
         table = p[f"{prefix}_out_embedding"]
     return x @ table.T + p[f"{prefix}_out_fc.b_0"]
+
+
+def pooled(p: Arrays, x: np.ndarray) -> np.ndarray:
+    """Return the pooler's output [H] for the context rows [L, H] of one sequence."""
+    return np.tanh(linear(x[0], p, "pooled_fc"))
 
 
 def terms(
@@ -144,7 +149,7 @@ def terms(
                     table = np.concatenate([p["generator_word_embedding"][:tokens], p["generator_ngram_embedding"]])
             small_x, _ = encode(small, p, read, nothing, [], "generator_")
             for m, slot in zip(mine, slots, strict=True):
-                row = scores(p, small_x[slot], "generator_mask_lm", table)
+                row = scores(p, small_x[slot], "generator_mask_lm", table, small.layer_norm_eps)
                 losses["generator"].append(nll(row, batch["coarse_labels"][m]))
             words[slots] = units[sampled[mine]]
         queries: list[tuple[int, int]] = []
@@ -158,14 +163,14 @@ def terms(
         x, extra = encode(main, p, words, nothing, queries)
         for m, slot in zip(mine, slots, strict=True):
             if "coarse_labels" in batch:
-                row = scores(p, x[slot], "mask_lm", units if tied else None)
+                row = scores(p, x[slot], "mask_lm", units if tied else None, main.layer_norm_eps)
                 losses["coarse"].append(nll(row, batch["coarse_labels"][m]))
             else:
-                row = scores(p, x[slot], "mask_lm", units[:tokens] if tied else None)
+                row = scores(p, x[slot], "mask_lm", units[:tokens] if tied else None, main.layer_norm_eps)
                 losses["token"].append(nll(row, batch["token_labels"][m]))
         if queries:
             for row_x, q in zip(extra, rows, strict=True):
-                row = scores(p, row_x, "fine_lm", units[:tokens] if tied else None)
+                row = scores(p, row_x, "fine_lm", units[:tokens] if tied else None, main.layer_norm_eps)
                 losses["fine"].append(nll(row, batch["fine_labels"][q]))
         if sampled is not None and "rtd_out_fc.w_0" in p:
             replaced = np.zeros(length)

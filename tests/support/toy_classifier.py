@@ -19,6 +19,7 @@ from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import open_program
+from ernie_gram.training.selection import Selection
 from reader.batches.fields import Batch, Field
 
 POINTS = Field("points", "B2", "float32", "coordinates")
@@ -77,6 +78,8 @@ def toy_job(
     rate_scale: dict[str, float] | None = None,
     steps: int = 120,
     save_every: int = 40,
+    eval_every: int = 60,
+    selection: Selection | None = None,
 ) -> Job:
     """Return the job; `start` is a checkpoint to take start values from."""
     identity = {"toy": str(start)}
@@ -89,12 +92,19 @@ def toy_job(
         batch_size=BATCH_SIZE,
         batches=batches,
         evaluators=(ToyEvaluator(),),
+        evaluates_start=selection is None,
+        selection=selection,
         start_values=(StartValues.of_checkpoint(start),) if start else (),
         learning_rate=partial(learning_rate, settings=SETTINGS, decay_steps=120),
         rate_scale=rate_scale and rate_scale.__getitem__,
         optimizer=SETTINGS,
         trainer=TrainerConfig(
-            max_steps=steps, log_every=10, eval_every=60, save_every=save_every, keep_checkpoints=9, visualdl=False
+            max_steps=steps,
+            log_every=10,
+            eval_every=eval_every,
+            save_every=save_every,
+            keep_checkpoints=9,
+            visualdl=False,
         ),
         resume_from=resume_checkpoint(folder, "auto", identity),
     )

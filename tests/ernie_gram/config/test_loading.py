@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ernie_gram.config.loading import all_keys, explained_yaml
+from ernie_gram.config.loading import all_keys, explained_yaml, load_config
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
 from tests.support.commands import ROOT, python
@@ -36,6 +36,12 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
     assert (config.model.hidden_size, config.model.num_attention_heads, config.model.emb_size) == (64, 8, None)
     assert (config.data.batch_size, config.data.max_seq_len, config.seed) == (32, 100, 5)
     assert config.optimizer == PretrainConfig().optimizer
+    # What is given is known, also if it is the default.
+    options = ["--config", over, "--optimizer.beta1", "0.9", "--model.emb_size=null", "--check"]
+    assert load_config(PretrainConfig, options, "test", "", {"check": ""})[1] == {
+        *("check", "seed", "model.hidden_size", "model.num_attention_heads", "model.emb_size"),
+        *("data.batch_size", "data.max_seq_len", "optimizer.beta1"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,202 @@
+"""Take every task of the registry through a few steps: `python -m tests.benchmarks.every_task --help`.
+
+All rows of its official files are read and encoded. A few steps are trained on some of them, evenly spread; the model
+is evaluated on some of the dev rows and saved. Then the saved model is loaded into new programs: its figures must be
+equal to those before, and `python -m tasks.predict` must answer the texts of these rows. The settings are those of
+conf/tasks, with smaller batches.
+
+Results are kept in OUTPUT/TASK.json. Tasks that are there are not repeated, so that a run may be stopped at any time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ernie_gram.config.loading import load_config
+from ernie_gram.distributed.world import processor_name, read_cpuinfo, start_world
+from reader.errors import InputError, one_line_errors
+from reader.system.atomic_files import atomic_file
+from reader.tokenization.vocabulary_file import load_vocabulary
+from tasks.config import FinetuneConfig
+from tasks.examples import Example
+from tasks.finetuned import load_finetuned
+from tasks.load import Report
+from tasks.metrics.catalog import METRICS
+from tasks.official_files import available_splits
+from tasks.prepare import Run, prepare
+from tasks.registry import TASKS
+from tasks.splits import SplitData
+from tasks.task import TRAIN
+from tests.benchmarks.fine_tuning import table
+from tests.benchmarks.fine_tuning_plan import plain
+from tests.benchmarks.pretrain_step import ROOT
+from tests.benchmarks.random_model import write_random_model
+from tests.benchmarks.subsets import examples_for, with_examples
+from tests.support.commands import call
+
+BATCH_SIZE = 8
+
+
+def checked_run(task: str, model: Path, arguments: argparse.Namespace) -> Run:
+    """Read and encode all rows of a task; return a run over some of them."""
+    given = [
+        *("--config", str(ROOT / f"conf/tasks/{task}.yaml")),
+        f"--paths.model={model}",
+        f"--paths.data={arguments.data}",
+        f"--paths.output={arguments.output / 'runs' / task}",
+        f"--optimizer.batch_size={BATCH_SIZE}",
+        "--optimizer.epochs=1",
+        "--trainer.log_every=1",
+        "--trainer.device=cpu",
+    ]
+    config, _ = load_config(FinetuneConfig, given, "every_task", "", {})
+    shutil.rmtree(config.paths.output or "", ignore_errors=True)
+    run = prepare(config)
+    limit = examples_for(run.train, arguments.steps * BATCH_SIZE)
+    return replace(
+        run,
+        train=with_examples(run, run.train, limit, training=True),
+        dev=tuple(with_examples(run, split, arguments.rows, training=False) for split in run.dev),
+        final=tuple(with_examples(run, split, arguments.rows, training=False) for split in run.final),
+    )
+
+
+def reloaded_figures(folder: Path, splits: tuple[SplitData, ...], batch_size: int) -> dict[str, dict[str, float]]:
+    """Return the figures of the saved model of a run, computed by new programs from nothing but the run's folder."""
+    from tasks.prediction_program import scores_of
+    from tests.support.static_programs import fresh_scope
+
+    figures = {}
+    finetuned = load_finetuned(folder)
+    for split in splits:
+        with fresh_scope():
+            features = finetuned.encode(split.examples)
+            scores = scores_of(finetuned, features, batch_size, start_world("cpu"))
+        decoded = finetuned.kind.decode(scores, features, split.examples)
+        figures[split.name] = finetuned.kind.figures(decoded, split.examples)
+    return figures
+
+
+def count_answers(folder: Path, examples: list[Example]) -> int:
+    """Return the number of answers of `python -m tasks.predict` for the texts of some examples."""
+    from tasks.predict import main as predict
+    from tests.support.static_programs import fresh_scope
+
+    texts, answers = folder / "texts.jsonl", folder / "answers.jsonl"
+    lines = (json.dumps(plain(example, with_gold=False), ensure_ascii=False) + "\n" for example in examples)
+    texts.write_text("".join(lines), encoding="utf-8")
+    with fresh_scope():
+        done = call(predict, str(folder), "--input", str(texts), "--output", str(answers), "--device", "cpu")
+    if done.returncode:
+        raise InputError(f"{folder}: prediction failed: {done.stderr.strip()}")
+    return answers.read_text(encoding="utf-8").count("\n")
+
+
+def rows_of(report: Report) -> str:
+    """Return the number of rows of a split, and what did not become an example."""
+    others = {"left out": len(report.omitted), "bad": len(report.bad)}
+    notes = "".join(f", {count} {what}" for what, count in others.items() if count)
+    return f"{report.split} {report.rows:,}{notes}"
+
+
+def run_task(task: str, model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Take one task through everything; raises InputError if a check fails."""
+    from tasks.finetune import finetune
+    from tests.support.static_programs import fresh_scope
+
+    began = time.monotonic()
+    run = checked_run(task, model, arguments)
+    read = time.monotonic()
+    with fresh_scope():
+        result = finetune(run)
+    trained = time.monotonic()
+    splits = (*run.dev, *run.final)
+    again = reloaded_figures(run.output, splits, run.config.evaluation.batch_size)
+    if again != result["figures"]:
+        raise InputError(f"{run.output}: the saved model scores {again}, but {result['figures']} before it was saved")
+    answers = count_answers(run.output, run.dev[0].examples)
+    if answers != len(run.dev[0].examples):
+        raise InputError(f"{run.output}: {answers} answers to {len(run.dev[0].examples)} texts")
+    done = time.monotonic()
+    shutil.rmtree(run.output)
+    return {
+        "rows": [rows_of(split.report) for split in (run.train, *splits)],
+        "steps": result["steps"]["trained"],
+        "evaluated": sum(len(split.examples) for split in splits),
+        "figure": run.figure,
+        "unit": METRICS[run.task.metric].unit,
+        "score": result["score"],
+        "seconds": {"reading": read - began, "training": trained - read, "reloading": done - trained},
+    }
+
+
+def model_for(language: str, arguments: argparse.Namespace) -> Path:
+    """Return the given model of a language, or a tiny one of random numbers with the vocabulary beside the data."""
+    given: Path | None = arguments.model if language == "en" else arguments.model_zh
+    if given is not None:
+        return given
+    folder: Path = arguments.output / f"tiny_{language}"
+    if not folder.exists():
+        vocabulary = load_vocabulary(arguments.data / "vocab" / language / "vocab.txt", True)
+        write_random_model(vocabulary, folder)
+    return folder
+
+
+def shown_table(results: dict[str, dict[str, Any]]) -> str:
+    """Return the results as a Markdown table."""
+    rows = [["task", "rows read", "steps", "rows evaluated", "figure", "score", "reading s", "training s", "reload s"]]
+    for task, result in results.items():
+        factor = 100 if result["unit"] == "fraction" else 1
+        seconds = [f"{value:.1f}" for value in result["seconds"].values()]
+        counts = [str(result["steps"]), str(result["evaluated"])]
+        score = f"{factor * result['score']:.1f}"
+        rows.append([TASKS[task].title, "; ".join(result["rows"]), *counts, result["figure"], score, *seconds])
+    return table(rows, 2)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder above the folders of the benchmarks")
+    parser.add_argument("--output", type=Path, required=True, help="folder for the results")
+    parser.add_argument("--model", type=Path, help="model for English tasks (default: a tiny one of random numbers)")
+    parser.add_argument("--model_zh", type=Path, help="model for Chinese tasks (default: likewise)")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--steps", type=int, default=5, help="training steps of 8 samples (%(default)s)")
+    parser.add_argument("--rows", type=int, default=64, help="rows of each split to evaluate on (%(default)s)")
+    arguments = parser.parse_args()
+    (arguments.output / "runs").mkdir(parents=True, exist_ok=True)
+    results: dict[str, dict[str, Any]] = {}
+    failed = []
+    for task in arguments.tasks:
+        path = arguments.output / f"{task}.json"
+        if TRAIN not in available_splits(TASKS[task], arguments.data):
+            print(f"{task}: no training files in {arguments.data}", file=sys.stderr)
+            continue
+        if not path.is_file():
+            try:
+                with path.with_suffix(".log").open("w", encoding="utf-8") as log, redirect_stdout(log):
+                    result = run_task(task, model_for(TASKS[task].language, arguments), arguments)
+            except InputError as error:
+                print(f"{task}: {error}", file=sys.stderr)
+                failed.append(task)
+                continue
+            with atomic_file(path) as partial:
+                partial.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            print(f"{task}: {result['figure']} {result['score']:.4f} before and after saving", flush=True)
+        results[task] = json.loads(path.read_text(encoding="utf-8"))
+    print(f"\n{processor_name(read_cpuinfo())}\n\n{shown_table(results)}")
+    if failed:
+        raise InputError(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

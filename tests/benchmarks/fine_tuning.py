@@ -1,0 +1,281 @@
+"""Compare models and programs in fine-tuning: `python -m tests.benchmarks.fine_tuning --help`.
+
+Each side trains on the same rows with the same settings (fine_tuning_plan.py) and predicts the same dev rows, with each
+seed in a process of its own. Sides are model folders that this project fine-tunes, and, with --hf_python, the first of
+them as Hugging Face transformers fine-tunes it. All predictions are scored by the metrics of this project.
+
+Results are kept in OUTPUT/TASK/SIDE/seed_N.json. What is there is not repeated, so that a run may be stopped at any
+time; the tables show what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ernie_gram.distributed.world import processor_name, read_cpuinfo
+from reader.errors import InputError, one_line_errors
+from reader.system.atomic_files import atomic_file
+from tasks.examples import ClassificationExample, Example, RegressionExample
+from tasks.kinds.base import Kind
+from tasks.kinds.catalog import kind_of
+from tasks.load import load_split, with_labels
+from tasks.metrics.catalog import METRICS
+from tasks.official_files import available_splits
+from tasks.registry import TASKS
+from tasks.splits import dev_splits
+from tasks.task import TRAIN
+from tests.benchmarks.fine_tuning_plan import PLANS, Plan, labels_of, plain, settings_of
+from tests.benchmarks.pretrain_step import MALLOC, ROOT
+from tests.benchmarks.subsets import spread
+
+TRANSFORMERS = "transformers"
+SCRIPT = Path(__file__).with_name("fine_tuning_torch.py")
+Result = dict[str, Any]
+
+
+class Side(NamedTuple):
+    """One column of the tables: a model, and the interpreter with transformers, or None for this project."""
+
+    name: str
+    model: Path
+    hf_python: Path | None = None
+
+
+class TaskData(NamedTuple):
+    """The training and dev examples of a task that all sides read."""
+
+    kind: Kind[Any, Any]
+    train: list[Example]
+    dev: list[Example]
+
+
+@cache
+def load_task(plan: Plan, data: Path) -> TaskData:
+    """Read a task; raises InputError for files that are missing or wrong."""
+    task = with_labels(TASKS[plan.task], data)
+    kind = kind_of(task, plan.config("", data, "", 1).kind_settings)
+    train = spread(load_split(task, data, TRAIN).examples, plan.rows)
+    return TaskData(kind, train, load_split(task, data, dev_splits(task, data)[0]).examples)
+
+
+def figures_of(task: TaskData, predictions: Sequence[Any]) -> dict[str, float]:
+    """Return the figures of one prediction for each dev example."""
+    metric = METRICS[task.kind.task.metric]
+    return metric(task.kind.gold(task.dev), task.kind.keyed(predictions, [example.id for example in task.dev]))
+
+
+def constant_score(task: TaskData) -> float | None:
+    """Return the score of the most frequent training label, of the mean score, or of no entities; None for answers."""
+    if task.kind.name == "span":
+        return None
+    constant: Any
+    if task.kind.name == "tagging":
+        predictions: list[Any] = [["O"] * len(example.tokens) for example in task.dev]  # type: ignore[union-attr]
+    else:
+        if task.kind.name == "regression":
+            constant = statistics.mean(e.score for e in task.train if isinstance(e, RegressionExample))
+        else:
+            labels = Counter(e.label for e in task.train if isinstance(e, ClassificationExample))
+            constant = labels.most_common(1)[0][0]
+        predictions = [constant] * len(task.dev)
+    return figures_of(task, predictions)[METRICS[task.kind.task.metric].main]
+
+
+def train_side(side: Side, plan: Plan, seed: int, arguments: argparse.Namespace) -> Result:
+    """Train one side with one seed in a new process; return its result."""
+    folder = arguments.output / plan.task / side.name
+    folder.mkdir(parents=True, exist_ok=True)
+    job_file, result_file, log = (folder / f"seed_{seed}.{name}" for name in ("job", "partial", "log"))
+    result_file.unlink(missing_ok=True)
+    task = load_task(plan, arguments.data)
+    if side.hf_python:
+        command = [str(side.hf_python), str(SCRIPT)]
+        job = {
+            "kind": task.kind.name,
+            "model": str(side.model),
+            "labels": labels_of(task.kind),
+            "settings": settings_of(plan.config("", "", "", seed), arguments.threads),
+            "train": [plain(example, True) for example in task.train],
+            "dev": [plain(example, False) for example in task.dev],
+        }
+    else:
+        command = [sys.executable, "-m", "tests.benchmarks.fine_tuning_ours"]
+        job = {"plan": asdict(plan), "model": str(side.model), "data": str(arguments.data), "seed": seed}
+        job["output"] = str(folder / f"seed_{seed}")
+    job_file.write_text(json.dumps(job), encoding="utf-8")
+    # Both sides get the memory settings of run_finetune.sh.
+    environment = {**os.environ, "GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": str(arguments.threads)}
+    began, cpu = time.monotonic(), cpu_of_children()
+    with log.open("w") as output:
+        done = subprocess.run(
+            [*command, str(job_file), str(result_file)],
+            cwd=None if side.hf_python else ROOT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if done.returncode or not result_file.exists():
+        raise InputError(f"{log}: {side.name} failed on {plan.task} with seed {seed}: see this file")
+    result: Result = json.loads(result_file.read_text(encoding="utf-8"))
+    result["seconds"] |= {"process": time.monotonic() - began, "processor": cpu_of_children() - cpu}
+    if "figures" not in result:
+        result["figures"] = figures_of(task, result["predictions"])
+        result["score"] = result["figures"][METRICS[task.kind.task.metric].main]
+    for path in (job_file, result_file):
+        path.unlink()
+    return result
+
+
+def cpu_of_children() -> float:
+    """Return the CPU seconds of the processes that have ended. They depend less than wall time on other processes."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def result_of(side: Side, plan: Plan, seed: int, arguments: argparse.Namespace) -> Result | None:
+    """Return a result that is there; raises InputError if it was made with other settings."""
+    path = arguments.output / plan.task / side.name / f"seed_{seed}.json"
+    if not path.is_file():
+        return None
+    result: Result = json.loads(path.read_text(encoding="utf-8"))
+    if result["made_with"] != made_with(side, plan, arguments):
+        raise InputError(f"{path}: made with other settings, or from another model; choose another --output")
+    return result
+
+
+def made_with(side: Side, plan: Plan, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what a result depends on, beside the seed."""
+    return {"plan": asdict(plan), "model": str(side.model), "threads": arguments.threads}
+
+
+def train_all(sides: Sequence[Side], plans: Sequence[Plan], arguments: argparse.Namespace) -> None:
+    """Train what is missing: all sides of a task one after the other, so that they meet the same load."""
+    for seed in arguments.seeds:
+        for plan in plans:
+            for side in sides:
+                if result_of(side, plan, seed, arguments) is not None:
+                    continue
+                result = train_side(side, plan, seed, arguments) | {"made_with": made_with(side, plan, arguments)}
+                with atomic_file(arguments.output / plan.task / side.name / f"seed_{seed}.json") as partial:
+                    partial.write_text(json.dumps(result), encoding="utf-8")
+                seconds = "  ".join(f"{name} {value:.1f} s" for name, value in result["seconds"].items())
+                print(f"{plan.task}  {side.name}  seed {seed}: {result['score']:.4f}  {seconds}", flush=True)
+
+
+def mean_and_range(values: Sequence[float], factor: float) -> str:
+    """Return "mean (least..greatest)", or one value."""
+    shown = f"{factor * statistics.mean(values):.1f}"
+    return shown if len(values) < 2 else f"{shown} ({factor * min(values):.1f}..{factor * max(values):.1f})"
+
+
+def table(rows: Iterable[Sequence[str]], left: int) -> str:
+    """Return a Markdown table; the first row has the titles, and `left` columns are aligned left."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    width = lines[0].count(" | ") + 1
+    lines.insert(1, f"| {' | '.join(['---'] * left + ['---:'] * (width - left))} |")
+    return "\n".join(lines)
+
+
+def tables(sides: Sequence[Side], plans: Sequence[Plan], arguments: argparse.Namespace) -> str:
+    """Return the table of scores and the table of seconds, with what is there."""
+    scores = [["task", "metric", "train rows", "seeds", "majority", *(side.name for side in sides)]]
+    measured = ("training", "training processor", "prediction", "prediction processor", "process", "processor")
+    seconds = [["task", "seconds of", *(side.name for side in sides), "ratio"]]
+    for plan in plans:
+        found = {side: [result_of(side, plan, seed, arguments) for seed in arguments.seeds] for side in sides}
+        results = {side: [each for each in found[side] if each is not None] for side in sides}
+        if not any(results.values()):
+            continue
+        task = load_task(plan, arguments.data)
+        metric = METRICS[task.kind.task.metric]
+        factor = 100 if metric.unit == "fraction" else 1
+        constant = constant_score(task)
+        counts = {str(len(each)) for each in results.values()}
+        scores.append(
+            [
+                TASKS[plan.task].title,
+                metric.main,
+                f"{len(task.train):,}",
+                "/".join(sorted(counts)),
+                "-" if constant is None else f"{factor * constant:.1f}",
+                *(mean_and_range([r["score"] for r in each], factor) if each else "-" for each in results.values()),
+            ]
+        )
+        for name in measured:
+            medians = [
+                statistics.median(r["seconds"].get(name, float("nan")) for r in each) if each else None
+                for each in results.values()
+            ]
+            first, last = medians[0], medians[-1]
+            ratio = f"{first / last:.2f}" if len(sides) > 1 and first and last else "-"
+            shown = ("-" if value is None else f"{value:.1f}" for value in medians)
+            seconds.append([TASKS[plan.task].title, name, *shown, ratio])
+    return f"{table(scores, 2)}\n\n{table(seconds, 2)}"
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line; raises InputError."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder above the folders of the benchmarks")
+    parser.add_argument("--output", type=Path, required=True, help="folder for the results")
+    parser.add_argument("--models", nargs="+", required=True, metavar="NAME=FOLDER", help="model folders to fine-tune")
+    parser.add_argument("--hf_python", type=Path, help="interpreter with torch and transformers, for one more side")
+    parser.add_argument("--tasks", nargs="+", choices=PLANS, default=["cola", "rte", "mrpc", "stsb", "sst2"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--rows", type=int, help="at most this number of training rows")
+    parser.add_argument("--epochs", type=int, help="instead of the task's number")
+    parser.add_argument("--threads", type=int, default=1, help="threads of each side (%(default)s)")
+    arguments = parser.parse_args()
+    for name in ("data", "output"):
+        setattr(arguments, name, getattr(arguments, name).resolve())
+    return arguments
+
+
+def sides_of(arguments: argparse.Namespace) -> list[Side]:
+    """Return the sides; raises InputError for a model that is not there."""
+    sides = []
+    for given in arguments.models:
+        name, separator, folder = given.partition("=")
+        if not separator or not Path(folder).is_dir():
+            raise InputError(f"--models {given}: give NAME=FOLDER, with the folder of a model")
+        sides.append(Side(name, Path(folder).resolve()))
+    if arguments.hf_python:
+        # A link must not be resolved: the environment is that of the folder it is in.
+        sides.append(Side(TRANSFORMERS, sides[0].model, arguments.hf_python.absolute()))
+    if len({side.name for side in sides}) < len(sides):
+        raise InputError(f"--models: a name is given twice, or is {TRANSFORMERS}")
+    return sides
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = parse_arguments()
+    sides = sides_of(arguments)
+    plans = [PLANS[name] for name in arguments.tasks]
+    if arguments.rows:
+        plans = [replace(plan, rows=min(arguments.rows, plan.rows or arguments.rows)) for plan in plans]
+    if arguments.epochs:
+        plans = [replace(plan, epochs=arguments.epochs) for plan in plans]
+    for plan in plans:
+        if TRAIN not in available_splits(TASKS[plan.task], arguments.data):
+            raise InputError(f"{arguments.data}: no training files of {plan.task}; leave it out of --tasks")
+    train_all(sides, plans, arguments)
+    print(f"\n{processor_name(read_cpuinfo())}, {arguments.threads} threads\n\n{tables(sides, plans, arguments)}")
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

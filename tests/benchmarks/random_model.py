@@ -1,0 +1,67 @@
+"""Write a BERT of random numbers as a model folder: `python -m tests.benchmarks.random_model VOCAB.txt FOLDER`.
+
+With --like MODEL it has the sizes and the vocabulary of another model: a baseline that was not pre-trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ernie_gram.formats.heads import encoder_parameters
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.parameters import encoder_shapes
+from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.model.config import ModelConfig
+from reader.errors import one_line_errors
+from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary_file import load_vocabulary
+
+TINY = ModelConfig(
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    out_emb_size=0,
+    use_relative_position=False,
+    use_sentence_embedding=True,
+    use_pooler=True,
+)
+
+
+def write_random_model(vocabulary: Vocabulary, folder: Path, config: ModelConfig = TINY, seed: int = 1) -> None:
+    """Write a model with drawn matrices, LayerNorms that change nothing, and biases of 0."""
+    random = np.random.default_rng(seed)
+    config = replace(config, vocab_size=config.vocab_size or len(vocabulary))
+    parameters = {}
+    for name, shape in encoder_shapes(config).items():
+        if len(shape) == 1:
+            parameters[name] = np.full(shape, float(name.endswith("_scale")), np.float32)
+        else:
+            parameters[name] = (random.standard_normal(shape) * config.initializer_range).astype(np.float32)
+    write_model(Model(folder, "drawn", config, parameters, vocabulary), folder, "ours")
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("vocabulary", nargs="?", type=Path, metavar="VOCAB.txt")
+    source.add_argument("--like", type=Path, metavar="MODEL", help="a model folder")
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    if arguments.like is None:
+        write_random_model(load_vocabulary(arguments.vocabulary, True), arguments.folder, seed=arguments.seed)
+        return
+    model = read_model(arguments.like)
+    assert model.vocabulary is not None
+    rows = len(encoder_parameters(model)["word_embedding"])
+    config = replace(model.config, vocab_size=rows)
+    write_random_model(model.vocabulary, arguments.folder, config, arguments.seed)
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

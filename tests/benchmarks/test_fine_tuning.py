@@ -1,0 +1,76 @@
+"""The parts of the comparisons of fine-tuning that decide what is compared, and how it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tasks.config import FinetuneConfig, FinetuneOptimizer, FinetunePaths
+from tasks.examples import ClassificationExample, MultipleChoiceExample, TaggingExample
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import InputSettings, KindSettings
+from tasks.prepare import prepare
+from tasks.registry import TASKS
+from tests.benchmarks.fine_tuning import TaskData, constant_score, figures_of, mean_and_range, table
+from tests.benchmarks.fine_tuning_plan import plain
+from tests.benchmarks.subsets import examples_for, spread, with_examples
+from tests.support.tiny_task import make_task
+from tests.tasks.kinds.tiny import PLACE
+
+
+def test_items_are_evenly_spread_and_in_order() -> None:
+    assert spread(range(10), 4) == [0, 2, 5, 7]
+    assert spread(range(3), 5) == spread(range(3), None) == [0, 1, 2]
+
+
+def test_a_part_of_a_split_is_encoded_and_the_account_of_its_rows_is_kept(tmp_path: Path) -> None:
+    make_task(tmp_path)
+    config = FinetuneConfig(
+        task=str(tmp_path / "data/task.yaml"),
+        input=InputSettings(max_seq_len=16),
+        optimizer=FinetuneOptimizer(batch_size=8),
+        paths=FinetunePaths(str(tmp_path / "model"), str(tmp_path / "data"), str(tmp_path / "unused")),
+    )
+    run = prepare(config)
+    part = with_examples(run, run.train, 20, training=True)
+    assert part.examples == spread(run.train.examples, 20)
+    assert len(part.features) == 20
+    assert part.report == run.train.report
+    assert with_examples(run, run.train, None, training=True) is run.train
+    assert examples_for(run.train, 20) == 20
+    # Every example counts as three samples.
+    features = replace(run.train.features, example_of=run.train.features.example_of.repeat(3))
+    assert examples_for(replace(run.train, features=features), 20) == 6
+
+
+def test_the_constant_prediction_is_the_most_frequent_label_of_the_training_rows() -> None:
+    labels = ("entailment", "not_entailment")
+    kind = kind_of(TASKS["rte"], KindSettings())
+    train, dev = (
+        [ClassificationExample(str(i), "a", "b", labels[label], PLACE) for i, label in enumerate(split)]
+        for split in ((1, 1, 0), (0, 0, 0, 1))
+    )
+    task = TaskData(kind, list(train), list(dev))
+    assert constant_score(task) == 0.25
+    assert figures_of(task, [labels[0]] * 4)["accuracy"] == 0.75
+
+
+def test_examples_become_plain_values() -> None:
+    pair = ClassificationExample("1", "a", "b", "x", PLACE)
+    assert plain(pair, True) == {"text_a": "a", "text_b": "b", "label": "x"}
+    assert plain(replace(pair, text_b=None), False) == {"text_a": "a"}
+    tagged = TaggingExample("1", ("a",), " ", ("O",), (), PLACE)
+    assert plain(tagged, True) == {"tokens": ("a",), "tags": ("O",)}
+    choice = MultipleChoiceExample("1", "c", "q", ("x", "y"), 1, PLACE)
+    assert plain(choice, False) == {"context": "c", "question": "q", "options": ("x", "y")}
+
+
+@pytest.mark.parametrize(("values", "shown"), [([0.5], "50.0"), ([0.25, 0.75], "50.0 (25.0..75.0)")])
+def test_scores_are_shown_as_mean_and_range(values: list[float], shown: str) -> None:
+    assert mean_and_range(values, 100) == shown
+
+
+def test_a_table_aligns_numbers_to_the_right() -> None:
+    assert table([["task", "a", "b"], ["x", "1", "2"]], 1) == "| task | a | b |\n| --- | ---: | ---: |\n| x | 1 | 2 |"

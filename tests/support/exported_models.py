@@ -1,0 +1,74 @@
+"""Small models of random numbers in memory, with a vocabulary and a lexicon of made-up words, to be exported."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ernie_gram.formats.model import Model
+from ernie_gram.inference.encoder_program import build_encoder
+from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.programs import build_prediction
+from ernie_gram.training.program import Program
+from ernie_gram.training.variables import set_parameters
+from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
+from reader.lexicon.ngrams import NGrams
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from reader.tokenization.wordpiece import WordPieceVocabulary
+from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of
+from tests.support.static_programs import fresh_scope
+
+import paddle  # isort: skip
+
+WORDS = [f"{first}{second}" for first in "bcdfghk" for second in "aeiou"][: TOKENS - len(SPECIAL_TOKENS)]
+VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *WORDS])
+
+
+def made_up_lexicon() -> Lexicon:
+    """Return NGRAMS bigrams of the made-up words."""
+    texts = [f"{WORDS[i]} {WORDS[i + 1]}" for i in range(NGRAMS)]
+    ngrams = NGrams.from_texts(texts, np.arange(NGRAMS) + 2, np.linspace(9, 1, NGRAMS))
+    return Lexicon(ngrams, LexiconInfo(VOCABULARY.fingerprint, "char", "", {}, {}, 4, 0))
+
+
+@cache
+def random_model(rung: str | None, **changes: Any) -> Model:
+    """Return a model with random parameters; with the heads of a rung of the ablation, or with none.
+
+    `changes` are fields of ModelConfig. Tests must not change the model: it is made once.
+    """
+    shape = replace(MODEL, **changes)
+    config = config_of(rung, shape) if rung else None
+    lexicon = made_up_lexicon() if config and config.objective.is_explicit else None
+    with fresh_scope() as executor:
+        programs = [build_encoder(shape, TOKENS)]
+        if config:
+            programs.append(build_prediction(config, VocabularySizes(TOKENS, NGRAMS if lexicon else 0)))
+        random, parameters = np.random.default_rng(7), {}
+        for program in programs:
+            executor.run(program.startup)
+            for name in program.parameters:
+                size = paddle.static.global_scope().find_var(name).get_tensor().shape()
+                parameters[name] = 0.3 * random.standard_normal(size).astype(np.float32)
+    return Model(Path("memory"), "test", shape, parameters, VOCABULARY, lexicon, asdict(config) if config else None)
+
+
+def run_with_executor(
+    program: Program, model: Model, batch: dict[str, np.ndarray], seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Run a program of a model with the executor that trains, in the current scope."""
+    set_parameters(program.main, model.parameters, "test", paddle.CPUPlace())
+    paddle.seed(seed)
+    return program.run(paddle.static.Executor(paddle.CPUPlace()), batch)
+
+
+def random_sentence(random: np.random.Generator, words: int, masks: int = 0) -> str:
+    """Return a sentence of made-up words, of which some are [MASK]."""
+    sentence = random.choice(WORDS, words).tolist()
+    for slot in random.choice(words, masks, replace=False):
+        sentence[slot] = "[MASK]"
+    return " ".join(sentence)

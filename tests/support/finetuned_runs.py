@@ -1,0 +1,46 @@
+"""The folder of a tiny fine-tuned model of any kind of task, with random parameters instead of training."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.run.checkpoint import State, save_best
+from tasks.description import Description, write_description
+from tasks.heads import SLOT_OUTPUTS
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import InputSettings, KindSettings
+from tasks.network import TaskNetwork, build_prediction
+from tasks.task import Task
+from tests.support.model_folders import CONFIG, VOCABULARY, random_arrays
+from tests.support.static_programs import fresh_scope
+
+INPUT = InputSettings(max_seq_len=16, doc_stride=3, max_query_len=6)
+
+
+def made_run(
+    folder: Path, task: Task, settings: KindSettings | None = None, lm_transform: bool = False, **model: Any
+) -> Path:
+    """Write the folder of a run as a fine-tuning leaves it, with its best model; return it.
+
+    Args:
+        task: its labels are known.
+        lm_transform: whether the model has the transform of a masked language model.
+        model: fields of ModelConfig.
+    """
+    settings = settings or KindSettings(input=INPUT)
+    kind = kind_of(task, settings)
+    has_pooler = kind.name not in SLOT_OUTPUTS and settings.head.sentence_output == "pooled"
+    config: ModelConfig = replace(CONFIG, use_pooler=has_pooler, **model)
+    with fresh_scope():
+        program = build_prediction(TaskNetwork(kind, config, len(VOCABULARY), lm_transform))
+        variables = program.main.global_block().all_parameters()
+        shapes = {variable.name: tuple(variable.shape) for variable in variables}
+    folder.mkdir(parents=True)
+    (folder / VOCABULARY.file_name).write_bytes(VOCABULARY.content)
+    write_description(folder, Description(task, settings, "char", "float32"), None)
+    identity = {"vocabulary": VOCABULARY.fingerprint, "lexicon": None}
+    save_best(folder, State(1, 1, 0.0, identity, {"model": asdict(config)}), random_arrays(shapes))
+    return folder

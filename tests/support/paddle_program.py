@@ -1,0 +1,77 @@
+"""What a built program does, as Paddle reports it: its matrix products, and the memory that a step allocates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.job import PretrainNetwork
+from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.training.program import Program, open_program
+from reader.batches.fields import Batch
+from tests.support.static_programs import fresh_scope, training_program
+
+import paddle  # isort: skip
+
+# Paddle's threads run and free in an order that varies on a loaded machine (seen: peaks of -10 % to +35 % around the
+# usual one), so the median of several steps is taken.
+STEPS = 9
+
+
+def product_flops(config: PretrainConfig, sizes: VocabularySizes, batch: Batch) -> float:
+    """Return the operations of all matrix products of a training step, from the shapes of their operands at run time.
+
+    A gradient of a product has one product for each operand that needs a gradient. Products with a dimension of 1 are
+    additions and inner products in another form, and are left out. Only the forward pass is run, because the backward
+    pass reads the same operands.
+    """
+    network = PretrainNetwork(config, sizes, 1)
+    with fresh_scope() as executor:
+        with open_program(network.fields) as opened:
+            total = paddle.add_n([term.total for term in network.losses(opened.feeds)])
+            block = opened.main.global_block()
+            products = [op for op in block.ops if op.name() == "pd_op.matmul"]
+            shapes = [paddle.shape(op.operand_source(i)) for op in products for i in (0, 1)]
+            forward = len(block.ops)
+            parameters = [p for p in block.all_parameters() if not p.stop_gradient]
+            wanted = {gradient.id for gradient in paddle.static.gradients([total], parameters)}
+            gradients = [op for op in block.ops if op.name() == "pd_op.matmul_grad"]
+            times = {_operands(op): 1 for op in products}
+            for op in gradients:
+                times[_operands(op)] += sum(not r.use_empty() or r.id in wanted for r in op.results())
+            for op in reversed(block.ops[forward:]):
+                block.remove_op(op)
+        executor.run(opened.startup)
+        fetched = executor.run(opened.main, feed={name: batch[name] for name in opened.feeds}, fetch_list=shapes)
+    flops = 0.0
+    for index, op in enumerate(products):
+        left, right = (tuple(int(n) for n in fetched[2 * index + i]) for i in (0, 1))
+        attributes = op.attrs()
+        rows, inner = left[-2:][::-1] if attributes["transpose_x"] else left[-2:]
+        columns = right[-2] if attributes["transpose_y"] else right[-1]
+        if 1 not in (rows, inner, columns):
+            flops += 2.0 * times[_operands(op)] * float(np.prod(left[:-2])) * rows * inner * columns
+    return flops
+
+
+def _operands(op: paddle.base.libpaddle.pir.Operation) -> tuple[int, int]:
+    return op.operand_source(0).id, op.operand_source(1).id
+
+
+def step_memory(config: PretrainConfig, sizes: VocabularySizes, batch: Batch) -> int:
+    """Return the bytes that Paddle has allocated on the CPU at the peak of a training step, without other programs."""
+    with fresh_scope() as executor:
+        program = training_program(config, sizes)
+        executor.run(program.startup)
+        parameters = [p for p in program.main.global_block().all_parameters() if p.name in program.parameters]
+        beyond = int(np.median([_beyond_step(program, executor, batch) for _ in range(STEPS)]))
+    # The parameters and two moments of Adam remain allocated after the step.
+    return beyond + 3 * 4 * sum(int(np.prod(p.shape)) for p in parameters)
+
+
+def _beyond_step(program: Program, executor: paddle.static.Executor, batch: Batch) -> int:
+    """Return the bytes at the peak of a step that are no longer allocated after it."""
+    core = paddle.base.core
+    core.host_memory_stat_reset_peak_value("Allocated", 0)
+    program.run(executor, batch)
+    return int(core.host_memory_stat_peak_value("Allocated", 0) - core.host_memory_stat_current_value("Allocated", 0))

@@ -1,0 +1,48 @@
+"""Small files for the tests of tasks, and what a layout or a task reads from them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tasks.layouts.rows import AnyRow, Layout, Row
+from tasks.load import Examples, OnBadRow, load_split
+from tasks.task import Task
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    """Write a file as it is given, and create its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def write_json(path: Path, value: Any) -> Path:
+    return write(path, json.dumps(value, ensure_ascii=False))
+
+
+def write_lines(path: Path, *values: Any) -> Path:
+    """Write a JSON value on each line."""
+    return write(path, "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values))
+
+
+def read(layout: Layout, *files: Path, labelled: bool = True) -> list[AnyRow]:
+    return list(layout.rows(files, labelled))
+
+
+def values(layout: Layout, *files: Path, labelled: bool = True) -> list[Mapping[str, Any]]:
+    """Return the values of rows, all of which are good."""
+    rows = read(layout, *files, labelled=labelled)
+    assert all(isinstance(row, Row) for row in rows), rows
+    return [row.values for row in rows if isinstance(row, Row)]
+
+
+def load(task: Task, folder: Path, split: str = "train", on_bad_row: OnBadRow = "error") -> Examples:
+    """Read a split, and check that its account is complete."""
+    loaded = load_split(task, folder, split, on_bad_row)
+    report = loaded.report
+    assert report.rows == report.examples + len(report.omitted) + len(report.bad)
+    assert report.examples == len(loaded.examples)
+    return loaded
