@@ -170,8 +170,7 @@ def _sizes(
     if run is None:
         sizes, per_unit = own.assume
         return sizes, assumed_shape(config, sequences, per_unit)
-    info = run.train.corpus.info
-    return CorpusSizes(info.num_tokens, info.num_ngrams), measured_shape(run.train, sequences)
+    return CorpusSizes.of(run.train.corpus), measured_shape(run.train, sequences)
 
 
 def check_corpora(run: Run, world: World | None) -> list[str]:

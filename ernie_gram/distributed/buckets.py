@@ -23,3 +23,12 @@ def plan_buckets(sizes: Iterable[int], limit: int = BUCKET_NUMBERS) -> list[list
         buckets[-1].append(index)
         numbers += size
     return buckets
+
+
+def is_summed_by_row(size: int, limit: int = BUCKET_NUMBERS) -> bool:
+    """Return whether a gradient with few used rows gets an exchange of these rows; `size` is its number of elements.
+
+    Otherwise it is summed in a bucket, like all others. The exchange of rows never sends more than that, except for one
+    number per row, but a small gradient saves less than another exchange costs.
+    """
+    return size > limit

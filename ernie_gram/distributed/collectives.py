@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 # isort: off
-from ernie_gram.distributed.buckets import BUCKET_NUMBERS, plan_buckets
+from ernie_gram.distributed.buckets import BUCKET_NUMBERS as BUCKET_NUMBERS
+from ernie_gram.distributed.buckets import plan_buckets
 from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
 
 import numpy as np

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from ernie_gram.distributed.buckets import plan_buckets
-from ernie_gram.planning.parameters import count_parameters, parameter_shapes
-from ernie_gram.planning.sizes import CorpusSizes
+from ernie_gram.distributed.buckets import is_summed_by_row, plan_buckets
+from ernie_gram.planning.parameters import Shapes, count_parameters, parameter_shapes
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
 
 FLOAT = 4
@@ -23,29 +23,52 @@ class Exchange:
     Attributes:
         bytes: of all tensors that are summed, on one process.
         sums: number of exchanges.
+        rows: expected number of rows of the tables that are exchanged by row.
     """
 
     bytes: int
     sums: int
+    rows: float = 0.0
+
+    def sent(self, ranks: int) -> float:
+        """Return the bytes that one process sends: in a ring, 2 (ranks - 1) / ranks times those of the tensors."""
+        return 2 * (ranks - 1) / ranks * self.bytes
 
     def seconds(self, ranks: int, bandwidth: float) -> float:
         """Return the time of the exchanges with a ring of `ranks` processes.
 
-        `bandwidth` is what one process sends per second, in bytes. In a ring, every process sends 2 (ranks - 1) / ranks
-        times the bytes of the tensor.
+        `bandwidth` is what one process sends per second, in bytes.
         """
-        return 2 * (ranks - 1) / ranks * self.bytes / bandwidth
+        return self.sent(ranks) / bandwidth
 
 
-def step_exchange(config: PretrainConfig, sizes: CorpusSizes, ranks: int) -> Exchange:
-    """Return what a step exchanges (see collectives.sum_over_ranks and program.build_training)."""
+def step_exchange(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> Exchange:
+    """Return what a step exchanges (see row_exchange.sum_gradients and program.build_training)."""
     if ranks == 1:
         return Exchange(0, 0)
     terms = count_terms(config)
-    # The losses travel with the first gradients. Each exchange has a number that fixes its order.
-    numbers = [1 + terms, *(prod(shape) for shape in parameter_shapes(config, sizes).values())]
+    shapes = parameter_shapes(config, sizes)
+    tables = tables_by_row(config, shapes)
+    # The losses travel with the first gradients, the marks of used rows with the last. Each exchange has a number that
+    # fixes its order.
+    numbers = [1 + terms, *(prod(each) for name, each in shapes.items() if name not in tables)]
+    numbers += [rows for rows, _ in tables.values()]
     buckets = len(plan_buckets(numbers))
-    return Exchange(FLOAT * (terms + 1 + sum(numbers) + buckets), 1 + buckets)
+    used = used_rows(config, sizes, shape)
+    by_row = sum(round(used) * width + 1 for _, width in tables.values())
+    total = terms + 1 + sum(numbers) + buckets + by_row
+    return Exchange(FLOAT * total, 1 + buckets + len(tables), used if tables else 0.0)
+
+
+def tables_by_row(config: PretrainConfig, shapes: Shapes) -> Shapes:
+    """Return the tables of whose gradients only the used rows are exchanged."""
+    sparse = config.sparse_parameters
+    return {name: shape for name, shape in shapes.items() if name in sparse and is_summed_by_row(prod(shape))}
+
+
+def used_rows(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> float:
+    """Return the expected number of rows of the n-gram embedding that a whole batch uses: a sample per masked slot."""
+    return sizes.expected_ngrams(shape.predicted * config.data.batch_size)
 
 
 def count_terms(config: PretrainConfig) -> int:

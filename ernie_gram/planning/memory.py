@@ -16,6 +16,7 @@ from math import prod
 
 from ernie_gram.distributed.buckets import plan_buckets
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.planning.exchange import tables_by_row, used_rows
 from ernie_gram.planning.parameters import count_parameters, parameter_shapes
 from ernie_gram.planning.products import SAMPLING_BLOCKS
 from ernie_gram.planning.sizes import BatchShape, CorpusSizes
@@ -140,7 +141,13 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
     # Whatever is not a gradient is freed; gradients of shared tables are summed.
     ledger.now = {ACTIVATIONS: 0, SOFTMAX: 0, GRADIENTS: numbers * FLOAT, BUCKETS: 0}
     # A bucket is a copy of its gradients. Clipping scales the gradients in place.
-    ledger.briefly(BUCKETS, largest_bucket([prod(each) for each in shapes.values()], ranks) * FLOAT)
+    by_row = tables_by_row(config, shapes) if ranks > 1 else {}
+    dense = [prod(each) for name, each in shapes.items() if name not in by_row]
+    ledger.briefly(BUCKETS, largest_bucket(dense, ranks) * FLOAT)
+    for rows, width in by_row.values():
+        # To find the used rows, one byte per number; then two copies of these rows.
+        used = used_rows(config, sizes, shape) * width * FLOAT
+        ledger.briefly(BUCKETS, max(rows * width, 2 * used))
     return Memory(numbers * FLOAT, MOMENTS * numbers * FLOAT, ledger.peak, ledger.peak_moment)
 
 

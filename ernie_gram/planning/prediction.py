@@ -74,7 +74,7 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     rate, ranks, trainer = cluster.peak * cluster.utilisation, cluster.ranks, config.trainer
     flops = step_flops(config, sizes, shape)
     compute = sum(flops.values()) / rate
-    exchange = step_exchange(config, sizes, ranks)
+    exchange = step_exchange(config, sizes, shape, ranks)
     waiting = exchange.seconds(ranks, cluster.bandwidth) if cluster.bandwidth else 0.0 if ranks == 1 else None
     evaluation = 0.0
     if config.paths.held_out:

@@ -23,7 +23,8 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         f"compute  {_operations(flops)} per process and step: {shares}",
         f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s"
         + _waiting(prediction, cluster),
-        f"exchange {_bytes(prediction.exchange.bytes)} per step in {prediction.exchange.sums} sums",
+        f"exchange {_bytes(prediction.exchange.bytes)} per step in {prediction.exchange.sums} sums"
+        + (f", {prediction.exchange.rows:,.0f} rows of n-grams included" if prediction.exchange.rows else ""),
         f"disk     {_bytes(prediction.checkpoint)} per checkpoint, at most {_bytes(prediction.disk)}",
         f"time     {DAY / prediction.step:,.0f} steps per day, {config.trainer.max_steps:,} steps in "
         f"{'at least ' if prediction.waiting is None else ''}{prediction.days:,.2f} days"

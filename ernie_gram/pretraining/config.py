@@ -212,6 +212,16 @@ class PretrainConfig:
         """The step at which the learning rate reaches 0."""
         return self.optimizer.decay_steps or self.trainer.max_steps
 
+    @property
+    def sparse_parameters(self) -> frozenset[str]:
+        """Names of parameters of which a step uses few rows (see training.job.Job).
+
+        The n-gram embedding is one if only samples of the generator are looked up in it, and no output is tied to it.
+        The token embedding is none: a large batch contains most tokens.
+        """
+        is_input_only = self.objective.has_generator and self.model.out_emb_size > 0
+        return frozenset({"ngram_embedding"} if is_input_only else ())
+
     def identity(self, corpus: CorpusInfo, start: str | None = None) -> dict[str, Any]:
         """Return everything that can change the result of a run, as flat `section.key: value`.
 

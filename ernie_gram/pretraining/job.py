@@ -63,6 +63,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         metrics_explained=EXPLANATION,
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
+        sparse_parameters=config.sparse_parameters,
         optimizer=config.optimizer,
         trainer=config.trainer,
         resume_from=run.resume_from,

@@ -153,6 +153,8 @@ class Job:
         start_values: applied in this order after the parameters were drawn, unless the run resumes.
         learning_rate: step -> learning rate of the update that follows `step` updates.
         rate_scale: parameter name -> factor of its learning rate, for layer-wise decay; None for 1.
+        sparse_parameters: names of parameters of which a step uses few rows. Only these rows of their gradients are
+            exchanged between ranks; the result does not depend on it.
         optimizer, trainer: their settings.
         resume_from: a verified checkpoint of this run, or None.
         check_data: called on rank 0 before each checkpoint is written; raises InputError if the data are damaged.
@@ -174,5 +176,6 @@ class Job:
     metrics_explained: str = ""
     start_values: tuple[StartValues, ...] = ()
     rate_scale: Callable[[str], float] | None = None
+    sparse_parameters: frozenset[str] = frozenset()
     resume_from: Path | None = None
     check_data: Callable[[], None] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
+from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.world import World
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, Network
@@ -83,14 +84,17 @@ def build_training(
     learning_rate: Callable[[int], float],
     world: World,
     rate_scale: Callable[[str], float] | None = None,
+    sparse_parameters: Collection[str] = (),
 ) -> Program:
     """Build a program that makes one update, and fetches `loss`, each term by its name, and `grad_norm`.
+
+    With several ranks it also fetches `sent_bytes`: what this rank sends to others in the step.
 
     The loss of a rank is its share of the loss of the whole batch: the sum over its rows, divided by the number of rows
     of all ranks. So the sum of the gradients over ranks does not depend on how rows are distributed among them.
 
     Args:
-        network, settings, learning_rate, rate_scale: those of a Job.
+        network, settings, learning_rate, rate_scale, sparse_parameters: those of a Job.
     """
     with open_program(network.fields) as opened:
         with autocast(settings.precision):
@@ -104,7 +108,7 @@ def build_training(
         pairs = optimizer.backward(total, opened.startup)
         # The terms are exchanged together with the first gradients: that saves one exchange.
         local = paddle.stack([value.detach() for value in (total, *shares)])
-        logged, *gradients = sum_over_ranks([local, *(gradient for _, gradient in pairs)], world)
+        (logged,), gradients, by_row = sum_gradients(pairs, [local], sparse_parameters, world)
         gradients, norm = clip_by_global_norm(gradients, settings.max_grad_norm)
         updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, gradients, strict=True)]
         if rate_scale is not None:
@@ -114,4 +118,6 @@ def build_training(
         optimizer._apply_optimize(total, opened.startup, updates)
         fetches = {"loss": logged[0], "grad_norm": norm}
         fetches |= {term.name: logged[i + 1] for i, term in enumerate(terms)}
+        if world.size > 1:
+            fetches["sent_bytes"] = sent_bytes(opened.main, by_row, world)
         return opened.finish(fetches, schedule)

@@ -1,7 +1,8 @@
 """Simulate 1 to 512 processes in this one: `python -m tests.benchmarks.simulation [--config FILE] [--corpus FOLDER]`.
 
 For each number of processes the table says whether the rows of two whole batches, as the processes read them, are
-those of one process, and what a process holds, sends and stores according to ernie_gram.preflight. The model is that of
+those of one process, and what a process holds, sends and stores according to ernie_gram.preflight ("rows" are those of
+the n-gram embedding that are exchanged; all n-grams are taken to be equally frequent). The model is that of
 --config with a vocabulary of 30,522 tokens and 300,000 n-grams; the rows come from a small corpus of text that is part
 of Python, or from --corpus.
 """
@@ -41,7 +42,16 @@ def main() -> None:
         feeder = Feeder(corpus, arguments.max_seq_len, Masking(True, 0.15, config.seed, queries=True))
         size = config.data.batch_size
         expected = global_batch(feeder, 0, size, 1) + global_batch(feeder, size, size, 1)
-        columns = ["processes", "rows and masks equal", "seconds to read", "sequences", "memory GB", "sums", "sent GB"]
+        columns = [
+            "processes",
+            "rows and masks equal",
+            "seconds to read",
+            "sequences",
+            "memory GB",
+            "sums",
+            "rows",
+            "sent GB",
+        ]
         columns += ["step s", "days", "checkpoint GB"]
         print(f"| {' | '.join(columns)} |\n|{' ---: |' * len(columns)}")
         for ranks in (2**i for i in range(10)):
@@ -50,9 +60,9 @@ def main() -> None:
             seconds = time.monotonic() - start
             shape = assumed_shape(config, sequences_per_rank(config, ranks), TOKENS_PER_UNIT)
             found = predict(config, SIZES, shape, Cluster(ranks, PEAK, UTILISATION, MEMORY, BANDWIDTH))
-            sent = 2 * (ranks - 1) / ranks * found.exchange.bytes / 1e9
             cells = [str(ranks), "yes" if equal else "NO", f"{seconds:.1f}", str(shape.sequences)]
-            cells += [f"{found.memory.total / 1e9:,.1f}", str(found.exchange.sums), f"{sent:.2f}", f"{found.step:,.2f}"]
+            cells += [f"{found.memory.total / 1e9:,.1f}", str(found.exchange.sums), f"{found.exchange.rows:,.0f}"]
+            cells += [f"{found.exchange.sent(ranks) / 1e9:.2f}", f"{found.step:,.2f}"]
             print(f"| {' | '.join([*cells, f'{found.days:,.1f}', f'{found.checkpoint / 1e9:.2f}'])} |", flush=True)
 
 

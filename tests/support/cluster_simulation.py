@@ -52,13 +52,17 @@ def global_batch(feeder: Feeder, consumed: int, batch_size: int, ranks: int) -> 
 
 @dataclass(frozen=True)
 class Exchanged:
-    """The exchanges of a process in a step, in order: numbers in each."""
+    """The exchanges of a process in a step, in order: numbers in each.
+
+    Exchanges whose size depends on the batch are missing in `numbers`; `by_row` is how many there are.
+    """
 
     numbers: tuple[int, ...]
+    by_row: int
 
     @property
     def bytes(self) -> int:
-        """Bytes of all exchanges."""
+        """Bytes of the exchanges in `numbers`."""
         return FLOAT * sum(self.numbers)
 
 
@@ -71,11 +75,33 @@ def exchanges_of(config: PretrainConfig, sizes: VocabularySizes, rank: int, rank
     from ernie_gram.training.program import build_training
     from tests.support.static_programs import fresh_scope
 
-    numbers: list[int] = []
+    shapes: list[list[int]] = []
     with (
         fresh_scope() as executor,
-        patch.object(collectives.dist, "all_reduce", lambda tensor: numbers.append(int(np.prod(tensor.shape)))),
+        patch.object(collectives.dist, "all_reduce", lambda tensor: shapes.append(tensor.shape)),
     ):
-        network = PretrainNetwork(config, sizes, ranks)
-        build_training(network, config.optimizer, lambda step: 0.0, World(rank, ranks, executor.place))
-    return Exchanged(tuple(numbers))
+        network, world = PretrainNetwork(config, sizes, ranks), World(rank, ranks, executor.place)
+        build_training(network, config.optimizer, lambda step: 0.0, world, sparse_parameters=config.sparse_parameters)
+    known = tuple(int(np.prod(shape)) for shape in shapes if -1 not in shape)
+    return Exchanged(known, len(shapes) - len(known))
+
+
+def sampled_ngrams(feeder: Feeder, consumed: int, batch_size: int, ranks: int) -> list[set[int]]:
+    """Return for each process the n-grams that a perfect generator samples: those at its masked slots, from 0."""
+    found = []
+    for rank in range(ranks):
+        first, last = rank_share(batch_size, rank, ranks)
+        indices, epochs = sample_indices(consumed + first, consumed + last, len(feeder), feeder.masking.seed)
+        units = feeder.batch(indices, epochs)["coarse_labels"] if last > first else np.zeros(0, np.int64)
+        num_tokens = feeder.corpus.info.num_tokens
+        found.append({int(unit) - num_tokens for unit in units if unit >= num_tokens})
+    return found
+
+
+def sum_by_row(gradients: list[np.ndarray]) -> tuple[np.ndarray, int]:
+    """Sum the gradients of some processes as row_exchange.sum_gradients does; also return the number of rows sent."""
+    marks = np.sum([(gradient != 0).any(1) for gradient in gradients], axis=0)
+    rows = np.flatnonzero(marks)
+    total = gradients[0].copy()
+    total[rows] = np.sum([gradient[rows] for gradient in gradients], axis=0)
+    return total, len(rows)

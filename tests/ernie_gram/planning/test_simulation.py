@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ernie_gram.planning.exchange import step_exchange
-from ernie_gram.planning.sizes import CorpusSizes
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes, measured_shape
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.sampler import permute, rank_share, sample_indices
 from reader.corpus.memmap import Corpus
-from tests.support.cluster_simulation import exchanges_of, global_batch
+from tests.support.cluster_simulation import exchanges_of, global_batch, sampled_ngrams, sum_by_row
 from tests.support.small_model import NGRAMS, TOKENS, config_of
 
 RANKS = (1, 2, 3, 7, 8, 64, 100, 128, 511, 512)
@@ -66,13 +66,34 @@ def test_all_processes_exchange_the_same_tensors_in_the_same_order_and_as_many_b
 
     # Small buckets, so that a small model has more than 20 of them.
     monkeypatch.setattr(collectives, "BUCKET_NUMBERS", 20)
+    monkeypatch.setattr(exchange, "is_summed_by_row", lambda size: size > 20)
     config, sizes = config_of(rung), VocabularySizes(TOKENS, NGRAMS)
     first = exchanges_of(config, sizes, 0, 128)
     assert len(first.numbers) > 20
     if rung == "explicit":
         assert exchanges_of(config, sizes, 127, 128) == first == exchanges_of(config, sizes, 1, 512)
+    # Under "both", the rows of n-grams are exchanged by row. Without samples there are none.
+    assert first.by_row == (rung == "both")
     monkeypatch.setattr(exchange, "plan_buckets", lambda numbers: [[]] * (len(first.numbers) - 1))
-    assert step_exchange(config, CorpusSizes(TOKENS, NGRAMS), 128).bytes == first.bytes
+    predicted = step_exchange(config, CorpusSizes(TOKENS, NGRAMS), BatchShape(1, 20, 0.0), 128)
+    assert predicted.bytes == first.bytes + 4 * first.by_row
+    assert predicted.sums == len(first.numbers) + first.by_row
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_rows_of_ngrams_are_summed_as_predicted_for_every_number_of_processes(feeder: Feeder, ranks: int) -> None:
+    """The same rows as with one process, and as many as the frequencies of n-grams in the corpus predict."""
+    sizes, shape = CorpusSizes.of(feeder.corpus), measured_shape(feeder, BATCH)
+    samples = sampled_ngrams(feeder, 0, BATCH, ranks)
+    random = np.random.default_rng(ranks)
+    gradients = np.zeros((ranks, sizes.ngrams, 2), np.float32)
+    for rank, ngrams in enumerate(samples):
+        gradients[rank, sorted(ngrams)] = random.integers(1, 9, (len(ngrams), 2))
+    total, rows = sum_by_row(list(gradients))
+    np.testing.assert_array_equal(total, gradients.sum(0))
+    assert rows == len(set(chain(*sampled_ngrams(feeder, 0, BATCH, 1))))
+    assert rows == pytest.approx(sizes.expected_ngrams(shape.predicted * BATCH), rel=0.1)
+    assert rows < 0.95 * sizes.ngrams  # so that not all of them are used anyway
 
 
 def test_fingerprints_of_512_processes_are_summed_exactly() -> None:
