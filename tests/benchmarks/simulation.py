@@ -42,17 +42,8 @@ def main() -> None:
         feeder = Feeder(corpus, arguments.max_seq_len, Masking(True, 0.15, config.seed, queries=True))
         size = config.data.batch_size
         expected = global_batch(feeder, 0, size, 1) + global_batch(feeder, size, size, 1)
-        columns = [
-            "processes",
-            "rows and masks equal",
-            "seconds to read",
-            "sequences",
-            "memory GB",
-            "sums",
-            "rows",
-            "sent GB",
-        ]
-        columns += ["step s", "days", "checkpoint GB"]
+        columns = ["processes", "rows and masks equal", "seconds to read", "sequences", "memory GB", "sums", "rows"]
+        columns += ["sent GB", "step s", "days", "checkpoint GB"]
         print(f"| {' | '.join(columns)} |\n|{' ---: |' * len(columns)}")
         for ranks in (2**i for i in range(10)):
             start = time.monotonic()
