@@ -32,7 +32,7 @@ from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
-from reader.next_command import after_corpus, after_join, after_lexicon, after_vocab
+from reader.next_command import after_check, after_corpus, after_inspect, after_join, after_lexicon, after_vocab
 from reader.system.atomic_files import atomic_file
 from reader.system.compilation import announced_compilation
 from reader.system.resumable_folder import resumable_folder
@@ -307,7 +307,7 @@ def build_parser() -> OneLineParser:
 
     command = commands.add_parser("check", help=check_command.__doc__, description=check_command.__doc__)
     command.add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
-    command.set_defaults(run=check_command, next_command=None)
+    command.set_defaults(run=check_command, next_command=after_check)
 
     command = commands.add_parser(
         "inspect", parents=[text_format], help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__
@@ -324,7 +324,7 @@ def build_parser() -> OneLineParser:
     command.add_argument(
         "--sample", type=parse_positive, default=5, help="number of lines to show, cut into units (%(default)s)"
     )
-    command.set_defaults(run=inspect_lexicon, next_command=None)
+    command.set_defaults(run=inspect_lexicon, next_command=after_inspect)
     return main
 
 
@@ -332,8 +332,9 @@ def main() -> None:
     args = build_parser().parse_args()
     with announced_compilation():
         args.run(args)
-    if args.next_command:
-        print(f"next: {args.next_command(args)}")
+    following = args.next_command(args)
+    if following:
+        print(f"next: {following}")
 
 
 if __name__ == "__main__":

@@ -6,11 +6,13 @@ import argparse
 import shlex
 from pathlib import Path
 
+from reader.corpus.memmap import Corpus
 from reader.text.input_files import CORPUS_INFO
+from reader.tokenization.basic_tokenizer import is_han
 from reader.tokenization.chinese_segmentation import SEGMENTERS
 
 ROOT = Path(__file__).resolve().parents[1]
-LAUNCHER, CONFIG = "run_pretrain.sh", "conf/pretrain/small_en.yaml"
+LAUNCHER, CONFIG, CHINESE_CONFIG = "run_pretrain.sh", "conf/pretrain/small_en.yaml", "conf/pretrain/small_zh.yaml"
 BUILD = ("python", "-m", "reader.build")
 # The name of the corpus for evaluation, as in README.md.
 HELD_OUT = "held_out"
@@ -39,25 +41,49 @@ def after_corpus(args: argparse.Namespace) -> str:
 
 
 def after_join(args: argparse.Namespace) -> str:
-    """Return the command that trains on the corpus.
+    """Return the command that trains on the corpus."""
+    return _training(args.output)
+
+
+def after_check(args: argparse.Namespace) -> str:
+    """Return the command that trains on the first of the corpora."""
+    return _training(args.corpus[0])
+
+
+def after_inspect(args: argparse.Namespace) -> str | None:
+    """Return the command that makes a corpus of the text that was cut; None without a text."""
+    if not args.input:
+        return None
+    made_with = ["--vocab", args.vocab, "--lexicon", args.lexicon]
+    return _command(*BUILD, "corpus", *_text_options(args), *made_with, "--output", _free(args.lexicon, "corpus"))
+
+
+def _training(path: Path) -> str:
+    """Return the command that trains on a corpus.
 
     A corpus called held_out is the one for evaluation, and the corpus beside it is the one for training.
     """
-    output: Path = args.output
-    if output.name == HELD_OUT:
-        corpus, held_out = output.with_name("corpus"), output
+    if path.name == HELD_OUT:
+        corpus, held_out = path.with_name("corpus"), path
     else:
-        corpus, held_out = output, output.with_name(HELD_OUT)
+        corpus, held_out = path, path.with_name(HELD_OUT)
     has_held_out = (held_out / CORPUS_INFO).is_file()
     paths = ["--paths.corpus", corpus, "--paths.held_out", held_out if has_held_out else "null"]
-    return _command(*_launcher(), *paths, "--paths.output", _free(output, "run"))
+    config = CHINESE_CONFIG if _is_chinese(Corpus(path)) else CONFIG
+    return _command(*_launcher(config), *paths, "--paths.output", _free(path, "run"))
 
 
-def _launcher() -> list[object]:
+def _is_chinese(corpus: Corpus) -> bool:
+    """Return whether more than half of a corpus's tokens contain Han characters."""
+    han = [any(map(is_han, token)) for token in corpus.vocabulary.tokens]
+    return bool(2 * corpus.token_counts[han].sum() > corpus.token_counts.sum())
+
+
+def _launcher(config: str) -> list[object]:
     """Return the start of the training command, which depends on whether this is a checkout."""
     if not (ROOT / LAUNCHER).is_file():
         return ["python", "-m", "ernie_gram.pretrain"]
-    return [f"./{LAUNCHER}", CONFIG] if Path.cwd() == ROOT else [ROOT / LAUNCHER, ROOT / CONFIG]
+    return [f"./{LAUNCHER}", config] if Path.cwd() == ROOT else [ROOT / LAUNCHER, ROOT / config]
 
 
 def _text_options(args: argparse.Namespace) -> list[object]:

@@ -2,8 +2,10 @@
 # Common part of the launchers, which source this file: run a command of this project in one or several processes.
 # Environment variables:
 #   NPROC        number of processes on this machine (default: one per visible GPU, or 1 without a GPU)
-#   LAUNCH_ARGS  additional arguments of paddle.distributed.launch, e.g. "--master HOST:PORT --nnodes 4 --rank 0"
-#   LOG_DIR      folder for the output of each process, written by the launcher (default: log)
+#   LAUNCH_ARGS  additional arguments of paddle.distributed.launch, e.g. "--master HOST:PORT --nnodes 4 --rank 0"; in a
+#                job step of Slurm (srun) with several tasks, these three are set from Slurm's variables
+#   LOG_DIR      folder for the output of each process, written by the launcher (default: log); with --nnodes, each
+#                machine writes into the subfolder machine_RANK
 #   PADDLE_VERBOSE=1  show Paddle's own messages as well
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 PYTHON=${PYTHON:-$([ -x "$here/.venv/bin/python" ] && echo "$here/.venv/bin/python" || echo python)}
@@ -16,7 +18,13 @@ usage() {
   exit "$1"
 }
 
-# Set NPROC, and the number of threads of each process.
+# Print an error and exit.
+fail() {
+  echo "error: $1" >&2
+  exit 2
+}
+
+# Set NPROC, the number of threads of each process, and LAUNCH_ARGS.
 choose_processes() {
   local gpus
   if [ -n "${CUDA_VISIBLE_DEVICES+set}" ]; then
@@ -26,11 +34,54 @@ choose_processes() {
     gpus=$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)
   fi
   NPROC=${NPROC:-$(( gpus > 0 ? gpus : 1 ))}
-  if ! [[ $NPROC =~ ^[1-9][0-9]*$ ]]; then
-    echo "error: NPROC: $NPROC is not a number of processes" >&2
-    exit 2
-  fi
+  [[ $NPROC =~ ^[1-9][0-9]*$ ]] || fail "NPROC: $NPROC is not a number of processes"
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(( $(nproc) > NPROC ? $(nproc) / NPROC : 1 ))}
+  join_slurm_step
+  find_master
+}
+
+# In a job step of Slurm with several tasks, set LAUNCH_ARGS: each task is one machine for Paddle's launcher, and the
+# first machine is the master. The port follows from the job, so that jobs on the same machine do not meet.
+join_slurm_step() {
+  local host tasks=${SLURM_STEP_NUM_TASKS:-1}
+  if [ -z "${SLURM_STEP_NUM_TASKS:-}" ] && [ "${SLURM_JOB_NUM_NODES:-1}" -gt 1 ]; then
+    echo "note: the Slurm job has $SLURM_JOB_NUM_NODES machines, but only this one is used; start the command with srun" >&2
+  fi
+  if [ "$tasks" -eq 1 ] || [[ ${LAUNCH_ARGS:-} == *--master* ]]; then
+    return
+  fi
+  if [ "$NPROC" -gt 1 ] && [ "$tasks" -gt "${SLURM_STEP_NUM_NODES:-$tasks}" ]; then
+    fail "NPROC: $NPROC processes in each of several Slurm tasks per machine; use srun --ntasks-per-node=1, or NPROC=1"
+  fi
+  read -r host < <(scontrol show hostnames "$SLURM_STEP_NODELIST") ||
+    fail "SLURM_STEP_NODELIST: scontrol cannot read $SLURM_STEP_NODELIST; set LAUNCH_ARGS instead"
+  LAUNCH_ARGS="--master $host:$(( 20000 + (SLURM_JOB_ID + ${SLURM_STEP_ID:-0}) % 10000 )) --nnodes $tasks \
+    --rank $SLURM_PROCID ${LAUNCH_ARGS:-}"
+}
+
+# Print the value of the option $1 in LAUNCH_ARGS, or $2 without one.
+launch_argument() {
+  [[ " ${LAUNCH_ARGS:-}" =~ [[:space:]]$1[[:space:]=]+([^[:space:]]+) ]] && echo "${BASH_REMATCH[1]}" || echo "$2"
+}
+
+# Replace the master's name in LAUNCH_ARGS by its address, and let the first machine have this address. Otherwise
+# Paddle's launcher on the first machine may not see that it is the master, and all machines wait for ever.
+find_master() {
+  local master host address
+  master=$(launch_argument --master "")
+  case $master in
+    "" | *://*) return ;;
+    *:*) host=${master%:*} ;;
+    *) fail "LAUNCH_ARGS: --master $master: must be HOST:PORT" ;;
+  esac
+  read -r address _ < <(getent ahostsv4 "$host") || fail "LAUNCH_ARGS: --master $master: no address is known for $host"
+  if [[ $address == 127.* && $host != localhost && $host != "$address" ]]; then
+    fail "LAUNCH_ARGS: --master $master: $host is $address on this machine, which others cannot reach; give its address"
+  fi
+  LAUNCH_ARGS=${LAUNCH_ARGS/"$master"/"$address:${master##*:}"}
+  if [ "$(launch_argument --rank "")" = 0 ]; then
+    LAUNCH_ARGS="--host $address $LAUNCH_ARGS"
+  fi
 }
 
 # Whether one process is started, without Paddle's launcher.
@@ -41,7 +92,11 @@ is_single() {
 # Check the input of `python -m ARGUMENTS`, so that an error is one line; Paddle's launcher would surround it with a page
 # of its own output.
 check_input() {
-  PADDLE_TRAINERS_NUM=$NPROC "$PYTHON" -m "$@" --check >/dev/null
+  local rank machines
+  rank=$(launch_argument --rank 0) machines=$(launch_argument --nnodes 1)
+  # `machines` may be a range, MIN:MAX.
+  PADDLE_TRAINERS_NUM=$(( NPROC * ${machines%%:*} )) PADDLE_TRAINER_ID=$(( rank * NPROC )) \
+    "$PYTHON" -m "$@" --check >/dev/null
 }
 
 # Replace this shell by `python -m ARGUMENTS` in NPROC processes.
@@ -60,10 +115,13 @@ launch() {
   # As for other outputs, only a relative path may create more than its last level.
   LOG_DIR=${LOG_DIR:-log}
   case $LOG_DIR in /* | *..*) parents= ;; *) parents=-p ;; esac
+  # Another machine may create it at the same time.
   # shellcheck disable=SC2086  # `parents` may be empty
-  if ! { { [ -d "$LOG_DIR" ] || mkdir $parents "$LOG_DIR"; } && [ -w "$LOG_DIR" ]; } 2>/dev/null; then
-    echo "error: LOG_DIR: cannot write to the folder $LOG_DIR, or it cannot be created" >&2
-    exit 2
+  { { mkdir $parents "$LOG_DIR" || [ -d "$LOG_DIR" ]; } && [ -w "$LOG_DIR" ]; } 2>/dev/null ||
+    fail "LOG_DIR: cannot write to the folder $LOG_DIR, or it cannot be created"
+  # The machines share storage, and each numbers its processes from 0.
+  if [ "$(launch_argument --nnodes 1)" != 1 ]; then
+    LOG_DIR+=/machine_$(launch_argument --rank "$(hostname)")
   fi
   # shellcheck disable=SC2086  # LAUNCH_ARGS and `quiet` are lists of words
   exec "$PYTHON" -m ernie_gram.distributed.launch $quiet --nproc_per_node "$NPROC" --log_dir "$LOG_DIR" \

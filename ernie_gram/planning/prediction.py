@@ -79,7 +79,8 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     evaluation = 0.0
     if config.paths.held_out:
         forward = sum(step_flops(config, sizes, shape, FORWARD).values()) / shape.sequences
-        evaluation = forward * -(-trainer.eval_sequences // ranks) / rate
+        draws = trainer.eval_draws if config.objective.has_generator else 1
+        evaluation = draws * forward * -(-trainer.eval_sequences // ranks) / rate
     evaluations = 1 + -(-trainer.max_steps // trainer.eval_every)
     checkpoint = checkpoint_bytes(config, sizes)
     fitting = None

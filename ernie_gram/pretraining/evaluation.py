@@ -25,13 +25,17 @@ def log_frequencies(counts: npt.NDArray[np.int64]) -> Float64s:
     return np.log((counts + 1) / (counts.sum() + len(counts)))
 
 
-def unit_sums(predict: Predict, batches: Iterable[Batch], baseline: Float64s | None, num_tokens: int) -> Float64s:
+def unit_sums(
+    predict: Predict, batches: Iterable[Batch], baseline: Float64s | None, num_tokens: int, draws: int = 1
+) -> Float64s:
     """Return sums over the masked units of some batches. Sums of several ranks may be added; see `metrics`.
 
     Args:
-        predict: batch -> fetches of the evaluation program.
+        predict: batch -> fetches of the evaluation program. With a generator, each call draws new samples.
         baseline: log p of every unit by frequency, float64 [C]; None if training had other units.
         num_tokens: F.
+        draws: number of calls of `predict` for each batch; the sums are the means over them (choice: the mean of
+            -log p, not -log of the mean p, which is lower because it is that of an ensemble).
 
     Returns float64 [7]: number of units; their -log p; number of units predicted correctly; their -log p by frequency
     (NaN without a baseline); number of n-grams among them; the n-grams' -log p; the n-grams' -log p by the generator
@@ -41,22 +45,28 @@ def unit_sums(predict: Predict, batches: Iterable[Batch], baseline: Float64s | N
     """
     sums = np.zeros(7)
     for batch in batches:
-        predicted = predict(batch)
-        labels = batch.get(fields.COARSE_LABELS.name, batch.get(fields.TOKEN_LABELS.name))
-        units, slot_units = batch[fields.UNIT_IDS.name], batch[fields.SLOT_UNITS.name]
-        loss = np.bincount(slot_units, predicted["row_loss"].astype(np.float64), len(units))
-        wrong = np.bincount(slot_units, predicted["row_best"] != labels, len(units))
-        is_ngram = units >= num_tokens
-        sums += [
-            len(units),
-            loss.sum(),
-            (wrong == 0).sum(),
-            -baseline[units].sum() if baseline is not None else np.nan,
-            is_ngram.sum(),
-            loss[is_ngram].sum(),
-            predicted["generator_loss"][is_ngram].sum() if "generator_loss" in predicted else np.nan,
-        ]
+        sums += np.mean([_batch_sums(predict(batch), batch, baseline, num_tokens) for _ in range(draws)], axis=0)
     return sums
+
+
+def _batch_sums(
+    predicted: dict[str, np.ndarray], batch: Batch, baseline: Float64s | None, num_tokens: int
+) -> list[float]:
+    """Return the sums of `unit_sums` for one call of `predict`."""
+    labels = batch.get(fields.COARSE_LABELS.name, batch.get(fields.TOKEN_LABELS.name))
+    units, slot_units = batch[fields.UNIT_IDS.name], batch[fields.SLOT_UNITS.name]
+    loss = np.bincount(slot_units, predicted["row_loss"].astype(np.float64), len(units))
+    wrong = np.bincount(slot_units, predicted["row_best"] != labels, len(units))
+    is_ngram = units >= num_tokens
+    return [
+        len(units),
+        loss.sum(),
+        (wrong == 0).sum(),
+        -baseline[units].sum() if baseline is not None else np.nan,
+        is_ngram.sum(),
+        loss[is_ngram].sum(),
+        predicted["generator_loss"][is_ngram].sum() if "generator_loss" in predicted else np.nan,
+    ]
 
 
 def metrics(sums: Float64s) -> dict[str, float]:

@@ -148,12 +148,14 @@ class HeldOutEvaluator:
         program = self._program = self._program or build_evaluation(self._config, self._sizes, world.size)
         same_units = self._corpus.info.lexicon == self._held_out.corpus.info.lexicon
         rows = max(1, self._config.data.batch_size // world.size)
-        batches = self._held_out.held_out_batches(rows, world.rank, world.size, self._config.trainer.eval_sequences)
+        trainer = self._config.trainer
+        batches = self._held_out.held_out_batches(rows, world.rank, world.size, trainer.eval_sequences)
         sums = unit_sums(
             lambda batch: program.run(executor, batch),
             batches,
             log_frequencies(self._corpus.unit_counts) if same_units else None,
             self._corpus.info.num_tokens,
+            trainer.eval_draws if self._config.objective.has_generator else 1,
         )
         return metrics(sum_vector(executor, sums, world))
 

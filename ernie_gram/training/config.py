@@ -57,6 +57,8 @@ class TrainerConfig:
         eval_every: steps between evaluations on paths.held_out; the model is also evaluated before the first step
             and after the last.
         eval_sequences: maximum number of held-out sequences to evaluate, spread evenly over paths.held_out.
+        eval_draws: number of a generator's samples over which an evaluation is averaged. Its time is proportional to
+            this number. Models without a generator are evaluated once.
         save_every: steps between checkpoints; there is also one after the last step.
         keep_checkpoints: number of newest checkpoints to keep.
         resume: "auto" continues from the newest checkpoint in paths.output, if there is one; "never" refuses a folder
@@ -70,6 +72,7 @@ class TrainerConfig:
     log_every: int = 100
     eval_every: int = 10_000
     eval_sequences: int = 10_000
+    eval_draws: int = 8
     save_every: int = 10_000
     keep_checkpoints: int = 3
     resume: str = "auto"
@@ -78,6 +81,8 @@ class TrainerConfig:
     visualdl: bool = True
 
     def __post_init__(self) -> None:
-        for key in ("max_steps", "log_every", "eval_every", "eval_sequences", "save_every", "keep_checkpoints"):
+        for key in (
+            *("max_steps", "log_every", "eval_every", "eval_sequences", "eval_draws"),
+            *("save_every", "keep_checkpoints", "workers"),
+        ):
             require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
-        require(self.workers > 0, "trainer.workers", "must be positive")

@@ -14,8 +14,8 @@ VARIABLE = "NUMBA_CACHE_DIR"
 def set_numba_cache_folder(preferred: Path) -> None:
     """Set NUMBA_CACHE_DIR to `preferred`, or, if no file can be created there, to a folder of this user in /tmp.
 
-    If it is already set, nothing changes. Child processes inherit the choice, so that the warning about another folder
-    is printed once. If no folder can be written, the variable stays unset, and Numba looks for a folder itself.
+    If it is already set, nothing changes. The warning about another folder is printed when that folder is created, and
+    not by later processes. If no folder can be written, the variable stays unset, and Numba looks for a folder itself.
     """
     if VARIABLE in os.environ:
         return
@@ -23,12 +23,15 @@ def set_numba_cache_folder(preferred: Path) -> None:
         os.environ[VARIABLE] = str(_writable(preferred))
         return
     try:
-        folder = _writable(_private_folder() / preferred.name)
+        folder = _private_folder() / preferred.name
+        is_new = not folder.exists()
+        _writable(folder)
     except OSError as error:
         print(f"warning: {preferred}: cannot be written; functions may be compiled again ({error})", file=sys.stderr)
         return
     os.environ[VARIABLE] = str(folder)
-    print(f"warning: {preferred}: cannot be written; compiled functions are kept in {folder}", file=sys.stderr)
+    if is_new:
+        print(f"warning: {preferred}: cannot be written; compiled functions are kept in {folder}", file=sys.stderr)
 
 
 def _private_folder() -> Path:

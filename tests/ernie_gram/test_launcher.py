@@ -1,8 +1,9 @@
-"""run_pretrain.sh: the number of processes that it starts, and its errors."""
+"""run_pretrain.sh: the processes that it starts, on one machine and under Slurm, and its errors."""
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -99,3 +100,83 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
     known = ("corpus ", "training ", "output ", "eval", "train step", "saved ")
     assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
     assert len(done.stdout.splitlines()) == 10
+
+
+SRUN = """#!/bin/bash
+# Start a command as two tasks, like `srun --nodes 2 --ntasks-per-node 1`, and return the worst status.
+export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=${NODES:-2} SLURM_STEP_NODELIST='node[7-8]'
+tasks=() status=0
+for task in 0 1; do SLURM_PROCID=$task "$@" & tasks+=($!); done
+for task in "${tasks[@]}"; do wait "$task" || status=$?; done
+exit "$status"
+"""
+SCONTROL = """#!/bin/sh
+[ "$*" = 'show hostnames node[7-8]' ] && printf '%s\\n' ${FIRST:-localhost} node8
+"""
+
+
+def slurm(built: Path, folder: Path, *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the launcher in a job step with two tasks; both are on this machine."""
+    for name, script in (("srun", SRUN), ("scontrol", SCONTROL)):
+        path = folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(script)
+        path.chmod(0o755)
+    job = next(job for job in range(os.getpid(), os.getpid() + 9999) if is_free(20000 + job % 10000))
+    slurm = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": str(job), "SLURM_JOB_NUM_NODES": "2"}
+    return subprocess.run(
+        ["srun", str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml", *options(built, folder / "run", *more)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHON": sys.executable, "LOG_DIR": str(folder / "log"), **slurm, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_the_tasks_of_a_slurm_job_step_train_together(built: Path, tmp_path: Path) -> None:
+    done = slurm(built, tmp_path, "--trainer.max_steps=3", "--paths.held_out=null", NPROC="1")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert (tmp_path / "run" / "step_3").is_dir()
+    # A second run in the same folder would be refused, so the second process belongs to the first one's training.
+    logs = [(tmp_path / "log" / f"machine_{rank}" / "workerlog.0").read_text() for rank in (0, 1)]
+    assert "train step 3/3" in logs[0]
+    assert logs[1] == ""
+
+
+def test_bad_slurm_steps_are_refused(built: Path, tmp_path: Path) -> None:
+    for environment, message in (
+        ({"NPROC": "2", "NODES": "1"}, "NPROC: 2 processes in each of several Slurm tasks per machine"),
+        ({"FIRST": "no-such-host.invalid"}, "no address is known for no-such-host.invalid"),
+        ({"NPROC": "5"}, "data.batch_size: 10 processes, but only 8 sequences in a batch"),
+        (
+            {"SLURM_JOB_ID": "1", "LAUNCH_ARGS": "--master localhost --nnodes 2"},
+            "--master localhost: must be HOST:PORT",
+        ),
+    ):
+        done = slurm(built, tmp_path, **environment)
+        assert done.returncode == 2
+        lines = done.stderr.splitlines()
+        assert len(lines) == 2
+        assert all(line.startswith("error: ") and message in line for line in lines), lines
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_slurm_job_without_srun_is_noted() -> None:
+    done = subprocess.run(
+        [str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml"],
+        # An error that ends the command before Python starts.
+        env={**os.environ, "SLURM_JOB_NUM_NODES": "2", "LAUNCH_ARGS": "--master localhost"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    note = "note: the Slurm job has 2 machines, but only this one is used; start the command with srun"
+    assert done.stderr.splitlines()[0] == note

@@ -68,9 +68,39 @@ def test_shards_are_joined(built: Path, tmp_path: Path) -> None:
     assert named[3:] == ["join", "--input", "SHARD_1", "...", "SHARD_1", "--output", str(tmp_path / "corpus")]
 
 
-def test_the_launcher_is_named_by_its_path_from_other_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_config_is_that_of_the_language_of_the_text(tmp_path: Path) -> None:
+    """The vocabulary alone does not tell: here both texts have the same one."""
+    texts = {
+        "en": "the river flows under the old bridge 。\n" * 40,
+        "zh": "河水在古老的桥下流过。the bridge\n" * 40,
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    vocab = tmp_path / "vocab.txt"
+    both = [str(tmp_path / f"{name}.txt") for name in texts]
+    next_after("vocab", "--input", *both, "--size", "120", "--output", str(vocab))
+    for name, config in (("en", next_command.CONFIG), ("zh", next_command.CHINESE_CONFIG)):
+        text, corpus = str(tmp_path / f"{name}.txt"), str(tmp_path / f"corpus_{name}")
+        named = next_after("corpus", "--input", text, "--vocab", str(vocab), "--output", corpus)
+        assert named[1].endswith(config)
+        assert (ROOT / config).is_file()
+        assert next_after("check", corpus) == named
+
+
+def test_inspect_with_a_text_is_followed_by_its_corpus(built: Path) -> None:
+    lexicon, made_with = str(built / "lexicon.tsv"), ["--vocab", str(built / "vocab.txt")]
+    text = ["--input", str(built / "held_out.txt")]
+    named = next_after("inspect", lexicon, *text, *made_with)
+    assert named[3:-2] == ["corpus", *text, *made_with, "--lexicon", lexicon]
+    assert "next:" not in call(main, "inspect", lexicon).stdout
+
+
+def test_the_launcher_is_named_by_its_path_from_other_folders(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(built / "corpus", tmp_path / "corpus")
     args = argparse.Namespace(output=Path("corpus"))
     monkeypatch.chdir(tmp_path)
     assert next_command.after_join(args).startswith(f"{ROOT / 'run_pretrain.sh'} {ROOT / next_command.CONFIG} ")
-    monkeypatch.setattr(next_command, "ROOT", tmp_path)
+    monkeypatch.setattr(next_command, "ROOT", tmp_path / "corpus")
     assert next_command.after_join(args).startswith("python -m ernie_gram.pretrain --paths.corpus corpus ")

@@ -44,6 +44,13 @@ def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
     assert prediction.days == pytest.approx(seconds / 86400)
 
 
+def test_a_model_with_a_generator_is_evaluated_several_times() -> None:
+    config = replace(config_of("enrm"), paths=CONFIG.paths, trainer=replace(CONFIG.trainer, eval_draws=3))
+    once = replace(config, trainer=replace(config.trainer, eval_draws=1))
+    times = [predict(each, SIZES, SHAPE, CLUSTER).evaluation for each in (config, once)]
+    assert times[0] == pytest.approx(3 * times[1])
+
+
 def test_more_sequences_than_fitting_exceed_the_memory() -> None:
     fitting = predict(CONFIG, SIZES, SHAPE, replace(CLUSTER, memory=5e6)).fitting
     assert fitting

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
+from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.training.config import TrainerConfig
+from reader.batches.feeder import Feeder, Masking
+from reader.batches.fields import Batch
+from reader.corpus.memmap import Corpus
 from tests.support.runs import evaluations, pretrain
+from tests.support.small_model import config_of
+from tests.support.static_programs import fresh_scope
 
 COUNTS = np.array([5, 0, 3, 2, 0, 1])  # F = 4 tokens, 2 n-grams
 
@@ -69,3 +79,50 @@ def test_the_console_explains_the_metrics_once_before_the_first_evaluation(built
         assert f" {metric} " in EXPLANATION
         assert metric in evaluations(tmp_path / "run")[0]
     assert EXPLANATION not in (tmp_path / "run" / "log.jsonl").read_text()
+
+
+def test_the_sums_of_several_draws_are_their_means() -> None:
+    losses = iter([1.0, 2.0, 6.0, 3.0, 4.0, 5.0])
+
+    def predict(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        loss = next(losses)
+        # The samples decide whether the model is right, here in one draw of three.
+        return {"row_loss": np.array([loss]), "row_best": np.array([5 if loss == 2 else 0])}
+
+    batch = {"coarse_labels": np.array([5]), "slot_units": np.array([0]), "unit_ids": np.array([5])}
+    found = metrics(unit_sums(predict, [batch, batch], log_frequencies(COUNTS), num_tokens=4, draws=3))
+    assert found["loss"] == pytest.approx((3 + 4) / 2)
+    assert found["ngram_perplexity"] == pytest.approx(np.exp((3 + 4) / 2))
+    assert found["accuracy"] == pytest.approx((1 / 3) / 2)
+    assert found["frequency_perplexity"] == pytest.approx(17 / 2)
+    assert next(losses, None) is None
+
+
+def test_a_model_with_a_generator_is_evaluated_over_eight_of_its_samples(corpus: Corpus, built: Path) -> None:
+    from ernie_gram.distributed.world import start_world
+    from ernie_gram.pretraining.job import HeldOutEvaluator
+    from ernie_gram.training.program import Program
+
+    feeder = Feeder(Corpus(built / "held_out"), 32, Masking(True, 0.15, seed=1), pack_documents=True)
+    sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
+    one_batch = TrainerConfig(eval_sequences=8)
+    run = Program.run
+    for rung, draws in (("explicit", 1), ("enrm", 8)):
+        config = replace(config_of(rung), trainer=one_batch)
+        fetched: list[dict[str, np.ndarray]] = []
+
+        def spy(
+            program: Program, executor: Any, batch: Batch, fetched: list[dict[str, np.ndarray]] = fetched
+        ) -> dict[str, np.ndarray]:
+            if not fetched:
+                executor.run(program.startup)
+            fetched.append(run(program, executor, batch))
+            return fetched[-1]
+
+        with fresh_scope() as executor, patch.object(Program, "run", spy):
+            found = HeldOutEvaluator(config, sizes, feeder, corpus)(executor, start_world("cpu"))
+        losses = np.array([each["row_loss"] for each in fetched], np.float64)
+        assert len(losses) == draws == len(np.unique(losses, axis=0))
+        assert found["loss"] == pytest.approx(losses.mean())
+        if rung == "enrm":
+            assert len(np.unique([each["generator_loss"] for each in fetched], axis=0)) == 1

@@ -229,6 +229,7 @@ def test_the_length_of_a_sequence_does_not_reveal_its_hidden_tokens(
     samples = 100_000 if max_seq_len == 64 else 40_000
     filled, now = (make(corpus, max_seq_len, pack_documents) for make in (filled_feeder_of, feeder_of))
     before, after = (measure_leak(observe(feeder, samples // len(feeder))) for feeder in (filled, now))
+    print(f"{max_seq_len} tokens, {'packed' if pack_documents else 'not packed'}: {before=}, {after=}")  # shown by -s
     assert before.information > 0.25 * before.entropy
     if (max_seq_len, pack_documents) == (512, False):
         # Only some ten documents are longer than the window, and their lengths and their n-grams are not independent.

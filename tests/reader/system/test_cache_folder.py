@@ -31,7 +31,8 @@ def test_a_writable_folder_is_used_without_a_message(temporary: Path, capsys: py
 def test_an_unwritable_folder_is_replaced_by_a_private_temporary_one(
     temporary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for _ in range(2):  # a child process inherits the variable and prints nothing
+    for _ in range(2):  # another process, such as the training after --check, prints nothing
+        os.environ.pop(VARIABLE, None)
         set_numba_cache_folder(UNWRITABLE)
     folder = temporary / f"ernie_gram_{os.getuid()}" / "numba_1"
     assert os.environ[VARIABLE] == str(folder)
