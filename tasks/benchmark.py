@@ -22,12 +22,12 @@ from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file, make_folder
 from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
-from tasks.official_files import available_splits
+from tasks.reading.official_files import available_splits
 from tasks.registry import task_named
-from tasks.results import Result, Spread, figures_of, reported_figures, reported_value, spread_of
-from tasks.sweep_plan import ROOT, plan
-from tasks.sweep_runs import Finished, add_run_options, check_run_options, check_runs, raise_failures, train
-from tasks.task import TRAIN
+from tasks.registry.task import TRAIN
+from tasks.sweeps.plan import ROOT, plan
+from tasks.sweeps.results import Result, Spread, figures_of, reported_figures, reported_value, spread_of
+from tasks.sweeps.runs import Finished, add_run_options, check_run_options, check_runs, raise_failures, train
 
 BENCHMARKS = ROOT / "conf" / "benchmarks"
 KEYS = ("title", "tasks", "reported")

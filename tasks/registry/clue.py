@@ -12,7 +12,7 @@ from tasks.layouts.cluewsc import CluewscMarked
 from tasks.layouts.columns import Columns
 from tasks.layouts.json_lines import JsonLines
 from tasks.registry.glue import NLI_LABELS
-from tasks.task import Split, Task, files
+from tasks.registry.task import Split, Task, files
 
 SENTENCES: Mapping[str, str] = {"text_a": "sentence1", "text_b": "sentence2"}
 # Some downloads hold test1.0.json, or its successor test1.1.json, in place of test.json.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tasks.registry.task import Task
 from tasks.submissions.form import Predicted, json_bytes, json_id
-from tasks.task import Task
 
 
 def clue_file_name(task: Task, split: str) -> str:

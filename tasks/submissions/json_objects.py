@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import string
 
+from tasks.registry.task import Task
 from tasks.submissions.form import Predicted, json_bytes
-from tasks.task import Task
 
 NA_PROB = "na_prob.json"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tasks.examples import TaggingExample
+from tasks.data.examples import TaggingExample
+from tasks.registry.task import Task
 from tasks.submissions.form import Predicted
-from tasks.task import Task
 
 # The end of GLUE's file name for splits that are not called "test" or "dev".
 GLUE_SUFFIXES = {"matched": "-m", "mismatched": "-mm"}

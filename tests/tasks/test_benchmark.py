@@ -10,10 +10,11 @@ import pytest
 
 from ernie_gram.run.many_runs import Command
 from reader.errors import InputError
-from tasks import benchmark, finetune, sweep_runs
+from tasks import benchmark, finetune
 from tasks.benchmark import BENCHMARKS, main, read_benchmark, table
 from tasks.registry import TASKS
-from tasks.sweep_plan import ROOT
+from tasks.sweeps import runs
+from tasks.sweeps.plan import ROOT
 from tests.support.commands import Done, call
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write
@@ -35,7 +36,7 @@ def train_here(
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
-    monkeypatch.setattr(sweep_runs, "run_all", train_here)
+    monkeypatch.setattr(runs, "run_all", train_here)
     return call(main, *arguments)
 
 

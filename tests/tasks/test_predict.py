@@ -12,8 +12,8 @@ import pytest
 from tasks.kinds.settings import KindSettings, SpanSettings
 from tasks.predict import main
 from tasks.registry import TASKS
+from tasks.registry.task import Task
 from tasks.score import main as score
-from tasks.task import Task
 from tests.support.commands import Done, call, python
 from tests.support.finetuned_runs import INPUT, made_run
 from tests.support.static_programs import fresh_scope

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.examples import Example, Place, RegressionExample
+from tasks.data.examples import Example, Place, RegressionExample
 from tasks.kinds.base import Decoded
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings
-from tasks.load import load_split
 from tasks.metrics.metric import Figures
+from tasks.reading.load import load_split
 from tasks.registry import TASKS
+from tasks.registry.task import Task
 from tasks.score import main
 from tasks.submissions.catalog import FORMS, form_of, submission_files
 from tasks.submissions.form import Predicted
-from tasks.task import Task
 from tests.support.commands import call
 from tests.support.task_files import write, write_json, write_lines
 
