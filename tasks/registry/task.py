@@ -80,6 +80,7 @@ class Task:
         empty_texts: whether empty texts are read, because the official files hold a few (QQP); otherwise a labelled row
             with one is bad.
         submission: the name of the form of a submission; None if the benchmark takes none.
+        submission_name: what the benchmark calls the task in the names of submitted files; None if it is `name`.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Task:
     unanswerable: bool = False
     empty_texts: bool = False
     submission: str | None = None
+    submission_name: str | None = None
 
     def __post_init__(self) -> None:
         """Check what depends on several fields; raises InputError that names the field."""
