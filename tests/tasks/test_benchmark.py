@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from ernie_gram.run.many_runs import Command
-from reader.errors import InputError
 from tasks import benchmark, finetune
-from tasks.benchmark import BENCHMARKS, main, read_benchmark, table
-from tasks.registry import TASKS
+from tasks.benchmark import main
 from tasks.sweeps import runs
 from tasks.sweeps.plan import ROOT
 from tests.support.commands import Done, call
@@ -90,47 +88,6 @@ def test_a_failed_task_is_named_and_the_others_are_in_the_table(
     assert "lcqmc,seed=1/console.txt: the run failed: error: " in done.stderr
     assert "| LCQMC | dev | accuracy | 0 | - | - |" in done.stdout
     assert "| ChnSentiCorp | dev | accuracy | 1 | " in done.stdout
-
-
-def test_published_figures_stand_beside_ones_own(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "own.yaml",
-        "title: Two tasks\ntasks: [mrpc, cola]\nreported:\n"
-        "- {name: Theirs, source: Their paper, figures: {mrpc: {dev.accuracy: 90.7}, cola: {dev.matthews: 68.6}}}\n",
-    )
-    lines = table(read_benchmark(str(path)), []).splitlines()
-    assert lines[2] == "| task | split | figure | seeds | median | worst - best | Theirs |"
-    assert lines[4:6] == [
-        "| MRPC | dev | accuracy | 0 | - | - | 90.7 |",
-        "| CoLA | dev | matthews | 0 | - | - | 68.6 |",
-    ]
-    assert lines[-1] == "Theirs: Their paper."
-
-
-def test_the_benchmarks_of_the_project_have_tasks_of_the_registry() -> None:
-    found = {path.stem: read_benchmark(path.stem).tasks for path in BENCHMARKS.glob("*.yaml")}
-    languages = {name: {TASKS[task].language for task in tasks} for name, tasks in found.items()}
-    assert languages == {"english": {"en"}, "chinese": {"zh"}, "clue": {"zh"}}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("tasks: []", "tasks: expected a list"),
-        ("tasks: [mrcp]", "no task 'mrcp'; did you mean mrpc"),
-        ("task: [mrpc]", "task: is not a key of a benchmark (title, tasks, reported); did you mean tasks"),
-        ("tasks: [mrpc]\nreported: [{name: x}]", "reported: expected a list of columns"),
-        (
-            "tasks: [mrpc]\nreported: [{name: x, source: y, figures: {mrpc: {accuracy: 3}}}]",
-            "reported.figures.mrpc: accuracy is none of dev.accuracy, dev.f1",
-        ),
-    ],
-)
-def test_a_file_that_is_no_benchmark_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = write(tmp_path / "own.yaml", text)
-    with pytest.raises(InputError) as error:
-        read_benchmark(str(path))
-    assert str(error.value).startswith(f"{path}: {message}")
 
 
 def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:
