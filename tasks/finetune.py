@@ -45,6 +45,7 @@ def main() -> None:
         print(f"warning: {line}", file=sys.stderr)
     if "check" not in given:
         finetune(run)
+        _say(f"next: python -m tasks.predict {run.output} --input TEXTS --output answers.jsonl")
 
 
 def _say(line: str) -> None:

@@ -94,7 +94,8 @@ def read_grid(name: str, task: str) -> Grid:
         raise InputError(f"--grid: no file {path}; the grids of this project are {known}")
     grids = read_yaml(path)
     if task not in grids:
-        raise InputError(f"{path}: has no grid for {task}{similar(task, grids)}; give the values with options")
+        options = "give the values with --learning_rates, --batch_sizes, --epochs or --vary"
+        raise InputError(f"{path}: has no grid for {task}{similar(task, grids)}; {options}")
     grid = grids[task]
     if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
         raise InputError(f"{path}: {task}: expected `section.key: [value, ...]`")

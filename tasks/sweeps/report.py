@@ -72,10 +72,10 @@ def _spread_cells(spread: Spread, is_best: bool) -> list[str]:
 def _summary(settings: tuple[tuple[str, str], ...], spread: Spread, finished: Finished, metric: Metric) -> str:
     """Return the best combination, the best run, and the seed's effect beside that of the settings."""
     best_run = (max if metric.direction == "max" else min)(finished, key=lambda pair: float(pair[1]["score"]))[0]
-    shown = ", ".join(f"{key} {value}" for key, value in settings) or "the settings of conf/tasks"
+    shown = ", ".join(f"{key} {value}" for key, value in settings)
     return (
-        f"Best median: {spread.median:.2f} over {spread.seeds} seeds (deviation {spread.deviation:.2f}) with {shown}. "
-        f"Best run: {best_run.name}."
+        f"Best median: {spread.median:.2f} over {spread.seeds} seeds (deviation {spread.deviation:.2f})"
+        f"{f' with {shown}' if shown else ''}. Best run: {best_run.name}."
     )
 
 

@@ -12,8 +12,9 @@ from ernie_gram.config.checks import require
 from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all
 from reader.errors import InputError
 from reader.system.atomic_files import check_parent
+from tasks.metrics.catalog import METRICS
 from tasks.sweeps.plan import NO_DEV_SPLIT, SweepRun
-from tasks.sweeps.results import Result
+from tasks.sweeps.results import Result, reported_value
 from tasks.training.prepare import prepare
 
 Finished = list[tuple[SweepRun, Result]]
@@ -66,8 +67,10 @@ def train(runs: Sequence[SweepRun], parallel: int, processes: int) -> tuple[Fini
             return
         results[command.name] = result
         trained = len(failed) + sum(name in results for name in unfinished)
-        left = (time.monotonic() - began) / trained * (len(unfinished) - trained)
-        print(f"done  {command.name}: score {result['score']:.4f}; about {left / 60:.0f} min left", flush=True)
+        minutes = (time.monotonic() - began) / trained * (len(unfinished) - trained) / 60
+        left = f"; about {max(1, round(minutes))} min left" if trained < len(unfinished) else ""
+        score = reported_value(METRICS[result["metric"]["name"]], result["score"])
+        print(f"done  {command.name}: score {score:.2f}{left}", flush=True)
 
     run_all([run.command for run in unfinished.values()], parallel, processes, ended)
     return [(run, results[run.name]) for run in runs if run.name in results], failed
