@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from reader.errors import InputError, OneLineParser, one_line_errors
-from tasks.load import OnBadRow, Report, load_split, with_labels
-from tasks.official_files import available_splits, find_files
+from tasks.reading.load import OnBadRow, Report, load_split, with_labels
+from tasks.reading.official_files import available_splits, find_files
 from tasks.registry import TASKS
-from tasks.task import TRAIN, Task
-from tasks.task_file import find_task
+from tasks.registry.task import TRAIN, Task
+from tasks.registry.task_file import find_task
 
 
 def check_task(task: Task, data: Path, on_bad_row: OnBadRow) -> list[Report]:

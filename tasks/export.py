@@ -25,9 +25,9 @@ from ernie_gram.inference.description import TextSettings
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_folder, check_new_folder
-from tasks.description import FILE_NAME, TASK_FILE, as_json, described_folder
-from tasks.finetuned import TASK_SCORES, Finetuned, best_null_threshold, load_finetuned, sets_null_threshold
-from tasks.tag_schemes import tag_set
+from tasks.data.tag_schemes import tag_set
+from tasks.prediction.finetuned import TASK_SCORES, Finetuned, best_null_threshold, load_finetuned, sets_null_threshold
+from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
 
 PADDLENLP, INFERENCE = "paddlenlp", "inference"
 
@@ -94,8 +94,8 @@ def export_inference(finetuned: Finetuned, folder: Path, world: World, task_file
     """
     # Imported late: they load Paddle, which takes seconds, and errors are reported without it.
     from ernie_gram.inference.export import describe, export_program
-    from tasks.network import SCORES
-    from tasks.prediction_program import prediction_program
+    from tasks.prediction.program import prediction_program
+    from tasks.training.network import SCORES
 
     model = finetuned.model
     assert model is not None

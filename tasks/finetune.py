@@ -18,13 +18,13 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.termination import exit_at_sigterm
 from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
-from tasks.config import FinetuneConfig
 from tasks.metrics.catalog import METRICS
-from tasks.prepare import CURVES, RESULT, Run, prepare
+from tasks.training.config import FinetuneConfig
+from tasks.training.prepare import CURVES, RESULT, Run, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
-    from tasks.evaluation import Predictor
+    from tasks.training.evaluation import Predictor
 
 PROGRAM = "python -m tasks.finetune"
 DESCRIPTION = (
@@ -45,6 +45,7 @@ def main() -> None:
         print(f"warning: {line}", file=sys.stderr)
     if "check" not in given:
         finetune(run)
+        _say(f"next: python -m tasks.predict {run.output} --input TEXTS --output answers.jsonl")
 
 
 def _say(line: str) -> None:
@@ -65,8 +66,8 @@ def finetune(run: Run) -> dict[str, Any]:
         raise InputError(str(error)) from error
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.training.trainer import Trainer
-    from tasks.evaluation import Predictor
-    from tasks.job import finetuning_job, network_of
+    from tasks.training.evaluation import Predictor
+    from tasks.training.job import finetuning_job, network_of
 
     with exit_at_sigterm():
         network = network_of(run)
@@ -92,7 +93,7 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
     """Predict the labelled splits with the chosen model, write the predictions, and return the result of the run."""
     from ernie_gram.distributed.collectives import copy_from_first_rank
     from ernie_gram.training.variables import set_arrays
-    from tasks.evaluation import headline, write_predictions
+    from tasks.training.evaluation import headline, write_predictions
 
     step, names = trainer.step, trainer.program.parameters
     if trainer.progress.best_step is not None:

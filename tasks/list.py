@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from reader.errors import OneLineParser, one_line_errors
-from tasks.official_files import available_splits
+from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
-from tasks.task import Split, Task
+from tasks.registry.task import Split, Task
 
 HEAD = ("task", "title", "kind", "language", "metric", "files")
 

@@ -17,8 +17,9 @@ from ernie_gram.config.checks import require
 from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
-from tasks.examples import Example
-from tasks.finetuned import (
+from tasks.data.examples import Example
+from tasks.kinds.base import Decoded
+from tasks.prediction.finetuned import (
     Finetuned,
     best_null_threshold,
     is_exported,
@@ -26,10 +27,9 @@ from tasks.finetuned import (
     load_finetuned,
     sets_null_threshold,
 )
-from tasks.kinds.base import Decoded
-from tasks.load import Report, load_split
-from tasks.own_texts import OwnTexts, load_texts
-from tasks.records import records_of
+from tasks.prediction.own_texts import OwnTexts, load_texts
+from tasks.prediction.records import records_of
+from tasks.reading.load import Report, load_split
 from tasks.submissions.catalog import form_of, submission_files
 from tasks.submissions.form import Predicted, json_bytes
 
@@ -188,7 +188,7 @@ def main() -> None:
     except ValueError as error:
         raise InputError(str(error)) from error
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
-    from tasks.prediction_program import scores_of
+    from tasks.prediction.program import scores_of
 
     scores = scores_of(finetuned, features, arguments.batch_size, world)
     if not world.is_first:

@@ -10,7 +10,7 @@ from typing import Any
 from reader.errors import InputError, OneLineParser, one_line_errors
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
-from tasks.score_files import (
+from tasks.reading.score_files import (
     JSON_SUFFIXES,
     answers_of,
     gold_column,

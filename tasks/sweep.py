@@ -16,9 +16,9 @@ from ernie_gram.config.checks import require
 from ernie_gram.run.many_runs import stop_at_sigterm
 from reader.errors import OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file, make_folder
-from tasks.sweep_plan import Grid, plan, read_grid
-from tasks.sweep_report import csv_rows, draw, markdown
-from tasks.sweep_runs import Finished, add_run_options, check_run_options, check_runs, raise_failures, train
+from tasks.sweeps.plan import Grid, plan, read_grid
+from tasks.sweeps.report import csv_rows, draw, markdown
+from tasks.sweeps.runs import Finished, add_run_options, check_run_options, check_runs, raise_failures, train
 
 # Options for settings that sweeps mostly vary.
 SHORT = {

@@ -7,7 +7,15 @@ import ast
 import pytest
 
 from tests.support.commands import ROOT
-from tests.support.import_graph import IMPORT_RULES, READER_PACKAGES, import_graph, imports, module, sources
+from tests.support.import_graph import (
+    IMPORT_RULES,
+    READER_PACKAGES,
+    TASK_PACKAGES,
+    import_graph,
+    imports,
+    module,
+    sources,
+)
 
 
 @pytest.mark.parametrize("rule", IMPORT_RULES)
@@ -35,10 +43,12 @@ def test_imports_follow_the_rule(rule: str) -> None:
         ("loads_without_paddle", "ernie_gram.config.loading", "paddle"),
         ("loads_without_paddle", "ernie_gram.run.checkpoint", "ernie_gram.model.layers"),
         ("loads_without_paddle", "reader.errors", "paddle.nn"),
-        ("loads_without_paddle", "tasks.load", "ernie_gram.model.layers"),
+        ("loads_without_paddle", "tasks.reading.load", "ernie_gram.model.layers"),
         ("layouts_know_no_task", "tasks.layouts.tsv", "tasks.registry.glue"),
-        ("reader_packages_are_in_order", "reader.text.text_files", "reader.corpus.memmap"),
-        ("reader_packages_are_in_order", "reader.system.atomic_files", "reader.text.digest"),
+        ("inner_packages_are_in_order", "reader.text.text_files", "reader.corpus.memmap"),
+        ("inner_packages_are_in_order", "reader.system.atomic_files", "reader.text.digest"),
+        ("inner_packages_are_in_order", "tasks.layouts.tsv", "tasks.reading.load"),
+        ("inner_packages_are_in_order", "tasks.training.config", "tasks.predict"),
     ],
 )
 def test_a_violation_of_a_rule_is_found(rule: str, name: str, need: str) -> None:
@@ -47,8 +57,9 @@ def test_a_violation_of_a_rule_is_found(rule: str, name: str, need: str) -> None
     assert [line for line in IMPORT_RULES[rule](graph) if name in line]
 
 
-def test_the_order_holds_every_package_of_the_reader() -> None:
-    assert {path.parent.name for path in (ROOT / "reader").glob("*/__init__.py")} == set(READER_PACKAGES)
+@pytest.mark.parametrize(("outer", "packages"), [("reader", READER_PACKAGES), ("tasks", TASK_PACKAGES)])
+def test_the_order_holds_every_inner_package(outer: str, packages: list[str]) -> None:
+    assert {path.parent.name for path in (ROOT / outer).glob("*/__init__.py")} == set(packages)
 
 
 def test_distributed_calls_devices_and_parameter_creation_are_confined_to_one_package_each() -> None:

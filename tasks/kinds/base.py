@@ -1,7 +1,7 @@
 """The protocol of the five kinds of tasks.
 
 A kind encodes examples as features, and decodes the scores that the network computes for them. It loads without Paddle;
-the network that belongs to it is built in tasks/network.py.
+the network that belongs to it is built in tasks/training/network.py.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from reader.batches.fields import Field
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.features import Features
+from tasks.data.features import Features
 from tasks.kinds.settings import KindSettings
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Figures
-from tasks.task import Kind as KindName
-from tasks.task import Task
+from tasks.registry.task import Kind as KindName
+from tasks.registry.task import Task
 
 Float32s = npt.NDArray[np.float32]
 ExampleT = TypeVar("ExampleT")

@@ -11,8 +11,8 @@ from tasks.kinds.regression import Regression
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span import Span
 from tasks.kinds.tagging import Tagging
-from tasks.task import Kind as KindName
-from tasks.task import Task
+from tasks.registry.task import Kind as KindName
+from tasks.registry.task import Task
 
 KINDS: dict[KindName, type[Kind[Any, Any]]] = {
     kind.name: kind for kind in (Classification, Regression, MultipleChoice, Span, Tagging)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.examples import ClassificationExample
-from tasks.fields import ENCODER_FIELDS, LABELS
+from tasks.data.examples import ClassificationExample
+from tasks.data.fields import ENCODER_FIELDS, LABELS
 from tasks.kinds.base import Decoded, Float32s, Kind
 from tasks.kinds.sentences import SentenceFeatures, encode_sentences, example_means
 from tasks.kinds.softmax import softmax

@@ -18,9 +18,9 @@ from scipy.optimize import linear_sum_assignment
 
 from reader.batches.fields import Batch
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.examples import MultipleChoiceExample
-from tasks.features import Features, Int64s, offsets_of
-from tasks.fields import ENCODER_FIELDS, LABELS, OPTION_COUNTS, OPTION_ROWS
+from tasks.data.examples import MultipleChoiceExample
+from tasks.data.features import Features, Int64s, offsets_of
+from tasks.data.fields import ENCODER_FIELDS, LABELS, OPTION_COUNTS, OPTION_ROWS
 from tasks.kinds.base import Decoded, Float32s, Kind
 from tasks.kinds.sentences import truncated_pair
 from tasks.kinds.softmax import softmax

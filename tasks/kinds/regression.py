@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.examples import RegressionExample
-from tasks.fields import ENCODER_FIELDS, GOLD_SCORES
+from tasks.data.examples import RegressionExample
+from tasks.data.fields import ENCODER_FIELDS, GOLD_SCORES
 from tasks.kinds.base import Decoded, Float32s, Kind
 from tasks.kinds.sentences import SentenceFeatures, encode_sentences, example_means
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from reader.batches.fields import Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.examples import ClassificationExample, RegressionExample
-from tasks.features import Features, Int64s
+from tasks.data.examples import ClassificationExample, RegressionExample
+from tasks.data.features import Features, Int64s
 from tasks.kinds.base import Float32s
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.token_table import Ranges, joined, tokenize_texts

@@ -15,9 +15,9 @@ import numpy as np
 from ernie_gram.config.checks import require
 from reader.batches.fields import SLOTS, Batch
 from reader.tokenization.tokenizer import Encoding, Tokenizer
-from tasks.examples import SpanExample
-from tasks.features import Features, Int64s, offsets_of
-from tasks.fields import ENCODER_FIELDS, END_SLOTS, START_SLOTS
+from tasks.data.examples import SpanExample
+from tasks.data.features import Features, Int64s, offsets_of
+from tasks.data.fields import ENCODER_FIELDS, END_SLOTS, START_SLOTS
 from tasks.kinds.answers import Candidate, Window, answer_tokens, best_spans
 from tasks.kinds.base import Decoded, Float32s, Kind
 from tasks.kinds.settings import KindSettings
@@ -26,7 +26,7 @@ from tasks.kinds.token_table import Ranges, TokenTable, tokenize_texts
 from tasks.kinds.windows import Windows, windows_of_texts
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.squad import squad_v2
-from tasks.task import Task
+from tasks.registry.task import Task
 
 # The score of the best answer if the context has no token.
 NO_ANSWER_SCORE = -1e4

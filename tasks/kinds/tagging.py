@@ -15,14 +15,14 @@ import numpy as np
 
 from reader.batches.fields import SLOTS, Batch
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.examples import Entity, TaggingExample
-from tasks.features import Features, Int64s, offsets_of
-from tasks.fields import ENCODER_FIELDS, TAGS
+from tasks.data.examples import Entity, TaggingExample
+from tasks.data.features import Features, Int64s, offsets_of
+from tasks.data.fields import ENCODER_FIELDS, TAGS
+from tasks.data.tag_schemes import entities_of, tag_set, to_iob2
 from tasks.kinds.base import Decoded, Float32s, Kind
 from tasks.kinds.token_table import Ranges, tokenize_sentences
 from tasks.kinds.windows import windows_of_texts
 from tasks.metrics.catalog import METRICS
-from tasks.tag_schemes import entities_of, tag_set, to_iob2
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 
 from reader.tokenization.tokenizer import Encoding, Tokenizer
 from reader.tokenization.vocabulary import Vocabulary
-from tasks.features import Inputs, Int32s, Int64s, gather_ranges, offsets_of
+from tasks.data.features import Inputs, Int32s, Int64s, gather_ranges, offsets_of
 
 # Texts per call of the tokenizer; bounds the number of small arrays that exist at the same time.
 GROUP = 4096

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tasks.features import Int64s
+from tasks.data.features import Int64s
 
 LENGTH_WEIGHT = 0.01
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from tasks.examples import CharSpan, Place
+from tasks.data.examples import CharSpan, Place
 from tasks.layouts.lines import json_objects, read_json
 from tasks.layouts.rows import AnyRow, BadRow, Row
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.examples import Place
+from tasks.data.examples import Place
 from tasks.layouts.lines import json_objects
 from tasks.layouts.rows import AnyRow, BadRow, Row
 

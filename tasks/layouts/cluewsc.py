@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.examples import Place
+from tasks.data.examples import Place
+from tasks.data.locating import locate
 from tasks.layouts.lines import json_objects
 from tasks.layouts.rows import AnyRow, BadRow, Row
-from tasks.locating import locate
 
 MARKS = {"span1": ("_", "_"), "span2": ("[", "]")}
 

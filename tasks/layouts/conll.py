@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.examples import Place
+from tasks.data.examples import Place
 from tasks.layouts.lines import read_lines
 from tasks.layouts.rows import AnyRow, BadRow, Row
 

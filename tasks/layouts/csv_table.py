@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from reader.errors import InputError
-from tasks.examples import Place
+from tasks.data.examples import Place
 from tasks.layouts.columns import Columns, cleaned, column_positions, value_of
 from tasks.layouts.lines import read_text
 from tasks.layouts.rows import AnyRow, BadRow, Row

@@ -10,7 +10,7 @@ from typing import Any
 
 from reader.errors import InputError
 from reader.text.text_files import convert_read_errors
-from tasks.examples import Place
+from tasks.data.examples import Place
 from tasks.layouts.rows import BadRow
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.examples import Place
+from tasks.data.examples import Place
 from tasks.layouts.lines import UnreadableError, files_in, read_json
 from tasks.layouts.rows import AnyRow, BadRow, Row
 

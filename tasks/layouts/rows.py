@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from tasks.examples import Place
+from tasks.data.examples import Place
 
 
 @dataclass(frozen=True)

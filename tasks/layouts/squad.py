@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from reader.errors import InputError
-from tasks.examples import Place
+from tasks.data.examples import Place
 from tasks.layouts.lines import read_json
 from tasks.layouts.rows import AnyRow, BadRow, Row
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reader.errors import InputError
-from tasks.examples import Place
+from tasks.data.examples import Place
 from tasks.layouts.columns import cleaned
 from tasks.layouts.lines import UnreadableError, files_in, read_text
 from tasks.layouts.rows import AnyRow, Row

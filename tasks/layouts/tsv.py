@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from reader.errors import InputError
-from tasks.examples import Place
+from tasks.data.examples import Place
 from tasks.layouts.columns import GOLD, OPTIONAL, Columns, cleaned, column_positions, single_columns, value_of
 from tasks.layouts.lines import read_lines
 from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row

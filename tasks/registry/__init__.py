@@ -1,4 +1,4 @@
-"""The registry of tasks: one row for each, by name."""
+"""What a task is, and the registry of tasks: one row for each, by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tasks.registry.chinese import CHINESE
 from tasks.registry.clue import CLUE
 from tasks.registry.english import ENGLISH
 from tasks.registry.glue import GLUE
-from tasks.task import Task
+from tasks.registry.task import Task
 
 TASKS: dict[str, Task] = {task.name: task for task in (*GLUE, *ENGLISH, *CHINESE, *CLUE)}
 

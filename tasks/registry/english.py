@@ -7,7 +7,7 @@ from tasks.layouts.csv_table import Csv
 from tasks.layouts.race import Race
 from tasks.layouts.squad import Squad
 from tasks.layouts.text_folders import TextFolders
-from tasks.task import Task, files
+from tasks.registry.task import Task, files
 
 
 def squad_task(version: str, metric: str, unanswerable: bool) -> Task:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from reader.errors import InputError
+from tasks.registry.task import Kind, Task
 from tasks.submissions import json_lines, json_objects, tables
 from tasks.submissions.form import Form, Predicted
-from tasks.task import Kind, Task
 
 FORMS: dict[str, Form] = {
     form.name: form

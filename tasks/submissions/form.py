@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.examples import Example
+from tasks.data.examples import Example
 from tasks.kinds.base import Decoded
-from tasks.task import Task
+from tasks.registry.task import Task
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,17 @@
-"""JSON files with one object, {ID: prediction}: SQuAD, CMRC 2018, DuReader-robust, ChID, RACE."""
+"""JSON files with one object, {ID: prediction}: SQuAD, CMRC 2018, DuReader-robust, ChID, RACE.
+
+Sources: SQuAD's evaluate-v2.0.py (predictions.json, na_prob.json); cmrc2018_evaluate.py of github.com/ymcui/cmrc2018;
+examples/machine_reading_comprehension/DuReader-robust of PaddlePaddle/PaddleNLP; for ChID (tag: index of the idiom,
+counted from 0) those of `json_lines`. RACE takes no submissions.
+"""
 
 from __future__ import annotations
 
 import math
 import string
 
+from tasks.registry.task import Task
 from tasks.submissions.form import Predicted, json_bytes
-from tasks.task import Task
 
 NA_PROB = "na_prob.json"
 

@@ -1,16 +1,17 @@
 r"""Tables: the TSV files of GLUE, and files with one token a line.
 
 GLUE's file has the header `index<TAB>prediction` and one row for each row of the test file; the index is the number of
-the row, counted from 0. The files of the eleven sets are submitted as one zip archive.
+the row, counted from 0. The files of the eleven sets are submitted as one zip archive. Source: the program that writes
+submissions in github.com/nyu-mll/jiant, which refers to gluebenchmark.com/faq.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tasks.examples import TaggingExample
+from tasks.data.examples import TaggingExample
+from tasks.registry.task import Task
 from tasks.submissions.form import Predicted
-from tasks.task import Task
 
 # The end of GLUE's file name for splits that are not called "test" or "dev".
 GLUE_SUFFIXES = {"matched": "-m", "mismatched": "-mm"}

@@ -25,16 +25,16 @@ from ernie_gram.distributed.world import processor_name, read_cpuinfo, start_wor
 from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import atomic_file
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tasks.config import FinetuneConfig
-from tasks.examples import Example
-from tasks.finetuned import load_finetuned
-from tasks.load import Report
+from tasks.data.examples import Example
 from tasks.metrics.catalog import METRICS
-from tasks.official_files import available_splits
-from tasks.prepare import Run, prepare
+from tasks.prediction.finetuned import load_finetuned
+from tasks.reading.load import Report
+from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
-from tasks.splits import SplitData
-from tasks.task import TRAIN
+from tasks.registry.task import TRAIN
+from tasks.training.config import FinetuneConfig
+from tasks.training.prepare import Run, prepare
+from tasks.training.splits import SplitData
 from tests.benchmarks.fine_tuning import table
 from tests.benchmarks.fine_tuning_plan import plain
 from tests.benchmarks.pretrain_step import ROOT
@@ -71,7 +71,7 @@ def checked_run(task: str, model: Path, arguments: argparse.Namespace) -> Run:
 
 def reloaded_figures(folder: Path, splits: tuple[SplitData, ...], batch_size: int) -> dict[str, dict[str, float]]:
     """Return the figures of the saved model of a run, computed by new programs from nothing but the run's folder."""
-    from tasks.prediction_program import scores_of
+    from tasks.prediction.program import scores_of
     from tests.support.static_programs import fresh_scope
 
     figures = {}

@@ -28,15 +28,15 @@ from typing import Any, NamedTuple
 from ernie_gram.distributed.world import processor_name, read_cpuinfo
 from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import atomic_file
-from tasks.examples import ClassificationExample, Example, RegressionExample
+from tasks.data.examples import ClassificationExample, Example, RegressionExample
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
-from tasks.load import load_split, with_labels
 from tasks.metrics.catalog import METRICS
-from tasks.official_files import available_splits
+from tasks.reading.load import load_split, with_labels
+from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
-from tasks.splits import dev_splits
-from tasks.task import TRAIN
+from tasks.registry.task import TRAIN
+from tasks.training.splits import dev_splits
 from tests.benchmarks.fine_tuning_plan import PLANS, Plan, labels_of, plain, settings_of
 from tests.benchmarks.pretrain_step import MALLOC, ROOT
 from tests.benchmarks.subsets import spread

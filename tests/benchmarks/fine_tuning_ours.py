@@ -19,7 +19,7 @@ from unittest.mock import patch
 import tasks.finetune
 from reader.errors import one_line_errors
 from tasks.metrics.catalog import METRICS
-from tasks.prepare import Run, prepare
+from tasks.training.prepare import Run, prepare
 from tests.benchmarks.fine_tuning_plan import Plan
 from tests.benchmarks.subsets import with_examples
 

@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.config import EvaluationConfig, FinetuneConfig, FinetuneOptimizer, FinetunePaths, FinetuneTrainer
-from tasks.examples import (
+from tasks.data.examples import (
     ClassificationExample,
     Example,
     MultipleChoiceExample,
@@ -18,6 +17,7 @@ from tasks.examples import (
 from tasks.kinds.base import Kind
 from tasks.kinds.settings import HeadSettings, InputSettings, SpanSettings
 from tasks.registry import TASKS
+from tasks.training.config import EvaluationConfig, FinetuneConfig, FinetuneOptimizer, FinetunePaths, FinetuneTrainer
 
 NEVER = 1 << 30
 

@@ -21,11 +21,11 @@ from ernie_gram.distributed.world import start_world
 from ernie_gram.run.run_log import read_log
 from ernie_gram.training.job import StartValues
 from reader.errors import one_line_errors
-from tasks.batches import epoch_batches
-from tasks.config import DropoutConfig
-from tasks.heads import SLOT_OUTPUTS
-from tasks.prepare import Run, prepare
+from tasks.data.batches import epoch_batches
 from tasks.registry import TASKS
+from tasks.training.config import DropoutConfig
+from tasks.training.heads import SLOT_OUTPUTS
+from tasks.training.prepare import Run, prepare
 from tests.benchmarks.fine_tuning import SCRIPT, table
 from tests.benchmarks.fine_tuning_plan import PLANS, Plan, labels_of, plain, settings_of
 from tests.benchmarks.subsets import with_examples
@@ -49,8 +49,8 @@ def run_of(plan: Plan, arguments: argparse.Namespace, folder: Path) -> Run:
 def our_losses(run: Run, head: dict[str, np.ndarray]) -> list[float]:
     """Train with this output layer; return the loss of each step."""
     from ernie_gram.training.trainer import Trainer
-    from tasks.evaluation import Predictor
-    from tasks.job import finetuning_job, network_of
+    from tasks.training.evaluation import Predictor
+    from tasks.training.job import finetuning_job, network_of
 
     world = start_world("cpu")
     with fresh_scope():

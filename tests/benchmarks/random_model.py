@@ -41,7 +41,7 @@ def write_random_model(vocabulary: Vocabulary, folder: Path, config: ModelConfig
             parameters[name] = np.full(shape, float(name.endswith("_scale")), np.float32)
         else:
             parameters[name] = (random.standard_normal(shape) * config.initializer_range).astype(np.float32)
-    write_model(Model(folder, "drawn", config, parameters, vocabulary), folder, "ours")
+    write_model(Model(folder, "drawn", config, parameters, vocabulary), folder, "ernie_gram")
 
 
 def main() -> None:

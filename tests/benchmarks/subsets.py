@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from tasks.prepare import Run
-from tasks.splits import SplitData
+from tasks.training.prepare import Run
+from tasks.training.splits import SplitData
 
 Item = TypeVar("Item")
 

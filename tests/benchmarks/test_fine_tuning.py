@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tasks.config import FinetuneConfig, FinetuneOptimizer, FinetunePaths
-from tasks.examples import ClassificationExample, MultipleChoiceExample, TaggingExample
+from tasks.data.examples import ClassificationExample, MultipleChoiceExample, TaggingExample
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
-from tasks.prepare import prepare
 from tasks.registry import TASKS
+from tasks.training.config import FinetuneConfig, FinetuneOptimizer, FinetunePaths
+from tasks.training.prepare import prepare
 from tests.benchmarks.fine_tuning import TaskData, constant_score, figures_of, mean_and_range, table
 from tests.benchmarks.fine_tuning_plan import plain
 from tests.benchmarks.subsets import examples_for, spread, with_examples

@@ -8,12 +8,12 @@ from typing import Any
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import State, save_best
-from tasks.description import Description, write_description
-from tasks.heads import SLOT_OUTPUTS
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
-from tasks.network import TaskNetwork, build_prediction
-from tasks.task import Task
+from tasks.registry.task import Task
+from tasks.training.description import Description, write_description
+from tasks.training.heads import SLOT_OUTPUTS
+from tasks.training.network import TaskNetwork, build_prediction
 from tests.support.model_folders import CONFIG, VOCABULARY, random_arrays
 from tests.support.static_programs import fresh_scope
 

@@ -11,6 +11,10 @@ from tests.support.commands import ROOT
 # A package may import only those before it in its list.
 PACKAGES = ["reader", "ernie_gram", "tasks"]
 READER_PACKAGES = ["system", "tables", "text", "tokenization", "lexicon", "corpus", "batches"]
+TASK_PACKAGES = [
+    *("data", "layouts", "registry", "metrics", "reading", "kinds", "submissions"),
+    *("training", "prediction", "sweeps"),
+]
 
 WITHOUT_PADDLE = (
     "reader",
@@ -24,12 +28,10 @@ WITHOUT_PADDLE = (
     *(f"ernie_gram.inference.{name}" for name in ("description", "requests", "texts", "units")),
     *("ernie_gram.pretraining.start_model", "ernie_gram.pretraining.warm_start"),
     *("ernie_gram.run_ablation", "ernie_gram.plot"),
-    *("tasks.layouts", "tasks.registry", "tasks.task_file", "tasks.load", "tasks.list", "tasks.check_files"),
-    *("tasks.metrics", "tasks.score", "tasks.score_files"),
-    *("tasks.sweep", "tasks.benchmark", "tasks.results"),
-    *("tasks.submissions", "tasks.finetuned", "tasks.own_texts", "tasks.records", "tasks.scoring"),
-    *("tasks.fields", "tasks.features", "tasks.kinds"),
-    *("tasks.config", "tasks.prepare", "tasks.splits", "tasks.batches", "tasks.description"),
+    *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep", "benchmark")),
+    *(f"tasks.{name}" for name in TASK_PACKAGES if name not in ("training", "prediction")),
+    *(f"tasks.training.{name}" for name in ("config", "prepare", "splits", "description", "scoring")),
+    *(f"tasks.prediction.{name}" for name in ("finetuned", "own_texts", "records")),
     "ernie_gram.training.selection",
 )
 
@@ -118,22 +120,23 @@ def loads_without_paddle(graph: Graph) -> Iterator[str]:
             queue += new
 
 
-def reader_packages_are_in_order(graph: Graph) -> Iterator[str]:
-    """Yield violations: a package of the reader imports only those before it, and no command."""
-    packages = [f"reader.{package}" for package in READER_PACKAGES]
-    for name, needs in graph.items():
-        for index, package in enumerate(packages):
-            if is_in(name, package):
-                allowed = (*packages[: index + 1], "reader.errors")
-                inside = (need for need in needs if is_in(need, "reader") and need != "reader")
-                yield from (f"{name} imports {need}" for need in inside if not is_in(need, *allowed))
+def inner_packages_are_in_order(graph: Graph) -> Iterator[str]:
+    """Yield violations: a package of the reader, or of the tasks, imports only those before it, and no command."""
+    for outer, names, more in (("reader", READER_PACKAGES, ["reader.errors"]), ("tasks", TASK_PACKAGES, [])):
+        packages = [f"{outer}.{name}" for name in names]
+        for name, needs in graph.items():
+            for index, package in enumerate(packages):
+                if is_in(name, package):
+                    allowed = (*packages[: index + 1], *more)
+                    inside = (need for need in needs if is_in(need, outer) and need != outer)
+                    yield from (f"{name} imports {need}" for need in inside if not is_in(need, *allowed))
 
 
 def layouts_know_no_task(graph: Graph) -> Iterator[str]:
     """Yield violations: a layout imports, of tasks, only layouts, the types of examples and the search for answers."""
     for name, needs in graph.items():
         if is_in(name, "tasks.layouts"):
-            allowed = ("tasks.layouts", "tasks.examples", "tasks.locating")
+            allowed = ("tasks.layouts", "tasks.data.examples", "tasks.data.locating")
             yield from (
                 f"{name} imports {need}" for need in needs if is_in(need, "tasks") and not is_in(need, *allowed)
             )
@@ -146,7 +149,7 @@ IMPORT_RULES = {
         training_is_independent_of_model_and_pretraining,
         tasks_are_independent_of_pretraining,
         loads_without_paddle,
-        reader_packages_are_in_order,
+        inner_packages_are_in_order,
         layouts_know_no_task,
     )
 }

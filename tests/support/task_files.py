@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tasks.layouts.rows import AnyRow, Layout, Row
-from tasks.load import Examples, OnBadRow, load_split
-from tasks.task import Task
+from tasks.reading.load import Examples, OnBadRow, load_split
+from tasks.registry.task import Task
 
 
 def write(path: Path, text: str | bytes) -> Path:

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from ernie_gram.run.many_runs import Command
-from reader.errors import InputError
-from tasks import benchmark, finetune, sweep_runs
-from tasks.benchmark import BENCHMARKS, main, read_benchmark, table
-from tasks.registry import TASKS
-from tasks.sweep_plan import ROOT
+from tasks import benchmark, finetune
+from tasks.benchmark import main
+from tasks.sweeps import runs
+from tasks.sweeps.plan import ROOT
 from tests.support.commands import Done, call
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write
@@ -35,7 +34,7 @@ def train_here(
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
-    monkeypatch.setattr(sweep_runs, "run_all", train_here)
+    monkeypatch.setattr(runs, "run_all", train_here)
     return call(main, *arguments)
 
 
@@ -67,9 +66,12 @@ def test_the_tasks_that_are_there_are_trained_once_and_the_others_are_named(
     text = (output / "table.md").read_text()
     assert text in done.stdout
     lines = text.splitlines()
-    assert lines[4] == "| XNLI (zh) | dev | accuracy | 0 | - | - |"
+    assert lines[4] == "| XNLI (zh) | dev | accuracy | 0 | - | - | - | - |"
     assert lines[5].startswith("| LCQMC | dev | accuracy | 2 | ")
-    assert lines[-1].startswith("Mean of the scores of 2 of 8 tasks: ")
+    [mean] = [line for line in lines if line.startswith("Mean of the scores of 2 of 8 tasks: ")]
+    assert lines[lines.index(mean) + 1 :] == [
+        f"{name}: PaddleNLP, examples/benchmark/clue." for name in ("BERT-Base-Chinese", "ERNIE-Gram-zh")
+    ]
     done = run(monkeypatch, *command, "--tasks", "lcqmc", "--seeds", "1")
     assert "1 runs, 1 finished before" in done.stdout
 
@@ -86,47 +88,6 @@ def test_a_failed_task_is_named_and_the_others_are_in_the_table(
     assert "lcqmc,seed=1/console.txt: the run failed: error: " in done.stderr
     assert "| LCQMC | dev | accuracy | 0 | - | - |" in done.stdout
     assert "| ChnSentiCorp | dev | accuracy | 1 | " in done.stdout
-
-
-def test_published_figures_stand_beside_ones_own(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "own.yaml",
-        "title: Two tasks\ntasks: [mrpc, cola]\nreported:\n"
-        "- {name: Theirs, source: Their paper, figures: {mrpc: {dev.accuracy: 90.7}, cola: {dev.matthews: 68.6}}}\n",
-    )
-    lines = table(read_benchmark(str(path)), []).splitlines()
-    assert lines[2] == "| task | split | figure | seeds | median | worst - best | Theirs |"
-    assert lines[4:6] == [
-        "| MRPC | dev | accuracy | 0 | - | - | 90.7 |",
-        "| CoLA | dev | matthews | 0 | - | - | 68.6 |",
-    ]
-    assert lines[-1] == "Theirs: Their paper."
-
-
-def test_the_benchmarks_of_the_project_have_tasks_of_the_registry() -> None:
-    found = {path.stem: read_benchmark(path.stem).tasks for path in BENCHMARKS.glob("*.yaml")}
-    languages = {name: {TASKS[task].language for task in tasks} for name, tasks in found.items()}
-    assert languages == {"english": {"en"}, "chinese": {"zh"}, "clue": {"zh"}}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("tasks: []", "tasks: expected a list"),
-        ("tasks: [mrcp]", "no task 'mrcp'; did you mean mrpc"),
-        ("task: [mrpc]", "task: is not a key of a benchmark (title, tasks, reported); did you mean tasks"),
-        ("tasks: [mrpc]\nreported: [{name: x}]", "reported: expected a list of columns"),
-        (
-            "tasks: [mrpc]\nreported: [{name: x, source: y, figures: {mrpc: {accuracy: 3}}}]",
-            "reported.figures.mrpc: accuracy is none of dev.accuracy, dev.f1",
-        ),
-    ],
-)
-def test_a_file_that_is_no_benchmark_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = write(tmp_path / "own.yaml", text)
-    with pytest.raises(InputError) as error:
-        read_benchmark(str(path))
-    assert str(error.value).startswith(f"{path}: {message}")
 
 
 def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:

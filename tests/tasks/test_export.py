@@ -13,13 +13,13 @@ from safetensors.numpy import load_file
 
 from ernie_gram.convert import main as convert
 from ernie_gram.formats.registry import read_model
+from tasks.data.tag_schemes import tag_set
 from tasks.export import main
-from tasks.finetuned import Finetuned, load_finetuned
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.predict import main as predict
+from tasks.prediction.finetuned import Finetuned, load_finetuned
 from tasks.registry import TASKS
-from tasks.tag_schemes import tag_set
-from tasks.task import Task
+from tasks.registry.task import Task
 from tests.support.commands import Done, call
 from tests.support.finetuned_runs import INPUT, made_run
 from tests.support.model_folders import encoder_output_for
@@ -116,8 +116,8 @@ def test_paddlenlps_classes_get_the_output_layer(
     tmp_path: Path, task: str, architecture: str, labels: tuple[str, ...]
 ) -> None:
     from ernie_gram.distributed.world import World
-    from tasks.own_texts import load_texts
-    from tasks.prediction_program import scores_of
+    from tasks.prediction.own_texts import load_texts
+    from tasks.prediction.program import scores_of
 
     finetuned, export = exported(tmp_path, TASKS[task])
     config = json.loads((export / "config.json").read_text())

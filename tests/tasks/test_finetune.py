@@ -21,9 +21,9 @@ from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
-from tasks.config import FinetuneConfig
-from tasks.description import read_description
-from tasks.prepare import prepare
+from tasks.training.config import FinetuneConfig
+from tasks.training.description import read_description
+from tasks.training.prepare import prepare
 from tests.support.commands import ROOT, call, kill_when
 from tests.support.given_model import BERT
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options

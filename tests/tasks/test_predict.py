@@ -12,8 +12,8 @@ import pytest
 from tasks.kinds.settings import KindSettings, SpanSettings
 from tasks.predict import main
 from tasks.registry import TASKS
+from tasks.registry.task import Task
 from tasks.score import main as score
-from tasks.task import Task
 from tests.support.commands import Done, call, python
 from tests.support.finetuned_runs import INPUT, made_run
 from tests.support.static_programs import fresh_scope
@@ -186,7 +186,7 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
         ([rte], "one of the arguments --data --input is required"),
         ([rte, "--input", texts, "--split", "dev"], "--split: is for --data"),
         ([rte, "--input", tmp_path / "none.tsv"], "none.tsv: cannot be read: No such file"),
-        ([rte, "--input", single], "own.jsonl:1: no key 'text_a' in the object; did you mean text_c?"),
+        ([rte, "--input", single], "own.jsonl:1: no key 'text_a' or 'sentence1' in the object; did you mean text_c?"),
         ([rte, "--input", write(tmp_path / "no.tsv", "")], "no.tsv: is empty"),
         ([race, "--input", texts], "options do not fit into a table"),
         ([rte, "--data", tmp_path, "--split", "tset"], "--split: RTE has no split 'tset'; it has train, dev, test"),

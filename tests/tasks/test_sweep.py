@@ -12,13 +12,13 @@ import pytest
 
 from ernie_gram.config.loading import flatten, read_yaml
 from reader.errors import InputError
-from tasks.config import FinetuneConfig
 from tasks.metrics.catalog import METRICS
 from tasks.registry import TASKS
-from tasks.results import figures_of, read_result, spread_of
 from tasks.sweep import main, write_tables
-from tasks.sweep_plan import GRIDS, ROOT, SweepRun, plan, read_grid
-from tasks.sweep_report import csv_rows, markdown
+from tasks.sweeps.plan import GRIDS, ROOT, SweepRun, plan, read_grid
+from tasks.sweeps.report import csv_rows, markdown
+from tasks.sweeps.results import figures_of, read_result, spread_of
+from tasks.training.config import FinetuneConfig
 from tests.support.commands import call, kill_when, python
 from tests.support.tiny_task import SETTINGS
 

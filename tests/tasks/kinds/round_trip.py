@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.examples import CharSpan, SpanExample
+from tasks.data.examples import CharSpan, SpanExample
 from tasks.kinds.answers import answer_tokens
 from tasks.kinds.span import Span, SpanFeatures
 

@@ -1,4 +1,4 @@
-"""Batches of every kind keep the contract of tasks/fields.py, and empty ones can be made."""
+"""Batches of every kind keep the contract of tasks/data/fields.py, and empty ones can be made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from reader.batches import fields as reader_fields
 from reader.batches.fields import Field
-from tasks import features as features_module
-from tasks import fields
-from tasks.examples import (
+from tasks.data import features as features_module
+from tasks.data import fields
+from tasks.data.examples import (
     Answer,
     CharSpan,
     ClassificationExample,
@@ -20,7 +20,7 @@ from tasks.examples import (
     SpanExample,
     TaggingExample,
 )
-from tasks.features import gather_ranges
+from tasks.data.features import gather_ranges
 from tasks.kinds.catalog import KINDS, kind_of
 from tasks.kinds.settings import KindSettings
 from tasks.registry import TASKS

@@ -8,8 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from tasks.examples import CharSpan, MultipleChoiceExample
-from tasks.features import Features
+from tasks.data.examples import CharSpan, MultipleChoiceExample
+from tasks.data.features import Features
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.registry import TASKS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reader.batches.fields import Batch
-from tasks.examples import ClassificationExample, MultipleChoiceExample, SpanExample
+from tasks.data.examples import ClassificationExample, MultipleChoiceExample, SpanExample
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.registry import TASKS
@@ -17,7 +17,7 @@ from tests.support.static_programs import Arrays, run
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
 
 from ernie_gram.model.encoder import Encoder  # isort: skip
-from tasks.network import LOSSES, TaskNetwork  # isort: skip
+from tasks.training.network import LOSSES, TaskNetwork  # isort: skip
 
 HEAD = HeadSettings(dropout=0.0)
 

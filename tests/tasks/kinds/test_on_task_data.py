@@ -18,14 +18,14 @@ import pytest
 
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tasks.features import Features
+from tasks.data.features import Features
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings, SpanSettings
 from tasks.kinds.span import Span
-from tasks.load import load_split, with_labels
 from tasks.metrics.catalog import METRICS
-from tasks.official_files import available_splits
+from tasks.reading.load import load_split, with_labels
+from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
 from tests.tasks.kinds.round_trip import gold_scores, round_trip_exceptions
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.examples import (
+from tasks.data.examples import (
     Answer,
     CharSpan,
     ClassificationExample,
@@ -16,11 +16,11 @@ from tasks.examples import (
     SpanExample,
     TaggingExample,
 )
+from tasks.data.tag_schemes import entities_of, to_iob2
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
 from tasks.registry import TASKS
-from tasks.tag_schemes import entities_of, to_iob2
 from tests.tasks.kinds.tiny import PLACE, overfit
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.examples import ClassificationExample, RegressionExample
+from tasks.data.examples import ClassificationExample, RegressionExample
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
 from tasks.registry import TASKS

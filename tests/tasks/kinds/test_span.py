@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.examples import Answer, CharSpan, SpanExample
+from tasks.data.examples import Answer, CharSpan, SpanExample
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
 from tasks.kinds.span import Span, SpanFeatures

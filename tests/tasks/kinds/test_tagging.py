@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tasks.examples import Entity, TaggingExample
+from tasks.data.examples import Entity, TaggingExample
+from tasks.data.tag_schemes import entities_of, tags_of
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.kinds.tagging import TaggingFeatures
 from tasks.registry import TASKS
-from tasks.tag_schemes import entities_of, tags_of
 from tests.tasks.kinds.test_windows import reference_owner, reference_windows
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
 

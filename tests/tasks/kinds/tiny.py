@@ -13,8 +13,8 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.examples import Place
-from tasks.features import Features
+from tasks.data.examples import Place
+from tasks.data.features import Features
 from tasks.kinds.base import Decoded, Kind
 from tests.support.static_programs import fresh_scope
 
@@ -55,7 +55,7 @@ def overfit(
     """
     from ernie_gram.distributed.world import World
     from ernie_gram.training.program import build_training
-    from tasks.network import SCORES, TaskNetwork, build_prediction
+    from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
     features = kind.encode(examples, tokenizer(), training=True)
     network = TaskNetwork(kind, MODEL, len(TOKENS), has_lm_transform)

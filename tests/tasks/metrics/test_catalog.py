@@ -9,7 +9,7 @@ import pytest
 
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
-from tasks.task import METRICS_OF_KIND
+from tasks.registry.task import METRICS_OF_KIND
 
 TEXTS = [
     "北京大学",
@@ -73,7 +73,7 @@ def shuffled(values: Any, seed: int) -> Any:
 def test_every_metric_has_a_case_and_its_own_name() -> None:
     assert set(CASES) == set(METRICS)
     assert all(metric.name == name for name, metric in METRICS.items())
-    # tasks.task names the metrics of each kind of task without importing their libraries.
+    # tasks.registry.task names the metrics of each kind of task without importing their libraries.
     assert {name for names in METRICS_OF_KIND.values() for name in names} == set(METRICS)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tasks.metrics.catalog import METRICS
-from tasks.score_files import answers_of, gold_column, json_object, predicted_column, tag_columns, texts_of
+from tasks.reading.score_files import answers_of, gold_column, json_object, predicted_column, tag_columns, texts_of
 
 DATA = Path(os.environ.get("TASK_DATA", ""))
 CASES = DATA / "scorer_cases"

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.examples import Example, Place, RegressionExample
+from tasks.data.examples import Example, Place, RegressionExample
 from tasks.kinds.base import Decoded
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings
-from tasks.load import load_split
 from tasks.metrics.metric import Figures
+from tasks.reading.load import load_split
 from tasks.registry import TASKS
+from tasks.registry.task import Task
 from tasks.score import main
 from tasks.submissions.catalog import FORMS, form_of, submission_files
 from tasks.submissions.form import Predicted
-from tasks.task import Task
 from tests.support.commands import call
 from tests.support.task_files import write, write_json, write_lines
 
@@ -58,10 +58,28 @@ def test_every_form_is_that_of_a_task() -> None:
         ("mnli", "test_matched", "MNLI-m.tsv"),
         ("mnli", "dev_mismatched", "MNLI-mm.tsv"),
         ("mnli", "diagnostic", "AX.tsv"),
+        ("mrpc", "test", "MRPC.tsv"),
+        ("qqp", "test", "QQP.tsv"),
+        ("qnli", "test", "QNLI.tsv"),
+        ("rte", "test", "RTE.tsv"),
+        ("wnli", "test", "WNLI.tsv"),
         ("squad1", "dev", "predictions.json"),
+        ("dureader_robust", "test", "predictions.json"),
         ("afqmc", "test", "afqmc_predict.json"),
+        ("tnews", "test", "tnews11_predict.json"),
+        ("tnews", "test1.0", "tnews10_predict.json"),
+        ("iflytek", "test", "iflytek_predict.json"),
+        ("cmnli", "test", "cmnli_predict.json"),
+        ("ocnli", "test", "ocnli_50k_predict.json"),
+        ("csl", "test", "csl_predict.json"),
+        ("cluewsc2020", "test", "cluewsc11_predict.json"),
+        ("cluewsc2020", "test1.0", "cluewsc10_predict.json"),
         ("cmrc2018", "test", "cmrc2018_predict.json"),
-        ("chid", "test", "chid_predict.json"),
+        ("c3", "test", "c311_predict.json"),
+        ("c3", "test1.0", "c310_predict.json"),
+        ("chid", "test", "chid11_predict.json"),
+        ("chid", "test1.0", "chid10_predict.json"),
+        ("cluener", "test", "cluener_predict.json"),
         ("conll2003", "test", "conll2003_test.txt"),
         ("imdb", "test", "imdb_test.tsv"),
     ],
@@ -106,23 +124,32 @@ def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Pa
     labels = ["entailment", "-", "neutral", "neutral"]
     write_lines(tmp_path / "dev.json", *({"sentence1": "甲", "sentence2": "乙", "label": label} for label in labels))
     answers = ["entailment", "contradiction", "neutral"]
-    content = submit(TASKS["ocnli"], "dev", tmp_path, answers)["ocnli_predict.json"]
+    content = submit(TASKS["ocnli"], "dev", tmp_path, answers)["ocnli_50k_predict.json"]
     assert [json.loads(line)["id"] for line in content.decode().splitlines()] == [0, 2, 3]
     expected = figures_of(TASKS["ocnli"], "dev", tmp_path, Decoded(answers, answers, []))
-    predictions = write(tmp_path / "ocnli_predict.json", content)
+    predictions = write(tmp_path / "ocnli_50k_predict.json", content)
     assert score("accuracy", tmp_path / "dev.json", predictions) == expected == {"accuracy": pytest.approx(2 / 3)}
 
 
 def test_chid_and_race_are_objects_by_id(tmp_path: Path) -> None:
     write_lines(tmp_path / "dev.json", {"content": ["#idiom1#和#idiom2#"], "candidates": ["甲", "乙", "丙"]})
     gold = write_json(tmp_path / "dev_answer.json", {"#idiom1#": 2, "#idiom2#": 0})
-    content = submit(TASKS["chid"], "dev", tmp_path, [2, 1])["chid_predict.json"]
+    content = submit(TASKS["chid"], "dev", tmp_path, [2, 1])["chid11_predict.json"]
     assert json.loads(content) == {"#idiom1#": 2, "#idiom2#": 1}
     assert score("accuracy_by_id", gold, write(tmp_path / "p.json", content))["accuracy"] == 0.5
     article = {"article": "a", "questions": ["q"], "options": [["x", "y", "z", "w"]], "answers": ["C"]}
     write_json(tmp_path / "dev" / "high" / "1.txt", article)
     content = submit(TASKS["race_high"], "dev", tmp_path, [2])["predictions.json"]
     assert json.loads(content) == {"high/1-0": "C"}
+
+
+def test_lines_of_c3_have_the_ids_of_the_questions_and_indices(tmp_path: Path) -> None:
+    questions = [{"id": number, "question": "q", "choice": ["x", "y", "z"]} for number in (7, 8)]
+    write_json(tmp_path / "test1.1.json", [[["line"], questions, "d-1"]])
+    write_json(tmp_path / "test1.0.json", [[["line"], questions[:1], "d-1"]])
+    files = submit(TASKS["c3"], "test", tmp_path, [2, 0])
+    assert files == {"c311_predict.json": b'{"id": 7, "label": 2}\n{"id": 8, "label": 0}\n'}
+    assert submit(TASKS["c3"], "test1.0", tmp_path, [1]) == {"c310_predict.json": b'{"id": 7, "label": 1}\n'}
 
 
 def squad_file(answers: dict[str, list[str]]) -> dict[str, Any]:

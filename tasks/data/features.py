@@ -1,0 +1,144 @@
+"""Examples as the model reads them: token IDs of all inputs in one array, and batches of any selection of samples.
+
+Shape letters: N inputs; S samples; T tokens of all inputs; B inputs of a batch; L slots, the maximum over the batch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+# Ranges that are gathered together; bounds the temporary memory.
+GATHERED_RANGES = 1 << 16
+
+
+def offsets_of(lengths: npt.NDArray[np.integer]) -> Int64s:
+    """Return where each of some consecutive ranges begins, and where the last one ends; int64 [n + 1]."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def range_indices(starts: Int64s, lengths: Int64s) -> Int64s:
+    """Return the numbers of the ranges [start, start + length), one range after another."""
+    offsets = offsets_of(lengths)
+    return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+
+
+def gather_ranges(values: Int32s, starts: Int64s, lengths: Int64s) -> Int32s:
+    """Return the values in the ranges [start, start + length), one range after another."""
+    offsets = offsets_of(lengths)
+    gathered = np.empty(offsets[-1], values.dtype)
+    for first in range(0, len(starts), GATHERED_RANGES):
+        part = slice(first, first + GATHERED_RANGES)
+        stop = min(first + GATHERED_RANGES, len(starts))
+        gathered[offsets[first] : offsets[stop]] = values[range_indices(starts[part], lengths[part])]
+    return gathered
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The sequences that the encoder reads: [CLS] a [SEP], or [CLS] a [SEP] b [SEP].
+
+    Attributes:
+        tokens: int32 [T], token IDs.
+        offsets: int64 [N + 1], where each input begins in `tokens`.
+        seconds: int32 [N], the slot at which the second segment begins; the input's length if there is none.
+        pad: ID of [PAD].
+    """
+
+    tokens: Int32s
+    offsets: Int64s
+    seconds: Int32s
+    pad: int
+
+    def __len__(self) -> int:
+        """Return the number of inputs, N."""
+        return len(self.seconds)
+
+    @property
+    def lengths(self) -> Int64s:
+        """The number of slots of each input, int64 [N]."""
+        return np.diff(self.offsets)
+
+    def batch(self, rows: Int64s) -> Batch:
+        """Return the fields of the encoder for the inputs with the indices `rows`, padded to the longest of them."""
+        starts, lengths = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
+        slots_1L = np.arange(lengths.max(initial=1))[np.newaxis]
+        filled_BL = slots_1L < lengths[:, np.newaxis]
+        ids_BL = np.full(filled_BL.shape, self.pad, np.int64)
+        ids_BL[filled_BL] = self.tokens[range_indices(starts, lengths)]
+        sentences_BL = (filled_BL & (slots_1L >= self.seconds[rows, np.newaxis])).astype(np.int64)
+        return {INPUT_IDS.name: ids_BL, LENGTHS.name: lengths, SENTENCE_IDS.name: sentences_BL}
+
+
+@dataclass(frozen=True, eq=False)
+class Features(ABC):
+    """The samples of a split: what a batch counts.
+
+    A sample is one input, except in multiple choice, where it is a question with one input for each option. An example
+    has one sample, except if its text is read as several windows or views.
+
+    The network computes one row of numbers, its scores, for each unit of a sample: a unit is the sample itself
+    (classification, regression), an option, a slot that may begin or end an answer, or a word. The number of units is
+    known beforehand, so the scores of a split are one array, float32 [U, width], in which every batch, on any rank,
+    fills the rows `unit_rows`.
+
+    Attributes:
+        inputs: the inputs of all samples in order.
+        input_offsets: int64 [S + 1]; the inputs of sample i are input_offsets[i] .. input_offsets[i + 1] - 1.
+        unit_offsets: int64 [S + 1]; the same for units.
+        example_of: int64 [S], the index of the example of each sample, in ascending order.
+        account: what was done to the examples, such as the number of truncated inputs.
+    """
+
+    inputs: Inputs
+    input_offsets: Int64s
+    unit_offsets: Int64s
+    example_of: Int64s
+    account: Mapping[str, int]
+
+    def __len__(self) -> int:
+        """Return the number of samples, S."""
+        return len(self.example_of)
+
+    @property
+    def lengths(self) -> Int64s:
+        """The number of slots of the longest input of each sample, int64 [S], for batches of similar length."""
+        lengths = self.inputs.lengths
+        return np.maximum.reduceat(lengths, self.input_offsets[:-1]) if len(self) else lengths
+
+    @property
+    def num_units(self) -> int:
+        """The number of units of all samples, U."""
+        return int(self.unit_offsets[-1])
+
+    def batch(self, samples: Int64s) -> Batch:
+        """Return the batch of the samples with these indices (at least one), in this order: see tasks/data/fields.py.
+
+        Fields with gold values are in it if the examples have gold values.
+        """
+        batch = self.inputs.batch(_members(self.input_offsets, samples))
+        return batch | self.sample_fields(samples, batch[INPUT_IDS.name].shape[1])
+
+    def unit_rows(self, samples: Int64s) -> Int64s:
+        """Return the rows of the scores of a split that belong to the units of these samples, in this order."""
+        return _members(self.unit_offsets, samples)
+
+    @abstractmethod
+    def sample_fields(self, samples: Int64s, width: int) -> Batch:
+        """Return the fields beside those of the encoder; `width` is the number of slots of the batch, L."""
+
+
+def _members(offsets: Int64s, samples: Int64s) -> Int64s:
+    starts = offsets[samples]
+    return range_indices(starts, offsets[samples + 1] - starts)

@@ -1,0 +1,102 @@
+"""Checks of single values of a row. Each failure is a RowError that continues `file:line: `."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tasks.layouts.columns import similar
+from tasks.registry.task import Task
+
+
+class RowError(Exception):
+    """The row cannot become an example; the message says why."""
+
+
+class OmittedError(Exception):
+    """The task leaves out this row on purpose; the message says why."""
+
+
+def shown(value: Any) -> str:
+    """Return a value as Python writes it, cut off after 60 characters: errors are one line."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def text_of(value: Any, name: str, may_be_empty: bool = False) -> str:
+    """Return a text. Raises RowError unless it is a string with a visible character that can be encoded as UTF-8."""
+    if not isinstance(value, str):
+        raise RowError(f"{name} is missing" if value is None else f"{name} is not a text but {shown(value)}")
+    if not may_be_empty and not value.strip():
+        raise RowError(f"{name} is empty")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise RowError(f"{name} has half a character (a lone surrogate) at position {error.start}") from error
+    return value
+
+
+def texts_of(value: Any, name: str, may_be_empty: bool = False) -> tuple[str, ...]:
+    """Return a list of texts; raises RowError unless each is a text as `text_of` requires."""
+    if not isinstance(value, (list, tuple)):
+        raise RowError(f"{name} is missing" if value is None else f"{name} is not a list but {shown(value)}")
+    return tuple(text_of(text, f"{name}[{index}]", may_be_empty) for index, text in enumerate(value))
+
+
+def label_of(value: Any, task: Task) -> str:
+    """Return a label in the official spelling. A JSON number or truth value is a label as JSON writes it.
+
+    Raises OmittedError if the row has no gold label, RowError if it is none of the task's labels.
+    """
+    if isinstance(value, (bool, int)):
+        value = str(value).lower()
+    label = text_of(value, "the label").strip()
+    if label in task.omitted_labels:
+        raise OmittedError(f"no gold label ({label})")
+    label = task.label_aliases.get(label, label)
+    check_label(label, task, "label")
+    return label
+
+
+def check_label(label: str, task: Task, what: str) -> None:
+    """Raise RowError unless a label or type of entity is one of the task's; any is if the task has none yet."""
+    if task.labels is not None and label not in task.labels:
+        names = ", ".join(task.labels[:12]) + (", ..." if len(task.labels) > 12 else "")
+        raise RowError(
+            f"the {what} {shown(label)} is none of {task.labels_of}: {names}{similar(label[:60], task.labels)}"
+        )
+
+
+def score_of(value: Any, task: Task) -> float:
+    """Return a score; raises RowError unless it is a finite number within the task's range."""
+    try:
+        score = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        score = math.nan
+    if not math.isfinite(score):
+        raise RowError(f"the score {shown(value)} is not a number")
+    low, high = task.score_range or (-math.inf, math.inf)
+    if not low <= score <= high:
+        raise RowError(f"the score {score:g} is not between {low:g} and {high:g}")
+    return score
+
+
+def choice_of(value: Any, options: tuple[str, ...]) -> int:
+    """Return the index of the right option, which is given as an index, as the option's text, or as a letter.
+
+    Of equal options the first is right (C3 has a few). Raises RowError if the value names no option.
+    """
+    letters = [chr(ord("A") + index) for index in range(len(options))]
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(options):
+        return value
+    for names in (list(options), letters, [str(index) for index in range(len(options))]):
+        if isinstance(value, str) and value in names:
+            return names.index(value)
+    raise RowError(f"the answer {shown(value)} is none of the {len(options)} options")
+
+
+def id_of(values: Mapping[str, Any], default: str) -> str:
+    """Return the ID of a row as a text; raises RowError if it is neither a text nor a whole number."""
+    value = values.get("id", default)
+    return str(value) if isinstance(value, int) else text_of(value, "the id")

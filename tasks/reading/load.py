@@ -1,0 +1,150 @@
+"""Read a split of a task: official files in, examples and an account of every row out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from reader.errors import InputError
+from tasks.data.examples import ClassificationExample, Example, Place, TaggingExample
+from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row
+from tasks.reading.checked_values import OmittedError, RowError
+from tasks.reading.example_makers import MAKERS, Reading
+from tasks.reading.official_files import find_files, split_named
+from tasks.registry.task import TRAIN, Task
+
+OnBadRow: TypeAlias = Literal["error", "skip"]
+
+
+class SkippedRow(NamedTuple):
+    """A row that became no example, and why."""
+
+    place: Place
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The account of the rows of a split: `rows` = `examples` + omitted + bad.
+
+    A row is what makes one example: a line, a question, a blank, a sentence, or a file.
+
+    Attributes:
+        files: what was read.
+        omitted: rows that the task leaves out on purpose, as the official baselines do.
+        bad: rows that were skipped because something is wrong with them (`on_bad_row="skip"`).
+        notes: what was unusual in rows that became examples nevertheless -> number of occurrences.
+    """
+
+    task: str
+    split: str
+    files: tuple[Path, ...]
+    rows: int
+    examples: int
+    omitted: tuple[SkippedRow, ...]
+    bad: tuple[SkippedRow, ...]
+    notes: Mapping[str, int]
+
+    def lines(self, limit: int | None = None) -> list[str]:
+        """Return the account as lines of text: the counts, the reasons, and each bad row, at most `limit` of them."""
+        lines = [f"{self.task} {self.split}: rows {self.rows}, examples {self.examples} ({self._files()})"]
+        lines += [f"  left out {count}: {reason}" for reason, count in _by_reason(self.omitted).items()]
+        lines += [f"  noted {count}: {what}" for what, count in self.notes.items()]
+        if self.bad:
+            lines.append(f"  bad rows skipped {len(self.bad)}:")
+            lines += [f"    {place}: {reason}" for place, reason in self.bad[:limit]]
+            hidden = len(self.bad[len(self.bad) if limit is None else limit :])
+            lines += [f"    and {hidden} more"] if hidden else []
+        return lines
+
+    def _files(self) -> str:
+        return ", ".join(map(str, self.files))
+
+
+class Examples(NamedTuple):
+    """The examples of a split in the order of its files, and the account of its rows."""
+
+    examples: list[Example]
+    report: Report
+
+
+def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "error") -> Examples:
+    """Read a split of a task from the folder with its official files.
+
+    Args:
+        task: a row of the registry or a task of one's own. If its labels are those of the training file, this file is
+            read first, each time: call `with_labels` once before several splits.
+        on_bad_row: "error" stops at the first bad row; "skip" leaves bad rows out and lists them in the report.
+
+    Raises InputError that names file and line for a bad row, and for files that are missing, that are not in the task's
+    layout, or that have no rows.
+    """
+    if split != TRAIN:
+        task = with_labels(task, folder, on_bad_row)
+    labelled = split_named(task, split).labelled
+    found = find_files(task, folder, split)
+    reading = Reading(task, labelled=labelled, training=split == TRAIN)
+    examples: list[Example] = []
+    omitted: list[SkippedRow] = []
+    bad: list[SkippedRow] = []
+    first_places: dict[str, Place] = {}
+    rows = 0
+    for row in found.layout.rows(found.files, labelled):
+        made = _example(row, str(rows), reading)
+        rows += 1
+        if not isinstance(made, (BadRow, OmittedRow)):
+            # Predictions are scored and submitted by ID; training needs none.
+            earlier = first_places.setdefault(made.id, made.place)
+            if earlier is made.place or split == TRAIN:
+                examples.append(made)
+                continue
+            made = BadRow(made.place, f"the id {made.id!r} is not unique; it is also at {earlier}")
+        (omitted if isinstance(made, OmittedRow) else bad).append(SkippedRow(made.place, made.reason))
+        if bad and on_bad_row == "error":
+            place, reason = bad[0]
+            raise InputError(f"{place}: {reason}; correct the row, or leave bad rows out with --on_bad_row skip")
+    report = Report(task.name, split, found.files, rows, len(examples), tuple(omitted), tuple(bad), dict(reading.notes))
+    if not examples:
+        first = f"; the first one is at {bad[0].place}: {bad[0].reason}" if bad else ""
+        raise InputError(f"{found.files[0]}: none of the {rows} rows is an example of {task.title}{first}")
+    return Examples(examples, report)
+
+
+def _example(row: AnyRow, default_id: str, reading: Reading) -> Example | BadRow | OmittedRow:
+    """Return the example of a row, or why it makes none."""
+    if not isinstance(row, Row):
+        return row
+    of_row = dataclasses.replace(reading, notes=Counter())
+    try:
+        example = MAKERS[reading.task.kind](row, default_id, of_row)
+    except RowError as error:
+        return BadRow(row.place, str(error))
+    except OmittedError as error:
+        return OmittedRow(row.place, str(error))
+    reading.notes.update(of_row.notes)
+    return example
+
+
+def with_labels(task: Task, folder: Path, on_bad_row: OnBadRow = "error") -> Task:
+    """Return a task with the labels of its training file if it has none of its own.
+
+    The labels are sorted, as numbers if all are whole numbers. Raises InputError as `load_split` does.
+    """
+    if not task.needs_labels:
+        return task
+    found: set[str] = set()
+    for example in load_split(task, folder, TRAIN, on_bad_row).examples:
+        if isinstance(example, ClassificationExample) and example.label is not None:
+            found.add(example.label)
+        elif isinstance(example, TaggingExample):
+            found |= {entity.type for entity in example.entities or ()}
+    are_numbers = all(label.isdecimal() for label in found)
+    labels = tuple(sorted(found, key=int if are_numbers else str))
+    return dataclasses.replace(task, labels=labels, labels_of="those of the training file")
+
+
+def _by_reason(skipped: tuple[SkippedRow, ...]) -> Counter[str]:
+    return Counter(row.reason for row in skipped)

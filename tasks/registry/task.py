@@ -1,0 +1,131 @@
+"""The description of a task: what the registry has one row of, and what a YAML file of one's own becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+from reader.errors import InputError
+from tasks.layouts.columns import similar
+from tasks.layouts.rows import Layout
+
+Kind: TypeAlias = Literal["classification", "regression", "multiple_choice", "span", "tagging"]
+Language: TypeAlias = Literal["en", "zh"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+TRAIN = "train"
+
+# The metrics that apply to each kind; their functions are in tasks/metrics/.
+METRICS_OF_KIND: dict[Kind, tuple[str, ...]] = {
+    "classification": ("accuracy", "accuracy_f1", "macro_f1", "matthews"),
+    "regression": ("correlation", "mean_squared_error"),
+    "multiple_choice": ("accuracy", "accuracy_by_id", "race"),
+    "span": ("squad_v1", "squad_v2", "cmrc2018", "dureader_robust"),
+    "tagging": ("conlleval", "cluener"),
+}
+# The labels that a metric is defined for, if not all.
+LABELS_OF_METRIC = {"accuracy_f1": {"0", "1"}}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files that are read together, in order, as one split; a name may be that of a folder.
+
+    Attributes:
+        files: paths relative to the task's folder.
+        layout: None if it is the task's layout.
+    """
+
+    files: tuple[str, ...]
+    layout: Layout | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """The files of a split.
+
+    Attributes:
+        sources: in order of preference; the first of which all files exist is read.
+        labelled: whether the files have gold values. Official test files mostly have none: they are for submissions.
+    """
+
+    sources: tuple[Source, ...]
+    labelled: bool = True
+
+
+def files(*alternatives: str | tuple[str, ...], labelled: bool = True) -> Split:
+    """Return a split of which each alternative is a file or several files, all in the task's layout."""
+    names = ((names,) if isinstance(names, str) else names for names in alternatives)
+    return Split(tuple(Source(of_source) for of_source in names), labelled)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task.
+
+    Attributes:
+        name: what the command line calls the task; title: what papers call it.
+        metric: the name of the metric, which gives all figures of the task and selects the best checkpoint.
+        layout: reads the files.
+        splits: by name; `train`, those that are evaluated on, and those without labels.
+        folders: names of the folder with the files, relative to the folder that the user gives, if it is not this one.
+        labels: the classes in the official spelling, or the types of entities; None for kinds without labels, and if
+            they are to be found in the training file (see `load.with_labels`).
+        labels_of: where the labels come from, for errors.
+        label_aliases: other spelling -> official spelling.
+        omitted_labels: rows with these labels have no gold label and are left out, as by the official baselines.
+        score_range: the least and the greatest score of a regression.
+        unanswerable: whether questions may have no answer in their context.
+        empty_texts: whether empty texts are read, because the official files hold a few (QQP); otherwise a labelled row
+            with one is bad.
+        submission: the name of the form of a submission; None if the benchmark takes none.
+        submission_name: what the benchmark calls the task in the names of submitted files; None if it is `name`.
+    """
+
+    name: str
+    title: str
+    language: Language
+    kind: Kind
+    metric: str
+    layout: Layout
+    splits: Mapping[str, Split]
+    folders: tuple[str, ...] = ()
+    labels: tuple[str, ...] | None = None
+    labels_of: str = "the task's"
+    label_aliases: Mapping[str, str] = field(default_factory=dict)
+    omitted_labels: tuple[str, ...] = ()
+    score_range: tuple[float, float] | None = None
+    unanswerable: bool = False
+    empty_texts: bool = False
+    submission: str | None = None
+    submission_name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check what depends on several fields; raises InputError that names the field."""
+        metrics = METRICS_OF_KIND[self.kind]
+        if self.metric not in metrics:
+            names = f"{', '.join(metrics)}{similar(self.metric, metrics)}"
+            raise InputError(f"metric: {self.metric!r} is not one for {self.kind}; choose one of {names}")
+        for label in self.labels or ():
+            if label not in LABELS_OF_METRIC.get(self.metric, {label}):
+                raise InputError(f"metric: {self.metric} needs the labels 0 and 1, and the task has {label!r}")
+        if len(set(self.labels or ())) < len(self.labels or ()):
+            raise InputError("labels: a label is given twice")
+        if TRAIN not in self.splits or not self.splits[TRAIN].labelled:
+            raise InputError(f"files: no labelled split {TRAIN!r}")
+
+    @property
+    def evaluation_splits(self) -> tuple[str, ...]:
+        """The splits with labels on which a model is evaluated."""
+        return tuple(name for name, split in self.splits.items() if split.labelled and name != TRAIN)
+
+    @property
+    def submission_splits(self) -> tuple[str, ...]:
+        """The splits without labels, whose predictions are submitted."""
+        return tuple(name for name, split in self.splits.items() if not split.labelled)
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether the labels are still to be found in the training file."""
+        return self.labels is None and self.kind in ("classification", "tagging")

@@ -1,0 +1,256 @@
+"""A task of one's own: a short YAML file in place of a row of the registry.
+
+    kind: classification
+    language: en
+    layout: tsv
+    columns: {text_a: review, label: stars}     # names of the header, or numbers counted from 1
+    files: {train: train.tsv, dev: dev.tsv}     # in the folder that the command is given
+    labels: ["1", "2", "3"]                     # default: the labels that occur in the training file
+    metric: accuracy
+
+Further keys: name, title, label_aliases, omitted_labels, score_range, unanswerable, empty_texts (Task explains them),
+`unlabelled` (the splits without labels), and the options of the layout (its class in tasks/layouts/ explains them).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+
+from ernie_gram.config.loading import read_yaml
+from reader.errors import InputError
+from tasks.layouts.c3 import C3
+from tasks.layouts.chid import Chid
+from tasks.layouts.cluener import Cluener
+from tasks.layouts.cluewsc import CluewscMarked
+from tasks.layouts.columns import CLEANERS, Column, similar
+from tasks.layouts.conll import Conll
+from tasks.layouts.csv_table import Csv
+from tasks.layouts.dureader_documents import DuReaderDocuments
+from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.race import Race
+from tasks.layouts.squad import Squad
+from tasks.layouts.text_folders import TextFolders
+from tasks.layouts.tsv import Tsv
+from tasks.registry import task_named
+from tasks.registry.task import KINDS, LANGUAGES, Kind, Source, Split, Task
+
+# Layouts by name, with the kinds of tasks that they hold.
+LAYOUTS: dict[str, tuple[type, tuple[Kind, ...]]] = {
+    "tsv": (Tsv, KINDS),
+    "csv": (Csv, ("classification", "regression")),
+    "json_lines": (JsonLines, KINDS),
+    "text_folders": (TextFolders, ("classification",)),
+    "cluewsc": (CluewscMarked, ("classification",)),
+    "race": (Race, ("multiple_choice",)),
+    "c3": (C3, ("multiple_choice",)),
+    "chid": (Chid, ("multiple_choice",)),
+    "squad": (Squad, ("span",)),
+    "dureader_documents": (DuReaderDocuments, ("span",)),
+    "conll": (Conll, ("tagging",)),
+    "cluener": (Cluener, ("tagging",)),
+}
+
+# The values that columns give for each kind: those that are needed, and those that may be left out.
+ROLES: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "classification": (("text_a", "label"), ("text_b", "id")),
+    "regression": (("text_a", "score"), ("text_b", "id")),
+    "multiple_choice": (("context", "options", "answer"), ("question", "id")),
+    "span": (("context", "question", "answers"), ("is_impossible", "id")),
+    "tagging": (("tokens", "tags"), ("id",)),
+}
+
+
+def find_task(name: str) -> Task:
+    """Return a task of the registry by its name, or a task of one's own by the path of its .yaml file.
+
+    Raises InputError for an unknown name, and as `read_task_file` does.
+    """
+    return read_task_file(Path(name)) if name.endswith((".yaml", ".yml")) else task_named(name)
+
+
+def read_task_file(path: Path) -> Task:
+    """Return the task that a YAML file describes; its name is that of the file unless the file gives one.
+
+    Raises InputError that names the file and the key, and for an unknown key the most similar known one.
+    """
+    tree = read_yaml(path)
+    try:
+        return _task(tree, path.stem)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _task(tree: dict[str, Any], default_name: str) -> Task:
+    kind = _one_of(tree, "kind", KINDS)
+    language = _one_of(tree, "language", LANGUAGES)
+    layout_name = _one_of(tree, "layout", LAYOUTS)
+    layout_type, kinds = LAYOUTS[layout_name]
+    if kind not in kinds:
+        raise InputError(f"layout: {layout_name} holds {' and '.join(kinds)}, not {kind}")
+    options = {field.name: field for field in dataclasses.fields(layout_type)}
+    known = {*TASK_KEYS, *FIELDS, *options}
+    for key in tree:
+        if key not in known:
+            raise InputError(f"unknown key {key}{similar(str(key), known)} (the layout is {layout_name})")
+    for name, option in options.items():
+        if name not in tree and option.default is option.default_factory is dataclasses.MISSING:
+            raise InputError(f"{name}: is missing; the layout {layout_name} needs it")
+    if "columns" in options:
+        _check_roles(kind, _columns(tree["columns"], "columns"))
+    layout = layout_type(**{name: PARSERS[name](tree[name], name) for name in options if name in tree})
+    fields = {name: parse(tree[name], name) for name, parse in FIELDS.items() if name in tree}
+    if "labels" in fields and kind not in ("classification", "tagging"):
+        raise InputError(f"labels: a task of the kind {kind} has none")
+    if "metric" not in tree:
+        raise InputError("metric: is missing")
+    name = _text(tree.get("name", default_name), "name")
+    defaults = {"name": name, "title": name, "metric": _text(tree["metric"], "metric")}
+    splits = _splits(tree.get("files"), _labels(tree.get("unlabelled", []), "unlabelled"))
+    return Task(kind=kind, language=language, layout=layout, splits=splits, **{**defaults, **fields})
+
+
+def _check_roles(kind: Kind, columns: Collection[str]) -> None:
+    needed, optional = ROLES[kind]
+    for role in columns:
+        if role not in needed + optional:
+            names = ", ".join(needed + optional)
+            raise InputError(f"columns: {role!r} is no value of {kind} ({names}){similar(role, needed + optional)}")
+    for role in needed:
+        if role not in columns:
+            raise InputError(f"columns: {role} is missing; give its column by name, or by number counted from 1")
+
+
+def _splits(value: Any, unlabelled: Collection[str]) -> dict[str, Split]:
+    """Return the splits; each is the name of a file, or a list of names that are read together."""
+    if not isinstance(value, dict) or not value:
+        raise InputError("files: expected `train: FILE`, `dev: FILE` and further splits")
+    for name in unlabelled:
+        if name not in value:
+            raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, value)}")
+    return {
+        str(name): Split((Source(_texts(names, f"files.{name}")),), labelled=name not in unlabelled)
+        for name, names in value.items()
+    }
+
+
+def _one_of(tree: dict[str, Any], key: str, known: Collection[Any]) -> Any:
+    value, names = tree.get(key), ", ".join(known)
+    if value is None:
+        raise InputError(f"{key}: is missing; give one of {names}")
+    if value not in known:
+        raise InputError(f"{key}: {value!r} is none of {names}{similar(str(value), known)}")
+    return value
+
+
+def _expected(key: str, what: str, value: Any) -> InputError:
+    return InputError(f"{key}: expected {what}, found {value!r}")
+
+
+def _text(value: Any, key: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise _expected(key, "a text", value)
+    return value
+
+
+def _texts(value: Any, key: str) -> tuple[str, ...]:
+    return tuple(_text(item, key) for item in (value if isinstance(value, list) else [value]))
+
+
+def _label(value: Any, key: str) -> str:
+    """Return a label. YAML reads yes, no, true, false, 1.0 and dates as other types, whose spelling is lost."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise _expected(key, "labels; put quotation marks around each", value)
+    return value
+
+
+def _labels(value: Any, key: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _expected(key, "a list [a, b]", value)
+    return tuple(_label(item, key) for item in value)
+
+
+def _label_map(value: Any, key: str) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise _expected(key, "a map {from: to}", value)
+    return {_label(name, key): _label(item, key) for name, item in value.items()}
+
+
+def _columns(value: Any, key: str) -> dict[str, Column]:
+    if not isinstance(value, dict):
+        raise _expected(key, "a map {value: column}", value)
+    return {str(role): _column(column, f"{key}.{role}") for role, column in value.items()}
+
+
+def _column(value: Any, key: str) -> Column:
+    if isinstance(value, list) and value:
+        return tuple(_single_column(item, key) for item in value)
+    return _single_column(value, key)
+
+
+def _single_column(value: Any, key: str) -> str | int:
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "" or value in range(-10000, 1):
+        raise _expected(key, "the name of a column, or its number counted from 1", value)
+    return value
+
+
+def _number(value: Any, key: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value == 0:
+        raise _expected(key, "the number of a column, counted from 1, or from -1 at the end", value)
+    return value
+
+
+def _flag(value: Any, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise _expected(key, "true or false", value)
+    return value
+
+
+def _header(value: Any, key: str) -> str:
+    """Return Tsv's setting; YAML reads `yes` and `no` as truth values."""
+    found = value if not isinstance(value, bool) else "yes" if value else "no"
+    if found not in ("yes", "no", "auto"):
+        raise _expected(key, "yes, no or auto", value)
+    return str(found)
+
+
+def _cleaner(value: Any, key: str) -> str:
+    if value not in CLEANERS:
+        raise _expected(key, f"one of {', '.join(CLEANERS)}", value)
+    return str(value)
+
+
+def _range(value: Any, key: str) -> tuple[float, float]:
+    numbers = [item for item in value if isinstance(item, (int, float))] if isinstance(value, list) else []
+    if len(numbers) != 2 or len(value) != 2 or not numbers[0] < numbers[1]:
+        raise _expected(key, "two numbers [least, greatest]", value)
+    return float(numbers[0]), float(numbers[1])
+
+
+Parser = Callable[[Any, str], Any]
+TASK_KEYS = ("kind", "language", "layout", "files", "unlabelled", "metric", "name")
+FIELDS: dict[str, Parser] = {
+    "title": _text,
+    "labels": _labels,
+    "label_aliases": _label_map,
+    "omitted_labels": _labels,
+    "score_range": _range,
+    "unanswerable": _flag,
+    "empty_texts": _flag,
+}
+PARSERS: dict[str, Parser] = {
+    "columns": _columns,
+    "header": _header,
+    "names": _texts,
+    "list_separator": _text,
+    "where": _label_map,
+    "omit_short_rows": _flag,
+    "clean": _cleaner,
+    "classes": _labels,
+    "token_column": _number,
+    "tag_column": _number,
+}

@@ -1,0 +1,1 @@
+"""Fine-tuning: settings, splits, networks, the job of the training loop and its evaluation."""

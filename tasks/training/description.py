@@ -1,0 +1,102 @@
+"""What a fine-tuned model was trained for: task.json in its run's folder, for prediction and export.
+
+A task of one's own is kept beside it, as task.yaml.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ernie_gram.config.loading import config_from_tree
+from reader.errors import InputError
+from reader.system.atomic_files import atomic_file
+from tasks.kinds.settings import KindSettings
+from tasks.registry import TASKS
+from tasks.registry.task import Task
+from tasks.registry.task_file import find_task, read_task_file
+
+FILE_NAME, TASK_FILE = "task.json", "task.yaml"
+
+
+@dataclass(frozen=True)
+class Description:
+    """A task and how a model solves it.
+
+    Attributes:
+        task: with its labels, in the order of the model's classes.
+        settings: of the kind of task.
+        segmenter: of the tokenizer (see reader/tokenization/tokenizer.py).
+        precision: of matrix products.
+    """
+
+    task: Task
+    settings: KindSettings
+    segmenter: str
+    precision: str
+
+
+def as_json(description: Description) -> str:
+    """Return the content of task.json."""
+    task = description.task
+    content = {
+        "task": task.name,
+        "title": task.title,
+        "language": task.language,
+        "kind": task.kind,
+        "metric": task.metric,
+        "labels": task.labels,
+        "settings": asdict(description.settings),
+        "segmenter": description.segmenter,
+        "precision": description.precision,
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+
+
+def write_description(folder: Path, description: Description, task_file: Path | None) -> None:
+    """Write task.json, and a copy of the file of a task of one's own, into the folder of a run."""
+    if task_file is None:
+        (folder / TASK_FILE).unlink(missing_ok=True)
+    else:
+        with atomic_file(folder / TASK_FILE) as partial:
+            shutil.copyfile(task_file, partial)
+    with atomic_file(folder / FILE_NAME) as partial:
+        partial.write_text(as_json(description), encoding="utf-8")
+
+
+def described_folder(path: Path) -> Path:
+    """Return the folder with task.json: `path`, a run's folder, or the one above, if `path` is a checkpoint.
+
+    Raises InputError if there is none.
+    """
+    folder = next((each for each in (path, path.resolve().parent) if (each / FILE_NAME).is_file()), None)
+    if folder is None:
+        raise InputError(f"{path}: not a fine-tuned model: there is no {FILE_NAME} in its folder")
+    return folder
+
+
+def read_description(path: Path) -> Description:
+    """Return the description of a fine-tuned model; `path` is a run's folder, or a checkpoint in it.
+
+    Raises InputError that names the file if it is missing or damaged.
+    """
+    folder = described_folder(path)
+    source = folder / FILE_NAME
+    try:
+        content: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
+        name, labels = content["task"], content["labels"]
+        settings, segmenter, precision = content["settings"], content["segmenter"], content["precision"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{source}: damaged: {error}") from error
+    own = folder / TASK_FILE
+    if own.is_file():
+        task = replace(read_task_file(own), name=name, title=content["title"])
+    elif name in TASKS:
+        task = find_task(name)
+    else:
+        raise InputError(f"{source}: the task {name!r} is not in the registry, and there is no {TASK_FILE}")
+    task = replace(task, labels=None if labels is None else tuple(labels))
+    return Description(task, config_from_tree(KindSettings, settings, str(source)), segmenter, precision)

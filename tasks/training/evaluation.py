@@ -1,0 +1,116 @@
+"""Predict with a model on any number of processes, and score its predictions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import paddle
+
+from ernie_gram.distributed.collectives import sum_scores
+from ernie_gram.distributed.world import World
+from ernie_gram.training.program import Program
+from reader.system.atomic_files import atomic_file
+from tasks.data.examples import Example
+from tasks.data.features import Features
+from tasks.kinds.base import Decoded, Float32s, Kind
+from tasks.metrics.catalog import METRICS
+from tasks.metrics.metric import Figures
+from tasks.submissions.tables import index_table
+from tasks.training.network import SCORES, TaskNetwork, build_prediction
+from tasks.training.prepare import PREDICTIONS
+from tasks.training.scoring import batch_scores
+from tasks.training.splits import SplitData
+
+# The metric of the loop that chooses the best evaluation.
+SCORE = "score"
+# Figures of a split in the log and on the console; result.json has all of them.
+MAX_SHOWN = 4
+# GLUE asks for three digits; more of them differ between machines.
+DECIMALS = 4
+
+
+class Predictor:
+    """Computes the scores of a network with the parameters of the current scope."""
+
+    def __init__(
+        self, network: TaskNetwork, batch_size: int, precision: str = "float32", program: Program | None = None
+    ) -> None:
+        """`program` is that of `build_prediction`, which is built at the first use if it is not given."""
+        self._network, self._batch_size, self._precision = network, batch_size, precision
+        self._program = program
+
+    def scores(self, executor: paddle.static.Executor, features: Features, world: World) -> Float32s:
+        """Return the scores of all units of some features, float32 [U, width], on every rank.
+
+        Each rank computes whole batches. They, and thus the scores, do not depend on the number of ranks.
+        """
+        program = self._program = self._program or build_prediction(self._network, self._precision)
+        scores = batch_scores(
+            lambda batch: program.run(executor, batch)[SCORES],
+            features,
+            self._network.kind.width,
+            self._batch_size,
+            world.rank,
+            world.size,
+        )
+        return sum_scores(executor, scores, world)
+
+    def predict(self, executor: paddle.static.Executor, split: SplitData, world: World) -> Decoded:
+        """Return the predictions for a split, on every rank."""
+        scores = self.scores(executor, split.features, world)
+        return self._network.kind.decode(scores, split.features, split.examples)
+
+
+class TaskEvaluator:
+    """Scores the dev splits of a task (see training.job.Evaluator)."""
+
+    def __init__(self, kind: Kind[Any, Any], predictor: Predictor, splits: Sequence[SplitData], figure: str) -> None:
+        """`figure` of the first split is the metric "score"; the others are called SPLIT_FIGURE."""
+        self._kind, self._predictor, self._splits, self._figure = kind, predictor, splits, figure
+
+    def __call__(self, executor: paddle.static.Executor, world: World) -> Figures:
+        """Return the headline figures of all splits."""
+        metrics: Figures = {}
+        for split in self._splits:
+            decoded = self._predictor.predict(executor, split, world)
+            figures = headline(self._kind.figures(decoded, split.examples), self._figure)
+            metrics |= {f"{split.name}_{name}": value for name, value in figures.items()}
+        chosen = metrics.pop(f"{self._splits[0].name}_{self._figure}")
+        return {SCORE: chosen, **metrics}
+
+
+def headline(figures: Figures, main: str) -> Figures:
+    """Return the main figure and the next few figures that are no counts."""
+    others = [name for name, value in figures.items() if name != main and not isinstance(value, int)]
+    return {name: float(figures[name]) for name in (main, *others[: MAX_SHOWN - 1])}
+
+
+def write_predictions(
+    folder: Path, split: str, kind: Kind[Any, Any], decoded: Decoded, examples: list[Example]
+) -> Path:
+    """Write the predictions for a split in the form that `python -m tasks.score` reads; return the file.
+
+    That is a TSV file "index<TAB>prediction", as GLUE's submissions are, for metrics of labels and scores, and
+    otherwise a JSON file {"ID": prediction}.
+    """
+    if METRICS[kind.task.metric].kind in ("labels", "scores"):
+        path = folder / f"{PREDICTIONS}{split}.tsv"
+        text = index_table((i, _shown(answer)) for i, answer in enumerate(decoded.answers))
+    else:
+        path = folder / f"{PREDICTIONS}{split}.json"
+        pairs = zip((example.id for example in examples), decoded.answers, strict=True)
+        text = "{\n" + ",\n".join(f"{_json(key)}: {_json(answer)}" for key, answer in pairs) + "\n}\n"
+    with atomic_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+    return path
+
+
+def _shown(answer: Any) -> str:
+    return f"{answer:.{DECIMALS}f}" if isinstance(answer, float) else str(answer)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

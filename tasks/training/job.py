@@ -1,0 +1,109 @@
+"""A fine-tuning as a job of the training loop: its network, its batches, its learning rates and its start values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from dataclasses import asdict, replace
+from functools import partial
+
+from ernie_gram.distributed.world import World
+from ernie_gram.formats.heads import TASK_PREFIX
+from ernie_gram.formats.parameters import HEAD_TRANSFORM
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.training.job import Job, StartValues
+from ernie_gram.training.optimization import learning_rate
+from ernie_gram.training.selection import Selection
+from reader.batches.fields import Batch
+from tasks.data.batches import training_batches
+from tasks.metrics.catalog import METRICS
+from tasks.training.evaluation import SCORE, Predictor, TaskEvaluator
+from tasks.training.heads import SLOT_OUTPUTS
+from tasks.training.network import TaskNetwork
+from tasks.training.prepare import Run
+
+EMBEDDING_PARTS = ("_embedding", "pre_encoder_layer_norm", "emb_hidden_mapping")
+LAYER_NAME = re.compile(r"encoder_layer_(\d+)_")
+
+
+def network_of(run: Run) -> TaskNetwork:
+    """Return the network of a run."""
+    config, parameters = encoder_config(run), run.model.parameters
+    return TaskNetwork(run.kind, config, len(parameters["word_embedding"]), HEAD_TRANSFORM[0] in parameters)
+
+
+def encoder_config(run: Run) -> ModelConfig:
+    """Return the settings of the fine-tuned model: those of the given one, with the run's dropout rates.
+
+    Sizes that the parameters show are explicit. There is a pooler if the head has one.
+    """
+    parameters, model = run.model.parameters, run.config.dropout.apply(run.model.config)
+    transform = parameters.get(HEAD_TRANSFORM[0])
+    if transform is not None:
+        # A transform with a LayerNorm belongs to a tied head.
+        is_tied = "mask_lm_trans_layer_norm_scale" in parameters
+        model = replace(model, out_emb_size=0 if is_tied else transform.shape[1])
+    return replace(
+        model,
+        vocab_size=len(parameters["word_embedding"]),
+        max_position_embeddings=len(parameters["pos_embedding"]),
+        use_pooler=run.kind.name not in SLOT_OUTPUTS and run.config.head.sentence_output == "pooled",
+    )
+
+
+def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
+    """Return the job of a checked run."""
+    config, model = run.config, encoder_config(run)
+    settings = config.optimizer.for_steps(run.max_steps)
+    metric = METRICS[run.task.metric]
+
+    def batches(consumed: int, world: World) -> Generator[Batch, None, None]:
+        size = config.optimizer.batch_size
+        return training_batches(
+            run.train.features, size, config.seed, consumed // size, world.rank, world.size, config.trainer.workers
+        )
+
+    selects = bool(run.dev) and config.evaluation.choose == "best"
+    unit = "" if metric.unit == "none" else f" ({metric.unit})"
+    return Job(
+        folder=run.output,
+        seed=config.seed,
+        identity=run.identity,
+        config=asdict(config) | {"model": asdict(model)},
+        network=network,
+        batch_size=config.optimizer.batch_size,
+        batches=batches,
+        evaluators=(TaskEvaluator(run.kind, predictor, run.dev, run.figure),) if run.dev else (),
+        # Its output layer is random before the first step.
+        evaluates_start=False,
+        selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
+        metrics_explained=f"score is {run.figure}{unit} on {run.dev[0].name}" if run.dev else "",
+        start_values=(start_values(run),),
+        learning_rate=partial(learning_rate, settings=settings, decay_steps=run.max_steps),
+        rate_scale=partial(rate_scale, num_layers=model.num_hidden_layers, decay=config.optimizer.layer_decay),
+        optimizer=settings,
+        trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
+        resume_from=run.resume_from,
+    )
+
+
+def start_values(run: Run) -> StartValues:
+    """Return the parameters of the given model.
+
+    The output layer is drawn even if the model was fine-tuned before: its classes may be those of another task.
+    """
+    arrays = {name: values for name, values in run.model.parameters.items() if not name.startswith(TASK_PREFIX)}
+    return StartValues(str(run.model.source), lambda: arrays, is_model=True)
+
+
+def rate_scale(name: str, num_layers: int, decay: float) -> float:
+    """Return the factor of a parameter's learning rate (paper, appendix A).
+
+    It is decay^(L - i) for layer i of 0..L - 1, decay^(L + 1) for embeddings, the table of relative positions included,
+    and 1 for the layers above the encoder.
+    """
+    layer = LAYER_NAME.match(name)
+    if layer:
+        return decay ** (num_layers - int(layer[1]))
+    is_embedding = any(part in name for part in EMBEDDING_PARTS)
+    return decay ** (num_layers + 1) if is_embedding else 1.0

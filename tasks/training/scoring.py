@@ -1,0 +1,32 @@
+"""Compute the scores of a split batch by batch, whatever computes a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from tqdm import tqdm
+
+from reader.batches.fields import Batch
+from tasks.data.batches import evaluation_batches
+from tasks.data.features import Features
+from tasks.kinds.base import Float32s
+
+
+def batch_scores(
+    compute: Callable[[Batch], Float32s], features: Features, width: int, batch_size: int, rank: int = 0, size: int = 1
+) -> Float32s:
+    """Return the scores of all units of some features, float32 [U, width]; rows of other ranks are 0.
+
+    Each rank computes whole batches, so that the scores do not depend on the number of ranks.
+
+    Args:
+        compute: returns the scores of the units of a batch.
+        width: see Kind.width.
+    """
+    scores = np.zeros((features.num_units, width), np.float32)
+    batches = evaluation_batches(features.lengths, batch_size)[rank::size]
+    # The bar is shown by rank 0 in a terminal.
+    for samples in tqdm(batches, desc="predicting", leave=False, disable=True if rank else None):
+        scores[features.unit_rows(samples)] = compute(features.batch(samples))
+    return scores

@@ -1,0 +1,131 @@
+"""The splits of a task as a fine-tuning uses them: read, encoded and counted."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reader.errors import InputError
+from reader.system.atomic_files import sha256_of
+from reader.tokenization.tokenizer import Tokenizer
+from tasks.data.examples import ClassificationExample, Example
+from tasks.data.features import Features
+from tasks.kinds.base import Kind
+from tasks.reading.load import OnBadRow, Report, load_split
+from tasks.reading.official_files import available_splits
+from tasks.registry.task import TRAIN, Task
+
+Say = Callable[[str], None]
+# Bad rows that are listed on the console; all are in the run's folder.
+MAX_LISTED = 10
+
+
+@dataclass(frozen=True, eq=False)
+class SplitData:
+    """A split that was read and encoded.
+
+    Attributes:
+        name: of the split.
+        examples: in the order of the files.
+        features: of the examples.
+        report: the account of the rows.
+    """
+
+    name: str
+    examples: list[Example]
+    features: Features
+    report: Report
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the contents of the split's files."""
+        digest = hashlib.sha256()
+        for path in self.report.files:
+            for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
+                # A file of a folder may belong to a class by its folder's name.
+                inside = str(file.relative_to(path)) if path.is_dir() else ""
+                digest.update(f"{inside} {sha256_of(file)}\n".encode())
+        return digest.hexdigest()
+
+    def describe(self) -> str:
+        """Return one line with the number of rows, of examples and of samples."""
+        report, features = self.report, self.features
+        skipped = f", {len(report.bad):,} bad rows skipped" if report.bad else ""
+        omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
+        changed = "".join(f"; {count:,} {what}" for what, count in features.account.items() if count)
+        return (
+            f"{self.name:<8} {report.rows:,} rows: {len(self.examples):,} examples{omitted}{skipped}; "
+            f"{len(features):,} samples, {len(features.inputs):,} inputs of {features.inputs.lengths.mean():.0f} tokens"
+            f"{changed}"
+        )
+
+
+def dev_splits(task: Task, folder: Path) -> tuple[str, ...]:
+    """Return the splits on which the model is evaluated during training, of those that are in the folder.
+
+    They are the dev splits; the labelled test splits of a task without dev splits.
+    """
+    there = [name for name in available_splits(task, folder) if name in task.evaluation_splits]
+    return tuple(name for name in there if name.startswith("dev")) or tuple(there)
+
+
+def final_splits(task: Task, folder: Path) -> tuple[str, ...]:
+    """Return the other labelled splits in the folder, on which the model is evaluated at the end."""
+    during = dev_splits(task, folder)
+    there = available_splits(task, folder)
+    return tuple(name for name in task.evaluation_splits if name in there and name not in during)
+
+
+def load_splits(
+    kind: Kind[Any, Any], folder: Path, names: Iterable[str], tokenizer: Tokenizer, on_bad_row: OnBadRow, say: Say
+) -> dict[str, SplitData]:
+    """Read and encode some splits.
+
+    Args:
+        say: is called with lines for the console.
+    Raises InputError that names file and line as `load_split` does.
+    """
+    splits: dict[str, SplitData] = {}
+    for name in names:
+        began = time.monotonic()
+        examples, report = load_split(kind.task, folder, name, on_bad_row)
+        read = time.monotonic()
+        features = kind.encode(examples, tokenizer, training=name == TRAIN)
+        if not len(features):
+            raise InputError(f"{report.files[0]}: no example has anything to train on")
+        splits[name] = SplitData(name, examples, features, report)
+        seconds = time.monotonic() - read
+        say(splits[name].describe())
+        say(
+            f"         read in {read - began:.1f} s, encoded in {seconds:.1f} s "
+            f"({len(examples) / max(seconds, 1e-9):,.0f} examples/s)"
+        )
+        if report.bad:
+            for line in report.lines(MAX_LISTED)[1:]:
+                say(line)
+    return splits
+
+
+def unseen_labels(splits: Iterable[SplitData], train: SplitData) -> list[str]:
+    """Return a line for each label that occurs in a split but in no training example (classification)."""
+    counts = {split.name: _labels(split) for split in splits}
+    seen = _labels(train)
+    return [
+        f"{name}: {count:,} examples have the label {label!r}, which no training example has"
+        for name, labels in counts.items()
+        for label, count in labels.items()
+        if label not in seen
+    ]
+
+
+def _labels(split: SplitData) -> Counter[str]:
+    return Counter(
+        example.label
+        for example in split.examples
+        if isinstance(example, ClassificationExample) and example.label is not None
+    )

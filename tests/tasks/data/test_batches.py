@@ -1,0 +1,114 @@
+"""Which samples make a batch: each sample once per epoch, the same on any number of processes and after any resume."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from tasks.data.batches import (
+    POOL_BATCHES,
+    epoch_batches,
+    epoch_steps,
+    evaluation_batches,
+    padding_share,
+    rank_batches,
+    training_batches,
+)
+from tasks.data.features import Inputs
+from tasks.data.fields import LABELS
+from tasks.kinds.sentences import SentenceFeatures
+
+SEED = 5
+
+
+def lengths_of(count: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(3, 200, count)
+
+
+@pytest.mark.parametrize(("count", "batch_size"), [(1, 8), (8, 8), (9, 8), (1001, 8), (700, 7), (30, 100)])
+def test_an_epoch_has_each_sample_once_in_batches_of_almost_equal_size(count: int, batch_size: int) -> None:
+    batches = epoch_batches(lengths_of(count), batch_size, SEED, epoch=3)
+    assert sorted(np.concatenate(batches)) == list(range(count))
+    sizes = {len(batch) for batch in batches}
+    assert max(sizes) <= batch_size
+    assert max(sizes) - min(sizes) <= 1
+    assert len(batches) == epoch_steps(count, batch_size) == int(np.ceil(count / batch_size))
+
+
+def test_epochs_and_seeds_differ_and_are_repeatable() -> None:
+    lengths = lengths_of(300)
+
+    def joined(seed: int, epoch: int) -> tuple[int, ...]:
+        return tuple(np.concatenate(epoch_batches(lengths, 8, seed, epoch)))
+
+    assert joined(1, 0) == joined(1, 0)
+    assert len({joined(1, 0), joined(1, 1), joined(2, 0)}) == 3
+
+
+def test_batches_have_samples_of_similar_length_in_random_order() -> None:
+    """A naive loop over shuffled samples has much more padding; a sorted epoch would have increasing lengths."""
+    lengths, size = lengths_of(4 * POOL_BATCHES * 8), 8
+
+    def padding(batches: list[np.ndarray]) -> float:
+        return 1 - sum(lengths[batch].sum() for batch in batches) / sum(
+            lengths[batch].max() * len(batch) for batch in batches
+        )
+
+    shuffled = np.random.default_rng(1).permutation(len(lengths)).reshape(-1, size)
+    grouped = epoch_batches(lengths, size, SEED, 0)
+    assert padding(grouped) < 0.05 < 0.3 < padding(list(shuffled))
+    means = np.array([lengths[batch].mean() for batch in grouped])
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.2
+    # Ranks take consecutive parts of a batch, so its rows must not be sorted.
+    halves = np.array([lengths[batch[: size // 2]].mean() - lengths[batch[size // 2 :]].mean() for batch in grouped])
+    assert abs(halves.mean()) < halves.std() / 5
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+@pytest.mark.parametrize("first_step", [0, 1, 6, 7, 20])
+def test_ranks_share_the_batches_that_an_uninterrupted_process_reads(world: int, first_step: int) -> None:
+    lengths = lengths_of(50)
+    whole = list(islice(rank_batches(lengths, 8, SEED, 0, 0, 1), 25))
+    shares = [list(islice(rank_batches(lengths, 8, SEED, first_step, rank, world), 5)) for rank in range(world)]
+    for step in range(5):
+        joined = np.concatenate([share[step] for share in shares])
+        assert joined.tolist() == whole[first_step + step].tolist()
+
+
+@pytest.mark.parametrize(("count", "size"), [(1, 4), (23, 4), (24, 4), (3, 8)])
+def test_evaluation_reads_each_sample_once(count: int, size: int) -> None:
+    lengths = lengths_of(count)
+    batches = evaluation_batches(lengths, size)
+    assert Counter(np.concatenate(batches).tolist()) == Counter(range(count))
+    assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
+    assert np.all(np.diff(lengths[np.concatenate(batches)]) >= 0)
+
+
+def features_of(lengths: np.ndarray) -> SentenceFeatures:
+    """Return features whose sample i consists of tokens i."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    inputs = Inputs(np.repeat(np.arange(len(lengths)), lengths).astype(np.int32), offsets, lengths.astype(np.int32), 0)
+    samples = np.arange(len(lengths) + 1)
+    targets = np.arange(len(lengths))
+    return SentenceFeatures(inputs, samples, samples, samples[:-1], {}, targets, LABELS)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_prefetched_batches_come_in_order(workers: int) -> None:
+    features = features_of(lengths_of(30))
+    expected = [features.batch(samples) for samples in islice(rank_batches(features.lengths, 4, SEED, 2, 1, 2), 20)]
+    batches = training_batches(features, 4, SEED, 2, 1, 2, workers)
+    for want, got in zip(expected, batches, strict=False):
+        assert all(np.array_equal(want[name], got[name]) for name in want)
+    batches.close()
+
+
+def test_the_padding_share_is_that_of_the_padded_arrays() -> None:
+    features = features_of(lengths_of(37))
+    batches = epoch_batches(features.lengths, 5, SEED, 0)
+    arrays = [features.batch(batch) for batch in batches]
+    filled, slots = sum(a["lengths"].sum() for a in arrays), sum(a["input_ids"].size for a in arrays)
+    assert padding_share(features, batches) == pytest.approx(1 - filled / slots)

@@ -1,0 +1,57 @@
+"""Tag schemes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tasks.data.examples import Entity
+from tasks.data.tag_schemes import entities_of, tag_set, tags_of, to_iob2
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tags", "expected"),
+    [
+        ("IOB1", "I-A I-A O I-A B-A I-A I-B", "B-A I-A O B-A B-A I-A B-B"),
+        ("IOB2", "B-A I-A O B-A B-A I-A B-B", "B-A I-A O B-A B-A I-A B-B"),
+        ("BIOES", "B-A E-A O S-A B-A E-A S-B", "B-A I-A O B-A B-A I-A B-B"),
+        ("BMES", "B-A M-A E-A S-A S-A O O", "B-A I-A I-A B-A B-A O O"),
+        ("MSRA's train file has an I- after O", "O I-ORG I-ORG", "O B-ORG I-ORG"),
+        ("an I- after the end", "B-A E-A I-A", "B-A I-A B-A"),
+        ("types with a dash", "B-A-x I-A-x", "B-A-x I-A-x"),
+    ],
+)
+def test_all_schemes_become_iob2(scheme: str, tags: str, expected: str) -> None:
+    assert to_iob2(tags.split()) == tuple(expected.split()), scheme
+    assert to_iob2(expected.split()) == tuple(expected.split())
+
+
+@pytest.mark.parametrize("tag", ["", "B", "B-", "X-PER", "PER", "o"])
+def test_other_tags_are_refused(tag: str) -> None:
+    with pytest.raises(ValueError, match="is neither O nor B-TYPE"):
+        to_iob2(["O", tag])
+
+
+def test_entities_and_tags_are_converted_into_each_other() -> None:
+    draw = random.Random(3)
+    for _ in range(300):
+        entities, start = [], 0
+        for _ in range(draw.randrange(5)):
+            start += draw.randrange(3)
+            end = start + draw.randrange(1, 4)
+            entities.append(Entity(draw.choice("AB"), start, end))
+            start = end
+        tags = tags_of(entities, start + 2)
+        assert entities_of(tags) == tuple(entities)
+        assert len(tags) == start + 2
+
+
+def test_of_overlapping_entities_the_longest_is_tagged() -> None:
+    inner, outer, crossing = Entity("company", 2, 4), Entity("book", 1, 6), Entity("name", 5, 7)
+    assert entities_of(tags_of([inner, outer, crossing], 8)) == (outer,)
+    assert entities_of(tags_of([Entity("a", 0, 2), Entity("b", 1, 3)], 3)) == (Entity("a", 0, 2),)
+
+
+def test_the_tag_set_has_upstreams_order() -> None:
+    assert tag_set(["PER", "ORG"]) == ("B-PER", "I-PER", "B-ORG", "I-ORG", "O")

@@ -1,0 +1,234 @@
+"""From rows to examples: every check of a row's values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.data.examples import (
+    Answer,
+    CharSpan,
+    ClassificationExample,
+    Entity,
+    MultipleChoiceExample,
+    Place,
+    RegressionExample,
+    SpanExample,
+    TaggingExample,
+)
+from tasks.layouts.rows import Row
+from tasks.layouts.tsv import Tsv
+from tasks.reading.checked_values import OmittedError, RowError
+from tasks.reading.example_makers import MAKERS, Reading
+from tasks.registry.task import METRICS_OF_KIND, Kind, Task, files
+
+PLACE = Place(Path("t"), 3)
+
+
+def task(kind: Kind, **fields: Any) -> Task:
+    metric = METRICS_OF_KIND[kind][0]
+    defaults = {"name": "t", "title": "T", "language": "en", "layout": Tsv({}), "splits": {"train": files("t")}}
+    return Task(kind=kind, metric=metric, **{**defaults, **fields})
+
+
+def make(
+    of: Task, notes: Counter[str] | None = None, labelled: bool = True, training: bool = True, **values: Any
+) -> Any:
+    reading = Reading(of, labelled, training, Counter() if notes is None else notes)
+    return MAKERS[of.kind](Row(PLACE, values), "0", reading)
+
+
+NLI = task("classification", labels=("yes", "no"), label_aliases={"ja": "yes"}, omitted_labels=("-",))
+SCORES = task("regression", score_range=(0.0, 5.0))
+CHOICE = task("multiple_choice")
+SPAN = task("span")
+SPAN_V2 = task("span", unanswerable=True)
+NER = task("tagging", labels=("PER", "LOC"))
+
+
+def test_a_label_has_the_official_spelling() -> None:
+    example = ClassificationExample("0", "a", "b", "yes", PLACE)
+    assert make(NLI, text_a="a", text_b="b", label="ja") == example
+    assert make(NLI, text_a="a", text_b="b", label=" yes") == example
+    assert make(NLI, text_a="a", label="no", id=7) == ClassificationExample("7", "a", None, "no", PLACE)
+    assert make(NLI, labelled=False, text_a="a") == ClassificationExample("0", "a", None, None, PLACE)
+    numbers = task("classification", labels=("0", "1", "true"))
+    assert [make(numbers, text_a="a", label=label).label for label in (0, "1", True)] == ["0", "1", "true"]
+
+
+def test_a_row_without_gold_label_is_omitted_whatever_its_texts_are() -> None:
+    with pytest.raises(OmittedError, match=r"no gold label \(-\)"):
+        make(NLI, text_a="", label="-")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"text_a": "a", "label": "yess"}, "the label 'yess' is none of the task's: yes, no; did you mean yes"),
+        ({"text_a": "a", "label": ""}, "the label is empty"),
+        ({"text_a": "a"}, "the label is missing"),
+        ({"text_a": "a", "label": 1.5}, "the label is not a text but 1.5"),
+        ({"text_a": " \t\u3000", "label": "no"}, "text_a is empty"),
+        ({"text_a": "a", "text_b": "", "label": "no"}, "text_b is empty"),
+        ({"text_a": None, "label": "no"}, "text_a is missing"),
+        ({"text_a": ["a"], "label": "no"}, "text_a is not a text"),
+        ({"text_a": "a\ud800", "label": "no"}, "text_a has half a character .* at position 1"),
+        ({"text_a": "a", "label": "no", "id": [1]}, "the id is not a text"),
+    ],
+)
+def test_bad_classification_rows(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(RowError, match=message):
+        make(NLI, **values)
+
+
+def test_scores_are_finite_numbers_within_the_range() -> None:
+    assert make(SCORES, text_a="a", score="4.750") == RegressionExample("0", "a", None, 4.75, PLACE)
+    for bad in ("5.1", "-1"):
+        with pytest.raises(RowError, match="is not between 0 and 5"):
+            make(SCORES, text_a="a", score=bad)
+    for bad in ("x", "nan", "inf", "", None, True):
+        with pytest.raises(RowError, match="is not a number"):
+            make(SCORES, text_a="a", score=bad)
+
+
+def test_an_answer_is_an_index_a_text_or_a_letter() -> None:
+    expected = MultipleChoiceExample("0", "c", "q", ("x", "y"), 1, PLACE)
+    for answer in (1, "y", "B", "1"):
+        assert make(CHOICE, context="c", question="q", options=["x", "y"], answer=answer) == expected
+    # A text comes before a letter: here "B" is the first option.
+    assert make(CHOICE, context="c", options=["B", "A"], answer="B").answer == 0
+    assert make(CHOICE, labelled=False, context="c", options=["x", "y"]).answer is None
+
+
+def test_of_equal_options_the_first_is_right() -> None:
+    notes: Counter[str] = Counter()
+    assert make(CHOICE, notes, context="c", options=["x", "y", "y"], answer="y").answer == 1
+    assert notes == {"questions with equal options": 1}
+
+
+def test_empty_texts_are_read_where_official_files_have_them() -> None:
+    notes: Counter[str] = Counter()
+    official = dataclasses.replace(NLI, empty_texts=True)
+    assert make(official, notes, text_a="a", text_b="", label="no").text_b == ""
+    assert make(NLI, notes, labelled=False, text_a=" ").label is None
+    assert make(CHOICE, notes, context="c", options=["x", ""], answer=0).options == ("x", "")
+    assert notes == {"rows with an empty text": 2, "questions with an empty option": 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"answer": 2}, "the answer 2 is none of the 2 options"),
+        ({"answer": -1}, "the answer -1 is none"),
+        ({"answer": True}, "the answer True is none"),
+        ({"answer": "C"}, "the answer 'C' is none"),
+        ({"answer": None}, "the answer None is none"),
+        ({"answer": 0, "options": ["x"]}, "1 options; at least two"),
+        ({"answer": 0, "options": ["x", 2]}, r"options\[1\] is not a text"),
+        ({"answer": 0, "options": "xy"}, "options is not a list"),
+        ({"answer": 0, "options": None}, "options is missing"),
+        ({"answer": 0, "context": " "}, "context is empty"),
+    ],
+)
+def test_bad_multiple_choice_rows(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(RowError, match=message):
+        make(CHOICE, **{"context": "c", "options": ["x", "y"], **values})
+
+
+def test_answers_have_their_place_in_the_context() -> None:
+    notes: Counter[str] = Counter()
+    answers = [{"text": "b", "answer_start": 2}, {"text": "c", "answer_start": 1}, {"text": "a", "answer_start": -1}]
+    example = make(SPAN, notes, id="q", context="a b c a", question="?", answers=[*answers, "b c"])
+    spans = (CharSpan(2, 3), CharSpan(4, 5), CharSpan(0, 1), CharSpan(2, 5))
+    assert example == SpanExample("q", "a b c a", "?", tuple(map(Answer, ("b", "c", "a", "b c"), spans)), False, PLACE)
+    assert notes == {"answers at another position than answer_start": 2}
+
+
+def test_a_training_question_needs_one_answer_in_the_context() -> None:
+    with pytest.raises(RowError, match="the answer 'x' is not in the context"):
+        make(SPAN, context="abc", question="?", answers=["x", "y"])
+    notes: Counter[str] = Counter()
+    answers = make(SPAN, notes, context="abc", question="?", answers=["x", "b"]).answers
+    assert answers == (Answer("x", None), Answer("b", CharSpan(1, 2)))
+    assert notes == {"answers that are not in the context": 1}
+
+
+def test_answers_of_other_files_are_kept_for_the_scorer() -> None:
+    notes: Counter[str] = Counter()
+    answers = make(SPAN, notes, training=False, context="abc", question=" ", answers=["x", ""]).answers
+    assert answers == (Answer("x", None), Answer("", None))
+    assert notes == {"answers that are not in the context": 1, "empty answers": 1, "empty questions": 1}
+
+
+def test_questions_without_answer_are_for_tasks_that_have_them() -> None:
+    impossible = {"context": "c", "question": "?", "answers": [], "is_impossible": True}
+    assert make(SPAN_V2, **impossible) == SpanExample("0", "c", "?", (), True, PLACE)
+    for values in (impossible, {**impossible, "is_impossible": False}):
+        with pytest.raises(RowError, match="the task has no questions without answer"):
+            make(SPAN, **values)
+    assert make(SPAN, labelled=False, context="c", question="?").answers is None
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"context": None}, "context is missing"),
+        ({"question": 3}, "question is not a text"),
+        ({"answers": [{"answer_start": 0}]}, "the answer is missing"),
+        ({"answers": [{"text": "a", "answer_start": "0"}]}, "answer_start is '0'"),
+        ({"is_impossible": "no"}, "is_impossible is 'no'"),
+    ],
+)
+def test_bad_span_rows(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(RowError, match=message):
+        make(SPAN, **{"context": "abc", "question": "?", "answers": ["a"], **values})
+
+
+def test_tags_become_iob2_and_entities() -> None:
+    example = make(NER, tokens=["New", "York", "and", "Ann"], tags=["I-LOC", "I-LOC", "O", "I-PER"])
+    entities = (Entity("LOC", 0, 2), Entity("PER", 3, 4))
+    tokens = ("New", "York", "and", "Ann")
+    assert example == TaggingExample("0", tokens, " ", ("B-LOC", "I-LOC", "O", "B-PER"), entities, PLACE)
+    assert example.text == "New York and Ann"
+    assert [example.text[slice(*span)] for span in example.token_spans()] == list(tokens)
+
+
+def test_chinese_tokens_are_characters() -> None:
+    chinese = dataclasses.replace(NER, language="zh")
+    example = make(chinese, tokens=["上", "\u3000", "海"], tags=["B-LOC", "O", "O"])
+    assert (example.text, example.separator) == ("上\u3000海", "")
+    assert make(chinese, labelled=False, tokens=["上"]).tags is None
+
+
+def test_entities_of_a_text_become_tags() -> None:
+    notes: Counter[str] = Counter()
+    given = [("PER", 3, 4, "d"), ("LOC", 0, 3, "abc"), ("PER", 1, 2, "b"), ("PER", 0, 1, "e")]
+    example = make(NER, notes, text="abcde", entities=given)
+    assert example.tokens == tuple("abcde")
+    assert example.tags == ("B-LOC", "I-LOC", "I-LOC", "B-PER", "B-PER")
+    assert example.entities == (Entity("LOC", 0, 3), Entity("PER", 1, 2), Entity("PER", 3, 4), Entity("PER", 4, 5))
+    assert notes == {"texts with overlapping entities": 1, "entities at another position than given": 1}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"tokens": ["a"], "tags": ["O", "O"]}, "1 tokens but 2 tags"),
+        ({"tokens": ["a", ""], "tags": ["O", "O"]}, "token 1 is empty"),
+        ({"tokens": [" "], "tags": ["O"]}, "the text is empty"),
+        ({"tokens": [], "tags": []}, "tokens are not a list"),
+        ({"tags": ["O"]}, "tokens are missing"),
+        ({"tokens": ["a"], "tags": ["B-ORG"]}, "the type of entity 'ORG' is none of the task's: PER, LOC"),
+        ({"tokens": ["a"], "tags": ["Q"]}, "the tag 'Q' is neither O"),
+        ({"tokens": ["a"]}, "tags is missing"),
+        ({"text": "ab", "entities": [("PER", 0, 1, "c")]}, "the entity 'c' is not in the text"),
+        ({"text": " ", "entities": []}, "text is empty"),
+    ],
+)
+def test_bad_tagging_rows(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(RowError, match=message):
+        make(NER, **values)

@@ -1,0 +1,189 @@
+"""Splits: files are found, and every row is accounted for."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reader.errors import InputError
+from tasks.data.examples import ClassificationExample, SpanExample
+from tasks.layouts.conll import Conll
+from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.squad import Squad
+from tasks.layouts.tsv import Tsv
+from tasks.reading.load import load_split, with_labels
+from tasks.reading.official_files import available_splits, find_files
+from tasks.registry.task import Source, Split, Task, files
+from tests.support.task_files import load, write, write_json, write_lines
+
+TASK = Task(
+    name="pairs",
+    title="Pairs",
+    language="en",
+    kind="classification",
+    metric="accuracy",
+    layout=Tsv({"text_a": "a", "label": "label"}),
+    splits={
+        "train": files("train.tsv", ("one.tsv", "two.tsv")),
+        "dev": files("dev.tsv"),
+        "test": files("test.tsv", labelled=False),
+    },
+    folders=("Pairs", "glue/Pairs"),
+    labels=("0", "1"),
+    omitted_labels=("-",),
+)
+OPEN = dataclasses.replace(TASK, labels=None, omitted_labels=())
+GOOD = "a\tlabel\nx\t1\ny\t0\n"
+BAD = "a\tlabel\nx\t1\ny\t2\n\t0\nz\nw\t-\nv\t0\n"
+
+
+def test_rows_become_examples_with_their_place(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.tsv", GOOD)
+    loaded = load(TASK, tmp_path)
+    assert [(e.id, str(e.place)) for e in loaded.examples] == [("0", f"{path}:2"), ("1", f"{path}:3")]
+    assert loaded.report.lines() == [f"pairs train: rows 2, examples 2 ({path})"]
+
+
+def test_the_first_bad_row_stops_with_file_line_and_what_to_do(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.tsv", BAD)
+    with pytest.raises(InputError) as error:
+        load(TASK, tmp_path)
+    assert str(error.value) == (
+        f"{path}:3: the label '2' is none of the task's: 0, 1; correct the row, "
+        "or leave bad rows out with --on_bad_row skip"
+    )
+
+
+def test_skipped_rows_are_counted_and_listed(tmp_path: Path) -> None:
+    path = write(tmp_path / "train.tsv", BAD)
+    loaded = load(TASK, tmp_path, on_bad_row="skip")
+    # A row without ID is named by its number in the file, whatever happened to earlier rows.
+    assert [example.id for example in loaded.examples] == ["0", "5"]
+    assert loaded.report.rows == 6
+    assert loaded.report.lines(limit=2) == [
+        f"pairs train: rows 6, examples 2 ({path})",
+        "  left out 1: no gold label (-)",
+        "  bad rows skipped 3:",
+        f"    {path}:3: the label '2' is none of the task's: 0, 1",
+        f"    {path}:4: text_a is empty",
+        "    and 1 more",
+    ]
+    assert loaded.report.lines()[-1] == f"    {path}:5: too few fields: 1 instead of at least 2"
+
+
+def test_rows_without_gold_label_are_no_error(tmp_path: Path) -> None:
+    write(tmp_path / "train.tsv", "a\tlabel\nx\t1\ny\t-\n")
+    report = load(TASK, tmp_path).report
+    assert (report.rows, report.examples, len(report.omitted), len(report.bad)) == (2, 1, 1, 0)
+
+
+def test_a_file_without_examples_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "train.tsv", "a\tlabel\nx\t-\n")
+    with pytest.raises(InputError, match=r"train.tsv: none of the 1 rows is an example of Pairs$"):
+        load(TASK, tmp_path)
+    write(tmp_path / "train.tsv", "a\tlabel\nx\t9\n")
+    with pytest.raises(InputError, match=r"none of the 1 rows .* first one is at .*train.tsv:2: the label '9'"):
+        load(TASK, tmp_path, on_bad_row="skip")
+
+
+def test_files_are_found_in_the_folder_and_in_the_tasks_folders(tmp_path: Path) -> None:
+    write(tmp_path / "glue" / "Pairs" / "dev.tsv", GOOD)
+    for folder in (tmp_path, tmp_path / "glue", tmp_path / "glue" / "Pairs"):
+        assert find_files(TASK, folder, "dev").files[0].samefile(tmp_path / "glue" / "Pairs" / "dev.tsv")
+        assert available_splits(TASK, folder) == ["dev"]
+
+
+def test_sources_are_tried_in_their_order_and_read_together(tmp_path: Path) -> None:
+    write(tmp_path / "one.tsv", GOOD)
+    write(tmp_path / "two.tsv", GOOD)
+    assert [example.id for example in load(TASK, tmp_path).examples] == ["0", "1", "2", "3"]
+    write(tmp_path / "train.tsv", GOOD)
+    assert len(load(TASK, tmp_path).examples) == 2
+
+
+def test_a_source_may_have_a_layout_of_its_own(tmp_path: Path) -> None:
+    write_lines(tmp_path / "dev.json", {"text": "x", "label": 1})
+    source = Source(("dev.json",), JsonLines({"text_a": "text", "label": "label"}))
+    task = dataclasses.replace(TASK, splits={**TASK.splits, "dev": Split((*TASK.splits["dev"].sources, source))})
+    [example] = load(task, tmp_path, "dev").examples
+    assert isinstance(example, ClassificationExample)
+    assert (example.text_a, example.label) == ("x", "1")
+
+
+def test_missing_files_are_named_with_the_folder(tmp_path: Path) -> None:
+    write(tmp_path / "one.tsv", GOOD)
+    with pytest.raises(InputError) as error:
+        load(TASK, tmp_path)
+    assert str(error.value) == (
+        f"{tmp_path}: no files of the split 'train' of Pairs; looked for train.tsv, or one.tsv and two.tsv "
+        f"(also looked in its folders Pairs, glue/Pairs); {tmp_path / 'two.tsv'} is missing beside one.tsv"
+    )
+    with pytest.raises(InputError, match=r"nowhere: no such folder; give the folder with the files of Pairs"):
+        load(TASK, tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"has no split 'tets'; it has: train, dev, test; did you mean test\?"):
+        load(TASK, tmp_path, "tets")
+
+
+def test_labels_of_the_training_file_hold_for_the_other_files(tmp_path: Path) -> None:
+    write(tmp_path / "train.tsv", "a\tlabel\nx\t10\ny\t9\nz\t9\n")
+    assert with_labels(OPEN, tmp_path).labels == ("9", "10")
+    assert with_labels(TASK, tmp_path) is TASK
+    write(tmp_path / "dev.tsv", "a\tlabel\nx\t10\ny\t8\n")
+    with pytest.raises(InputError, match=r"dev.tsv:3: the label '8' is none of those of the training file: 9, 10"):
+        load(OPEN, tmp_path, "dev")
+    assert len(load(OPEN, tmp_path, "dev", on_bad_row="skip").report.bad) == 1
+
+
+def test_types_of_entities_are_found_in_the_training_file(tmp_path: Path) -> None:
+    task = dataclasses.replace(OPEN, kind="tagging", metric="conlleval", layout=Conll())
+    write(tmp_path / "train.tsv", "a I-PER\nb B-LOC\nc O\n\nd I-LOC\n")
+    assert with_labels(task, tmp_path).labels == ("LOC", "PER")
+
+
+def test_files_without_labels_have_examples_without_gold_values(tmp_path: Path) -> None:
+    write(tmp_path / "test.tsv", "index\ta\tlabel\n0\tx\tUNKNOWN\n")
+    [example] = load(TASK, tmp_path, "test").examples
+    assert isinstance(example, ClassificationExample)
+    assert (example.text_a, example.label) == ("x", None)
+
+
+def question(row_id: str, answer: str) -> dict[str, Any]:
+    return {"id": row_id, "question": "?", "answers": [{"text": answer, "answer_start": 0}]}
+
+
+def test_ids_must_be_unique_where_predictions_are_scored(tmp_path: Path) -> None:
+    task = dataclasses.replace(TASK, kind="span", metric="squad_v1", layout=Squad(), labels=None)
+    paragraph = {"context": "a b", "qas": [question("q", "a"), question("q", "b")]}
+    for name in ("train.tsv", "dev.tsv"):
+        write_json(tmp_path / name, {"data": [{"paragraphs": [paragraph]}]})
+    assert len(load(task, tmp_path).examples) == 2
+    with pytest.raises(InputError, match=r"qas\[1\] \(id q\): the id 'q' is not unique; it is also at .*qas\[0\]"):
+        load(task, tmp_path, "dev")
+
+
+def test_answers_outside_of_the_context_are_bad_rows_in_training_only(tmp_path: Path) -> None:
+    task = dataclasses.replace(TASK, kind="span", metric="cmrc2018", layout=Squad(), labels=None)
+    paragraph = {"context": "a b", "qas": [question("q", "a"), question("r", "x")]}
+    for name in ("train.tsv", "dev.tsv"):
+        write_json(tmp_path / name, {"data": [{"paragraphs": [paragraph]}]})
+    with pytest.raises(InputError, match=r"\(id r\): the answer 'x' is not in the context; correct the row"):
+        load(task, tmp_path)
+    loaded = load(task, tmp_path, "dev")
+    assert loaded.report.lines()[1] == "  noted 1: answers that are not in the context"
+    assert all(isinstance(example, SpanExample) for example in loaded.examples)
+
+
+def test_notes_count_examples_only(tmp_path: Path) -> None:
+    task = dataclasses.replace(
+        TASK,
+        kind="multiple_choice",
+        layout=JsonLines({"context": "c", "options": "o", "answer": "a"}),
+        labels=None,
+    )
+    write_lines(tmp_path / "train.tsv", *({"c": "x", "o": ["y", "y"], "a": answer} for answer in (0, 5)))
+    report = load_split(task, tmp_path, "train", "skip").report
+    assert report.notes == {"questions with equal options": 1}
+    assert len(report.bad) == 1

@@ -1,0 +1,110 @@
+"""Fine-tuning from models of other make: sentencepiece, and the transform of a masked language model under the head.
+
+Each run is trained by the command, read back, and must predict what its evaluation found.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.parameters import head_shapes
+from ernie_gram.formats.registry import read_model, write_model
+from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
+from reader.tokenization.wordpiece import WordPieceVocabulary
+from tests.support.commands import call
+from tests.support.given_model import BERT, given_bert
+from tests.support.model_folders import random_arrays, random_model
+from tests.support.static_programs import fresh_scope
+from tests.support.task_files import write, write_json
+from tests.support.tiny_task import SETTINGS, TOKENS, finetune, rows
+
+WORDPIECE = WordPieceVocabulary(TOKENS, True, "tiny")
+CONLL = {"kind": "tagging", "layout": "conll", "metric": "conlleval"}
+SQUAD = {"kind": "span", "layout": "squad", "metric": "squad_v1"}
+
+
+def predict(run: Path, data: Path, output: Path) -> Any:
+    """Return the figures of the dev split that `python -m tasks.predict` prints."""
+    from tasks.predict import main
+
+    with fresh_scope():
+        done = call(main, str(run), *("--data", str(data), "--split", "dev", "--output", str(output)))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_model_folder_with_sentencepiece_is_fine_tuned(tiny_task: Path, tmp_path: Path) -> None:
+    vocabulary = train_sentencepiece([text for text, _ in rows(60, seed=2)], 40, True)
+    given = given_bert(vocabulary, config=replace(BERT, vocab_size=len(vocabulary)))
+    write_model(given, tmp_path / "model", "ernie_gram")
+    run = tmp_path / "run"
+    done = finetune(tiny_task, run, f"--paths.model={tmp_path / 'model'}", "--optimizer.epochs=1")
+    assert done.returncode == 0, done.stderr
+    again = read_model(run).vocabulary
+    assert isinstance(again, SentencePieceVocabulary)
+    assert again.fingerprint == vocabulary.fingerprint
+    figures = json.loads((run / "result.json").read_text())["figures"]["dev"]
+    assert predict(run, tiny_task / "data", tmp_path / "dev.tsv") == figures
+
+
+def write_task(folder: Path, kind: str) -> Path:
+    """Write train and dev files of one sentence or question a row; return the YAML file of the task."""
+    for split, count, seed in (("train", 16, 0), ("dev", 7, 1)):
+        texts = [text for text, _ in rows(count, seed)]
+        if kind == "tagging":
+            lines = ("".join(f"{word} {'I-LOC' if word in 'ab' else 'O'}\n" for word in text.split()) for text in texts)
+            write(folder / f"{split}.txt", "\n".join(lines))
+        else:
+            questions = [
+                {"id": str(i), "question": text[0], "answers": [{"text": text[0], "answer_start": 0}]}
+                for i, text in enumerate(texts)
+            ]
+            paragraphs = [{"context": text, "qas": [question]} for text, question in zip(texts, questions, strict=True)]
+            write_json(folder / f"{split}.json", {"data": [{"paragraphs": paragraphs}]})
+    suffix = {"tagging": "txt", "span": "json"}[kind]
+    task = {**(CONLL if kind == "tagging" else SQUAD), "language": "en"}
+    return write_json(folder / "task.yaml", task | {"files": {name: f"{name}.{suffix}" for name in ("train", "dev")}})
+
+
+def tied_transform() -> Model:
+    """Return a model with a whole head over tokens, whose transform has a LayerNorm."""
+    return random_model(with_head=True, vocabulary=WORDPIECE, vocab_size=len(TOKENS))
+
+
+def low_rank_transform() -> Model:
+    """Return a model with the transform of a low-rank head, and nothing else of it."""
+    model = random_model(vocabulary=WORDPIECE, vocab_size=len(TOKENS), out_emb_size=8)
+    transform = random_arrays(head_shapes(model.config, 0, own_table=False))
+    return replace(model, parameters=model.parameters | transform)
+
+
+@pytest.mark.parametrize(("kind", "given"), [("span", tied_transform()), ("tagging", low_rank_transform())])
+def test_the_transform_of_the_given_model_is_trained_under_the_head(kind: str, given: Model, tmp_path: Path) -> None:
+    write_model(given, tmp_path / "model", "ernie_gram")
+    task, run = write_task(tmp_path / "data", kind), tmp_path / "run"
+    from tasks.finetune import main
+
+    settings = [option for option in SETTINGS if "sentence_output" not in option]
+    paths = {"model": tmp_path / "model", "data": tmp_path / "data", "output": run}
+    with fresh_scope():
+        done = call(
+            main,
+            *(f"--task={task}", *settings, "--input.max_query_len=4", "--optimizer.epochs=1"),
+            *(f"--paths.{name}={path}" for name, path in paths.items()),
+        )
+    assert done.returncode == 0, done.stderr
+    output = {"span": "cls_mrc_out", "tagging": "cls_seq_label_out"}[kind]
+    assert f"drawn: {output}_b, {output}_w" in done.stdout
+    parameters = read_model(run).parameters
+    transform = [name for name in given.parameters if name.startswith("mask_lm_trans")]
+    assert len(transform) == {"span": 4, "tagging": 2}[kind]
+    assert all(not np.array_equal(parameters[name], given.parameters[name]) for name in transform)
+    figures = json.loads((run / "result.json").read_text())["figures"]["dev"]
+    assert predict(run, tmp_path / "data", tmp_path / "predictions") == figures

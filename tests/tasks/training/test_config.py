@@ -1,0 +1,74 @@
+"""The configuration of fine-tuning: every task has settings, and errors name the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.config.loading import explained_yaml, load_config
+from reader.errors import InputError
+from tasks.registry import TASKS
+from tasks.training.config import FinetuneConfig
+from tests.support.commands import ROOT, call
+
+CONF = ROOT / "conf" / "tasks"
+
+
+def load(*arguments: str) -> FinetuneConfig:
+    return load_config(FinetuneConfig, list(arguments), "finetune", "", {})[0]
+
+
+def test_every_task_of_the_registry_has_settings_and_every_settings_file_a_task() -> None:
+    assert {path.stem for path in CONF.glob("*")} == {*TASKS}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_settings_of_a_task_load_and_name_it(name: str) -> None:
+    config = load("--config", str(CONF / f"{name}.yaml"))
+    assert config.task == name
+    assert (config.optimizer.layer_decay == 1) == ((TASKS[name].submission or "").startswith("clue"))
+
+
+def test_the_resolved_configuration_can_be_read_back(tmp_path: Path) -> None:
+    config = load("--config", str(CONF / "cmrc2018.yaml"), "--evaluation.patience=3", "--trainer.save_every=7")
+    (tmp_path / "config.yaml").write_text(explained_yaml(config))
+    assert load("--config", str(tmp_path / "config.yaml")) == config
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--optimizer.epochs=0", "optimizer.epochs: must be positive"),
+        ("--optimizer.learning_rate=-1", "optimizer.learning_rate: must be positive"),
+        ("--optimizer.warmup_share=1", r"optimizer.warmup_share: must lie in \[0, 1\)"),
+        ("--optimizer.layer_decay=0", "optimizer.layer_decay: must lie in"),
+        ("--dropout.hidden=1", "dropout.hidden: must lie in"),
+        ("--evaluation.every=0", "evaluation.every: must be positive or null"),
+        ("--trainer.save_every=0", "trainer.save_every: must be positive or null"),
+        ("--trainer.workers=0", "trainer.workers: must be positive"),
+        ("--optimizer.warmup_steps=3", "unknown key optimizer.warmup_steps; did you mean optimizer.warmup_share"),
+    ],
+)
+def test_an_impossible_setting_is_refused_with_its_key(option: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load(option)
+
+
+def test_an_early_end_needs_the_best_model() -> None:
+    with pytest.raises(InputError, match=r"evaluation.patience: an early end leaves"):
+        load("--evaluation.choose=last", "--evaluation.patience=2")
+
+
+def test_the_warm_up_is_a_share_of_all_steps_and_decays_to_the_last() -> None:
+    settings = load("--optimizer.learning_rate=1.0").optimizer.for_steps(60)
+    assert (settings.warmup_steps, settings.decay_steps) == (6, 60)
+
+
+def test_help_explains_every_section() -> None:
+    from tasks.finetune import main
+
+    done = call(main, "--help")
+    assert done.returncode == 0
+    for key in ("--task", "--paths.model", "--optimizer.layer_decay", "--span.n_best", "--evaluation.patience"):
+        assert key in done.stdout

@@ -1,0 +1,77 @@
+"""A fine-tuning as a job: the learning rate of each parameter, start values, and what is stored of the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.config.loading import load_config
+from ernie_gram.formats.registry import read_model
+from ernie_gram.run import checkpoint
+from tasks.training.config import FinetuneConfig
+from tasks.training.prepare import Run, prepare
+from tests.support.tiny_task import options
+
+# L = 2. Independent of the code: which parameters BERT's papers and ours put where.
+EMBEDDINGS = {"word_embedding", "pos_embedding", "sent_embedding", "rel_pos_embedding"}
+EMBEDDINGS |= {"pre_encoder_layer_norm_scale", "pre_encoder_layer_norm_bias", "emb_hidden_mapping"}
+HEADS = {"cls_out_w", "cls_out_b", "cls_mrc_out_w", "cls_seq_label_out_b", "pooled_fc.w_0", "pooled_fc.b_0"}
+HEADS |= {"mask_lm_trans_fc.w_0", "mask_lm_trans_layer_norm_scale"}
+
+
+def run_of(tiny_task: Path, output: Path, *more: str) -> Run:
+    config, _ = load_config(FinetuneConfig, options(tiny_task, output, *more), "finetune", "", {})
+    return prepare(config)
+
+
+def test_the_rate_of_each_parameter_depends_on_its_layer() -> None:
+    from tasks.training.job import rate_scale
+
+    expected = dict.fromkeys(EMBEDDINGS, 0.8**3) | dict.fromkeys(HEADS, 1.0)
+    expected |= {f"encoder_layer_0_{part}": 0.8**2 for part in ("ffn_fc_0.w_0", "post_att_layer_norm_bias")}
+    expected |= {f"encoder_layer_1_{part}": 0.8 for part in ("ffn_fc_0.w_0", "multi_head_att_query_fc.b_0")}
+    assert {name: rate_scale(name, 2, 0.8) for name in expected} == pytest.approx(expected)
+    assert rate_scale("encoder_layer_11_ffn_fc_0.w_0", 12, 0.8) == pytest.approx(0.8)
+
+
+def test_every_parameter_of_a_network_is_scaled(tiny_task: Path, finetuned: Path) -> None:
+    """The factors of a real model's parameters: no name falls through to 1 by accident."""
+    from tasks.training.job import rate_scale
+
+    names = checkpoint.load_model(finetuned / "best")
+    scaled = {name: rate_scale(name, 2, 0.5) for name in names}
+    assert {name for name, factor in scaled.items() if factor == 1} == {"cls_out_w", "cls_out_b"}
+    assert {name for name, factor in scaled.items() if factor == 0.125} == {
+        name for name in names if name in EMBEDDINGS
+    }
+    layers = {factor: {name[:15] for name, found in scaled.items() if found == factor} for factor in (0.25, 0.5)}
+    assert layers == {0.25: {"encoder_layer_0"}, 0.5: {"encoder_layer_1"}}
+
+
+def test_dropout_rates_are_those_of_the_model_unless_given(tiny_task: Path, tmp_path: Path) -> None:
+    from tasks.training.job import encoder_config
+
+    given = read_model(tiny_task / "model").config
+    changed = encoder_config(run_of(tiny_task, tmp_path / "run", "--dropout.hidden=0.3", "--dropout.attention=null"))
+    assert changed.hidden_dropout_prob == 0.3
+    assert changed.attention_probs_dropout_prob == given.attention_probs_dropout_prob > 0
+    assert not changed.use_pooler  # the head takes the mean
+
+
+def test_the_settings_of_the_loop_follow_from_the_number_of_samples(tiny_task: Path, tmp_path: Path) -> None:
+    from tasks.training.evaluation import Predictor
+    from tasks.training.job import finetuning_job, network_of
+
+    run = run_of(tiny_task, tmp_path / "run", "--evaluation.patience=2")
+    network = network_of(run)
+    job = finetuning_job(run, network, Predictor(network, 4))
+    assert (run.epoch_steps, run.max_steps) == (8, 32)  # 61 samples in batches of 8
+    assert (job.trainer.max_steps, job.trainer.eval_every, job.trainer.save_every) == (32, 8, 8)
+    rates = np.array([job.learning_rate(step) for step in range(33)])
+    assert rates.argmax() in (2, 3)
+    assert rates[-1] == 0
+    np.testing.assert_allclose(np.diff(rates[3:]), -1e-2 / 29)
+    assert job.selection is not None
+    assert (job.selection.metric, job.selection.direction, job.selection.patience) == ("score", "max", 2)
