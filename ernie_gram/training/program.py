@@ -15,6 +15,7 @@ from ernie_gram.distributed.world import World
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, Network
 from ernie_gram.training.optimization import adamw, clip_by_global_norm, scale_rates
+from ernie_gram.training.recompute import recompute_layers
 from reader.batches.fields import Batch, Field
 
 
@@ -83,6 +84,7 @@ def build_training(
     learning_rate: Callable[[int], float],
     world: World,
     rate_scale: Callable[[str], float] | None = None,
+    recompute: bool = False,
 ) -> Program:
     """Build a program that makes one update, and fetches `loss`, each term by its name, and `grad_norm`.
 
@@ -91,6 +93,7 @@ def build_training(
 
     Args:
         network, settings, learning_rate, rate_scale: those of a Job.
+        recompute: whether marked layers are recomputed (see recompute.py).
     """
     with open_program(network.fields) as opened:
         with autocast(settings.precision):
@@ -102,6 +105,8 @@ def build_training(
         total = paddle.add_n([share * term.weight for share, term in zip(shares, terms, strict=True)])
         optimizer, schedule = adamw(settings, learning_rate)
         pairs = optimizer.backward(total, opened.startup)
+        if recompute:
+            recompute_layers(total)
         # The terms are exchanged together with the first gradients: that saves one exchange.
         local = paddle.stack([value.detach() for value in (total, *shares)])
         logged, *gradients = sum_over_ranks([local, *(gradient for _, gradient in pairs)], world)

@@ -37,7 +37,9 @@ class Trainer:
         Raises InputError if the ranks are about to do different things, or if start values do not fit.
         """
         self.job, self.world = job, world
-        self.program = build_training(job.network, job.optimizer, job.learning_rate, world, job.rate_scale)
+        self.program = build_training(
+            job.network, job.optimizer, job.learning_rate, world, job.rate_scale, job.trainer.recompute
+        )
         self.executor = paddle.static.Executor(world.place)
         self.step = self.consumed = 0
         self.progress = Progress()
