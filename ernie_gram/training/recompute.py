@@ -120,7 +120,7 @@ def _add_early(backward: list[Operation]) -> None:
             continue
         together = operation.operand_source(0).get_defining_op()
         total, *others, final = together.operands_source()
-        if not others:
+        if not others or any(value.get_defining_op().id() not in place for value in (total, *others)):
             continue
         latest = total.get_defining_op()
         for value in others:

@@ -31,12 +31,12 @@ def config_of(
     )
 
 
-RECOMPUTE = {"recompute": True, "num_hidden_layers": 4}
+RECOMPUTE = {"recompute": True, "num_hidden_layers": 3}
 # Memory is mostly tables of classes, or rows; tests/benchmarks/pretrain_step.py has larger models and all objectives.
 CASES = {
     "classes": ("explicit", 2, 48, 60_000, {"hidden_size": 48, "num_attention_heads": 3, "out_emb_size": 0}),
     "rows, bfloat16": ("contiguous", 24, 48, 0, {"hidden_size": 96, "num_attention_heads": 3, "precision": "bfloat16"}),
-    "recompute": ("explicit", 4, 128, 0, {"hidden_size": 96, "num_attention_heads": 6, **RECOMPUTE}),
+    "recompute": ("explicit", 4, 256, 0, {"hidden_size": 96, "num_attention_heads": 6, **RECOMPUTE}),
 }
 
 
