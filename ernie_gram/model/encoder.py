@@ -6,6 +6,7 @@ A heads, M masked slots.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import paddle
@@ -16,6 +17,7 @@ from ernie_gram.model.attention import Attention, Stream, padding_bias, shape_by
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from ernie_gram.model.layers import Embedding, LayerNorm, Linear, dropout, ones_column
 from ernie_gram.model.relative_position import SELF, bias_rows, relative_bias, table_start
+from ernie_gram.training.recompute import marked_layer
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -195,7 +197,8 @@ class Encoder(nn.Layer):
             query_RH = self.embeddings.queries(queries, sentence_ids_BL)
             streams.append((query_RH, self._query_stream(query_RH, queries, padding_B11L, relative_ALL)))
         for layer in self.layers:
-            rows = layer(streams)
+            with marked_layer() if self.training else nullcontext():
+                rows = layer(streams)
             streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
         return streams[0][0], streams[1][0] if queries is not None else None
 

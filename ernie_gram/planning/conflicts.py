@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ernie_gram.planning.prediction import Cluster, Prediction
+from ernie_gram.planning.prediction import Cluster, Prediction, fitting_sequences
 from ernie_gram.planning.sizes import CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
 
@@ -26,6 +27,7 @@ def conflicts(
     """
     return [
         *_batch(config, prediction, cluster),
+        *_recompute(config, sizes, prediction, cluster),
         *_schedule(config, prediction),
         *_sequences(config, prediction),
         *_tiles(config, sizes),
@@ -47,6 +49,23 @@ def _batch(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
             f"{prediction.memory.total / 1e9:.1f} GB of {(cluster.memory or 0) / 1e9:.0f} GB; at most "
             f"{prediction.fitting} fit{needed}"
         )
+
+
+def _recompute(config: PretrainConfig, sizes: CorpusSizes, prediction: Prediction, cluster: Cluster) -> Iterator[str]:
+    """Yield a line if recompute would make the batch fit, or if it is on and the batch fits without it."""
+    is_on, sequences = config.trainer.recompute, prediction.shape.sequences
+    other = replace(config, trainer=replace(config.trainer, recompute=not is_on))
+    fitting = fitting_sequences(other, sizes, prediction.shape, cluster)
+    if fitting is None or prediction.fitting is None:
+        return
+    if is_on and fitting >= sequences:
+        share = prediction.flops["recompute"] / sum(prediction.flops.values())
+        yield (
+            f"trainer.recompute: takes {share:.0%} of the operations of a step, but {sequences} sequences per process "
+            "fit without it; set it to false"
+        )
+    if not is_on and prediction.fitting < sequences and fitting > prediction.fitting:
+        yield f"trainer.recompute: set to true, {fitting} sequences per process would fit"
 
 
 def _schedule(config: PretrainConfig, prediction: Prediction) -> Iterator[str]:

@@ -133,7 +133,13 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
     ledger.moment = "backward"
     for head in reversed(own_heads):
         head.backward(ledger)
+    # The backward passes of both encoders advance side by side, so a layer of each is recomputed at the same time.
+    beside = 0.0
+    if generator and config.trainer.recompute:
+        beside = _recomputed_bytes(config, generator, shape, queries=0)
+    ledger.change(ACTIVATIONS, beside)
     _encoder_backward(ledger, config, main, shape, shape.query_rows)
+    ledger.change(ACTIVATIONS, -beside)
     if generator:
         heads[0].backward(ledger)
         _encoder_backward(ledger, config, generator, shape, queries=0)
@@ -198,6 +204,21 @@ def _layer_bytes(config: PretrainConfig, model: ModelConfig, shape: BatchShape, 
     return rows * hidden + rows * shape.slots * model.num_attention_heads * per_score + weights
 
 
+def _kept_layer_bytes(config: PretrainConfig, model: ModelConfig, shape: BatchShape, queries: int) -> float:
+    """Return the bytes that one encoder layer keeps from the forward to the backward pass.
+
+    With recompute these are its output, which is the next layer's input, and the masks of dropout.
+    """
+    if not config.trainer.recompute:
+        return _layer_bytes(config, model, shape, queries)
+    per_row = model.hidden_size * FLOAT
+    if model.hidden_dropout_prob:
+        per_row += 2 * model.hidden_size
+    if model.attention_probs_dropout_prob:
+        per_row += shape.slots * model.num_attention_heads
+    return (shape.rows + queries) * per_row
+
+
 def _operand(config: PretrainConfig) -> int:
     """Return the bytes per number of the operands of matrix products."""
     return BFLOAT16 if config.optimizer.precision == "bfloat16" else FLOAT
@@ -213,37 +234,70 @@ def _layer_weights(model: ModelConfig) -> int:
     return 4 * model.hidden_size**2 + 2 * model.hidden_size * model.feed_forward_size
 
 
-def _scores(model: ModelConfig, shape: BatchShape) -> int:
-    """Return the bytes of one tensor of the shape of the context's scores, [B, A, L, L]."""
-    return shape.rows * shape.slots * model.num_attention_heads * FLOAT
+def _scores(model: ModelConfig, rows: int, shape: BatchShape) -> int:
+    """Return the bytes of the scores of `rows` rows for the context's L keys in all heads."""
+    return rows * shape.slots * model.num_attention_heads * FLOAT
 
 
 def _encoder_forward(
     ledger: _Ledger, config: PretrainConfig, model: ModelConfig, shape: BatchShape, queries: int
 ) -> None:
     rows = shape.rows + queries
-    # Embeddings: input and output of the LayerNorm, and the dropout mask.
-    ledger.change(ACTIVATIONS, rows * model.embedding_size * (2 * FLOAT + (1 if model.hidden_dropout_prob else 0)))
+    ledger.change(ACTIVATIONS, _embedding_bytes(model, rows))
     if model.use_relative_position:
         # The one-hot rows of the product that looks up the bias.
         ledger.change(ACTIVATIONS, NUM_BUCKETS * shape.slots**2 * FLOAT)
     for _ in range(model.num_hidden_layers):
-        ledger.change(ACTIVATIONS, _layer_bytes(config, model, shape, queries))
-    if model.use_relative_position:
-        # All layers read the same bias of all pairs, up to the attention of the last.
+        ledger.change(ACTIVATIONS, _kept_layer_bytes(config, model, shape, queries))
+    if model.use_relative_position and config.trainer.recompute:
+        # All layers read the same bias of all pairs, and read it again.
+        ledger.change(ACTIVATIONS, _scores(model, rows, shape))
+    elif model.use_relative_position:
+        # The bias is freed after the attention of the last layer.
         ledger.change(ACTIVATIONS, -_feed_forward_bytes(config, model, rows))
-        ledger.briefly(ACTIVATIONS, _scores(model, shape))
+        ledger.briefly(ACTIVATIONS, _scores(model, shape.rows, shape))
         ledger.change(ACTIVATIONS, _feed_forward_bytes(config, model, rows))
+
+
+def _recomputed_bytes(config: PretrainConfig, model: ModelConfig, shape: BatchShape, queries: int) -> float:
+    """Return the bytes of what one encoder layer computes again."""
+    layer = _layer_bytes(config, model, shape, queries)
+    return layer - _kept_layer_bytes(config, model, shape, queries)
+
+
+def _recomputing_backward(
+    ledger: _Ledger, config: PretrainConfig, model: ModelConfig, shape: BatchShape, queries: int
+) -> None:
+    rows = shape.rows + queries
+    inner, scores = _feed_forward_bytes(config, model, rows), _scores(model, rows, shape)
+    again, kept = (each(config, model, shape, queries) for each in (_recomputed_bytes, _kept_layer_bytes))
+    # The gradient of a layer's output, and the sum of the layers' gradients of the bias.
+    ledger.change(ACTIVATIONS, rows * model.hidden_size * FLOAT)
+    ledger.change(ACTIVATIONS, scores if model.use_relative_position else 0)
+    for _ in range(model.num_hidden_layers):
+        ledger.change(ACTIVATIONS, again)
+        # The gradient of the activation's output; then that of the attention weights.
+        ledger.briefly(ACTIVATIONS, inner / 2)
+        ledger.change(ACTIVATIONS, -inner)
+        ledger.briefly(ACTIVATIONS, scores)
+        ledger.change(GRADIENTS, _layer_weights(model) * FLOAT)
+        ledger.change(ACTIVATIONS, inner - again - kept)
+    if model.use_relative_position:
+        ledger.change(ACTIVATIONS, -2 * scores - NUM_BUCKETS * shape.slots**2 * FLOAT)
+    _free_embeddings(ledger, model, rows)
 
 
 def _encoder_backward(
     ledger: _Ledger, config: PretrainConfig, model: ModelConfig, shape: BatchShape, queries: int
 ) -> None:
+    if config.trainer.recompute:
+        _recomputing_backward(ledger, config, model, shape, queries)
+        return
     rows = shape.rows + queries
     inner = _feed_forward_bytes(config, model, rows)
     # Without dropout, the scores have gradients before and after the softmax beside what is kept; with dropout, these
     # take the place of what its backward pass has read.
-    score_gradients = 0 if model.attention_probs_dropout_prob else 2 * _scores(model, shape)
+    score_gradients = 0 if model.attention_probs_dropout_prob else 2 * _scores(model, shape.rows, shape)
     # The gradient of a layer's output.
     ledger.change(ACTIVATIONS, rows * model.hidden_size * FLOAT)
     for _ in range(model.num_hidden_layers):
@@ -255,10 +309,19 @@ def _encoder_backward(
         ledger.change(ACTIVATIONS, inner - _layer_bytes(config, model, shape, queries))
         if model.use_relative_position:
             # Each layer's gradient of the bias is kept until all of them are added up.
-            ledger.change(ACTIVATIONS, _scores(model, shape))
+            ledger.change(ACTIVATIONS, _scores(model, shape.rows, shape))
     if model.use_relative_position:
-        ledger.briefly(ACTIVATIONS, _scores(model, shape))
-        ledger.change(ACTIVATIONS, -model.num_hidden_layers * _scores(model, shape))
+        ledger.briefly(ACTIVATIONS, _scores(model, shape.rows, shape))
+        ledger.change(ACTIVATIONS, -model.num_hidden_layers * _scores(model, shape.rows, shape))
         ledger.change(ACTIVATIONS, -NUM_BUCKETS * shape.slots**2 * FLOAT)
-    embeddings = rows * model.embedding_size * (2 * FLOAT + (1 if model.hidden_dropout_prob else 0))
-    ledger.change(ACTIVATIONS, -embeddings - rows * model.hidden_size * FLOAT)
+    _free_embeddings(ledger, model, rows)
+
+
+def _free_embeddings(ledger: _Ledger, model: ModelConfig, rows: int) -> None:
+    """Free what the embeddings kept, and the gradient of their output."""
+    ledger.change(ACTIVATIONS, -_embedding_bytes(model, rows) - rows * model.hidden_size * FLOAT)
+
+
+def _embedding_bytes(model: ModelConfig, rows: int) -> int:
+    """Return the bytes of the input and output of the embeddings' LayerNorm, and of the dropout mask."""
+    return rows * model.embedding_size * (2 * FLOAT + (1 if model.hidden_dropout_prob else 0))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints_on_disk, step_exchange
 from ernie_gram.planning.memory import Memory, rank_memory
-from ernie_gram.planning.products import FORWARD, step_flops
+from ernie_gram.planning.products import FORWARD, recomputed_flops, step_flops
 from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
 
@@ -73,6 +73,8 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     """Return the prediction for batches of `shape` on each process of a cluster."""
     rate, ranks, trainer = cluster.peak * cluster.utilisation, cluster.ranks, config.trainer
     flops = step_flops(config, sizes, shape)
+    if config.trainer.recompute:
+        flops["recompute"] = recomputed_flops(config, shape)
     compute = sum(flops.values()) / rate
     exchange = step_exchange(config, sizes, shape, ranks)
     waiting = exchange.seconds(ranks, cluster.bandwidth) if cluster.bandwidth else 0.0 if ranks == 1 else None
@@ -83,13 +85,10 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
         evaluation = draws * forward * -(-trainer.eval_sequences // ranks) / rate
     evaluations = 1 + -(-trainer.max_steps // trainer.eval_every)
     checkpoint = checkpoint_bytes(config, sizes)
-    fitting = None
-    if cluster.memory is not None:
-        fitting = largest_batch(lambda count: _memory_of(config, sizes, shape, ranks, count), cluster.memory)
     return Prediction(
         shape=shape,
         memory=rank_memory(config, sizes, shape, ranks),
-        fitting=fitting,
+        fitting=fitting_sequences(config, sizes, shape, cluster),
         flops=flops,
         exchange=exchange,
         compute=compute,
@@ -99,6 +98,13 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
         disk=checkpoint * checkpoints_on_disk(config),
         days=((compute + (waiting or 0.0)) * trainer.max_steps + evaluation * evaluations) / DAY,
     )
+
+
+def fitting_sequences(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster) -> int | None:
+    """Return the largest number of sequences of a process that fits in its memory; None if the memory is unknown."""
+    if cluster.memory is None:
+        return None
+    return largest_batch(lambda count: _memory_of(config, sizes, shape, cluster.ranks, count), cluster.memory)
 
 
 def _memory_of(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, sequences: int) -> int:

@@ -54,11 +54,31 @@ def step_flops(
     return flops
 
 
+def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:
+    """Return the operations of a step of one process that trainer.recompute adds: a forward pass of all layers."""
+    if not config.trainer.recompute:
+        return 0.0
+    main, objective = config.model, config.objective
+    encoders = [(main, shape.rows + (shape.query_rows if objective.has_queries else 0))]
+    if objective.has_generator:
+        encoders.append((config.generator.model(main), shape.rows))
+    return float(
+        sum(
+            _layer_projections(model, rows) + _feed_forward(model, rows) + _attention(model, rows, shape.slots)
+            for model, rows in encoders
+        )
+    )
+
+
 def _projections(model: ModelConfig, rows: int) -> int:
     """Query, key, value and output of all layers, and the mapping of the embeddings if there is one."""
     hidden, size = model.hidden_size, model.embedding_size
     mapping = 2 * rows * size * hidden if size != hidden else 0
-    return model.num_hidden_layers * 8 * rows * hidden**2 + mapping
+    return _layer_projections(model, rows) + mapping
+
+
+def _layer_projections(model: ModelConfig, rows: int) -> int:
+    return model.num_hidden_layers * 8 * rows * model.hidden_size**2
 
 
 def _feed_forward(model: ModelConfig, rows: int) -> int:

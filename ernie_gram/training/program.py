@@ -16,6 +16,7 @@ from ernie_gram.distributed.world import World
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, Network
 from ernie_gram.training.optimization import adamw, clip_by_global_norm, scale_rates
+from ernie_gram.training.recompute import recompute_layers
 from reader.batches.fields import Batch, Field
 
 
@@ -85,6 +86,7 @@ def build_training(
     world: World,
     rate_scale: Callable[[str], float] | None = None,
     sparse_parameters: Collection[str] = (),
+    recompute: bool = False,
 ) -> Program:
     """Build a program that makes one update, and fetches `loss`, each term by its name, and `grad_norm`.
 
@@ -95,6 +97,7 @@ def build_training(
 
     Args:
         network, settings, learning_rate, rate_scale, sparse_parameters: those of a Job.
+        recompute: whether marked layers are recomputed (see recompute.py).
     """
     with open_program(network.fields) as opened:
         with autocast(settings.precision):
@@ -106,6 +109,8 @@ def build_training(
         total = paddle.add_n([share * term.weight for share, term in zip(shares, terms, strict=True)])
         optimizer, schedule = adamw(settings, learning_rate)
         pairs = optimizer.backward(total, opened.startup)
+        if recompute:
+            recompute_layers(total)
         # The terms are exchanged together with the first gradients: that saves one exchange.
         local = paddle.stack([value.detach() for value in (total, *shares)])
         (logged,), gradients, by_row = sum_gradients(pairs, [local], sparse_parameters, world)

@@ -38,7 +38,13 @@ class Trainer:
         """
         self.job, self.world = job, world
         self.program = build_training(
-            job.network, job.optimizer, job.learning_rate, world, job.rate_scale, job.sparse_parameters
+            job.network,
+            job.optimizer,
+            job.learning_rate,
+            world,
+            job.rate_scale,
+            job.sparse_parameters,
+            job.trainer.recompute,
         )
         self.executor = paddle.static.Executor(world.place)
         self.step = self.consumed = 0

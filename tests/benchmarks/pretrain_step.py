@@ -3,7 +3,8 @@
 Each rung of the ablation runs in a separate process, one after the other. The sequences are random. Their lengths are
 those after explicit masking, if 15 % of the tokens are masked and a masked unit has 1.9 tokens (as with 300,000
 n-grams). The column "products alone" is the ratio expected from the matrix products of the forward and backward pass,
-for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. `--torch` also
+for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight.
+`--rungs explicit explicit+recompute` compares a rung with and without trainer.recompute. `--torch` also
 times Hugging Face's BERT with the same encoder and a masked-LM head over the same classes; it needs torch and
 transformers.
 """
@@ -24,9 +25,10 @@ import numpy as np
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.planning.memory import rank_memory
-from ernie_gram.planning.products import step_flops
+from ernie_gram.planning.products import recomputed_flops, step_flops
 from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
+from ernie_gram.training.config import TrainerConfig
 from tests.support.objectives import OBJECTIVES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +39,8 @@ MODELS = {
     "base": (12, 768, 12, 4, 512, 0, 3),
     "base_300k": (12, 768, 12, 4, 512, 300_000, 2),
 }
-RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
+OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
+RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
 TOKENS_PER_UNIT = 1.9
 Times = list[tuple[float, float]]  # wall and CPU seconds
 # The default of run_pretrain.sh.
@@ -46,6 +49,7 @@ MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_thres
 
 def shapes(length: int, rung: str) -> tuple[int, int, int]:
     """Return the numbers of context slots, predicted slots and query rows of a sequence of `length` tokens."""
+    rung = rung.partition("+")[0]
     tokens = round(0.15 * length)
     if rung == "contiguous":
         return length, tokens, 0
@@ -55,6 +59,7 @@ def shapes(length: int, rung: str) -> tuple[int, int, int]:
 
 def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, np.ndarray]:
     """Return a batch of random sequences without padding."""
+    rung = rung.partition("+")[0]
     random = np.random.default_rng(0)
     width, masked, queries = shapes(length, rung)
     slots = np.sort(np.argsort(random.random((batch, width - 2)))[:, :masked] + 1)
@@ -75,7 +80,8 @@ def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, 
 
 
 def config_of(name: str, rung: str, out_emb_size: int, dropout: float) -> PretrainConfig:
-    """Return the configuration of a model and a rung."""
+    """Return the configuration of a model and a rung; "RUNG+recompute" recomputes the layers."""
+    rung, _, recompute = rung.partition("+")
     layers, hidden, heads, batch, length, _, _ = MODELS[name]
     model = ModelConfig(
         hidden_size=hidden,
@@ -86,7 +92,10 @@ def config_of(name: str, rung: str, out_emb_size: int, dropout: float) -> Pretra
         attention_probs_dropout_prob=dropout,
     )
     return PretrainConfig(
-        model=model, data=DataConfig(max_seq_len=length, batch_size=batch), objective=OBJECTIVES[rung]
+        model=model,
+        data=DataConfig(max_seq_len=length, batch_size=batch),
+        objective=OBJECTIVES[rung],
+        trainer=TrainerConfig(recompute=recompute == "recompute"),
     )
 
 
@@ -95,7 +104,8 @@ def predictions(config: PretrainConfig, name: str, rung: str) -> tuple[float, fl
     _, _, _, batch, length, ngrams, _ = MODELS[name]
     slots, masked, queries = shapes(length, rung)
     sizes, shape = CorpusSizes(TOKENS, ngrams), BatchShape(batch, slots, masked, queries, queries)
-    return sum(step_flops(config, sizes, shape).values()), rank_memory(config, sizes, shape, 1).total
+    flops = sum(step_flops(config, sizes, shape).values()) + recomputed_flops(config, shape)
+    return flops, rank_memory(config, sizes, shape, 1).total
 
 
 def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
@@ -173,7 +183,7 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", nargs="+", choices=MODELS, default=["small"])
-    parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(RUNGS))
+    parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(OBJECTIVE_RUNGS))
     parser.add_argument("--out_emb_size", type=int, default=128)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--torch", action="store_true", help="also time Hugging Face's BERT")

@@ -65,4 +65,6 @@ def training_program(config: PretrainConfig, sizes: VocabularySizes) -> Program:
 
     rate = partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps)
     world = World(0, 1, paddle.CPUPlace())
-    return build_training(PretrainNetwork(config, sizes, 1), config.optimizer, rate, world)
+    return build_training(
+        PretrainNetwork(config, sizes, 1), config.optimizer, rate, world, recompute=config.trainer.recompute
+    )

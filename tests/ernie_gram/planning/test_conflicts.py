@@ -47,7 +47,8 @@ def test_good_settings_have_no_conflict() -> None:
     ("options", "changes", "start"),
     [
         (["--data.batch_size=66"], {}, "data.batch_size: 66 is not a multiple of 4 processes"),
-        ([], {"memory": 6e6}, "data.batch_size: 16 sequences per process need"),
+        (["--trainer.recompute=true"], {"memory": 6e6}, "data.batch_size: 16 sequences per process need"),
+        (["--trainer.recompute=true"], {}, "trainer.recompute: takes 2"),
         (
             ["--optimizer.warmup_steps=1000", "--optimizer.decay_steps=5000"],
             {},
@@ -69,6 +70,12 @@ def test_good_settings_have_no_conflict() -> None:
 def test_a_conflict_is_named_by_its_key(options: list[str], changes: dict[str, Any], start: str) -> None:
     (line,) = found(*options, **changes)
     assert line.startswith(start)
+
+
+def test_recompute_is_proposed_where_more_sequences_fit_with_it() -> None:
+    batch, recompute = found("--model.num_hidden_layers=8", memory=26e6)
+    assert batch.startswith("data.batch_size: 16 sequences per process need")
+    assert recompute == "trainer.recompute: set to true, 29 sequences per process would fit"
 
 
 def test_widths_do_not_matter_on_a_cpu() -> None:

@@ -8,30 +8,35 @@ from typing import Any
 import pytest
 
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.planning.memory import CHUNK_BYTES, largest_bucket, rank_memory
+from ernie_gram.planning.memory import ACTIVATIONS, CHUNK_BYTES, largest_bucket, rank_memory
 from ernie_gram.planning.products import SAMPLING_BLOCKS
 from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
-from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from tests.benchmarks import pretrain_step
 from tests.support.objectives import OBJECTIVES
 
 TOKENS = pretrain_step.TOKENS
 
 
-def config_of(rung: str, sequences: int, length: int, precision: Any = "float32", **model: Any) -> PretrainConfig:
+def config_of(
+    rung: str, sequences: int, length: int, precision: Any = "float32", recompute: bool = False, **model: Any
+) -> PretrainConfig:
     return PretrainConfig(
         model=ModelConfig(**{"num_hidden_layers": 2, "out_emb_size": 32, "max_position_embeddings": length, **model}),
         data=DataConfig(max_seq_len=length, batch_size=sequences),
         objective=OBJECTIVES[rung],
         optimizer=OptimizerConfig(precision=precision),
+        trainer=TrainerConfig(recompute=recompute),
     )
 
 
+RECOMPUTE = {"recompute": True, "num_hidden_layers": 3}
 # Memory is mostly tables of classes, or rows; tests/benchmarks/pretrain_step.py has larger models and all objectives.
 CASES = {
     "classes": ("explicit", 2, 48, 60_000, {"hidden_size": 48, "num_attention_heads": 3, "out_emb_size": 0}),
     "rows, bfloat16": ("contiguous", 24, 48, 0, {"hidden_size": 96, "num_attention_heads": 3, "precision": "bfloat16"}),
+    "recompute": ("explicit", 4, 256, 0, {"hidden_size": 96, "num_attention_heads": 6, **RECOMPUTE}),
 }
 
 
@@ -72,6 +77,18 @@ def test_dropout_and_precision_change_the_memory_of_activations() -> None:
     bfloat16 = rank_memory(config_of("explicit", 8, 128, "bfloat16", **settings), SIZES, SHAPE, 1)
     assert without.total < with_dropout.total
     assert bfloat16.total < with_dropout.total
+
+
+def test_memory_with_recompute_hardly_grows_with_the_layers() -> None:
+    def activations(recompute: bool, layers: int) -> int:
+        settings = {"hidden_size": 48, "num_attention_heads": 12, "num_hidden_layers": layers}
+        config = config_of("explicit", 8, 128, recompute=recompute, **settings)
+        return rank_memory(config, SIZES, SHAPE, 1).parts[ACTIVATIONS]
+
+    # A layer keeps its output, 4 bytes per number, and the masks of dropout: two for rows, one for the scores.
+    kept = SHAPE.rows * (48 * (4 + 2) + SHAPE.slots * 12)
+    assert activations(True, 24) - activations(True, 4) == 20 * kept
+    assert activations(True, 24) < activations(False, 24) / 4
 
 
 def test_the_last_moment_is_largest_if_there_are_more_parameters_than_activations() -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ernie_gram.planning.products import FORWARD, step_flops
+from ernie_gram.planning.products import FORWARD, recomputed_flops, step_flops
 from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.training.config import TrainerConfig
 from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
 
 # Widths at which the products that are not counted, such as the look-up of the position bias, are small.
@@ -15,6 +16,7 @@ WIDE = replace(MODEL, hidden_size=192, out_emb_size=32, num_hidden_layers=1)
 CASES = {
     **{rung: config_of(rung, WIDE) for rung in RUNGS},
     "tied, mapped": config_of("explicit", replace(WIDE, out_emb_size=0, emb_size=64)),
+    "both, recompute": replace(config_of("both", WIDE), trainer=TrainerConfig(recompute=True)),
 }
 
 
@@ -29,9 +31,10 @@ def test_operations_are_those_of_the_built_program(case: str) -> None:
     from ernie_gram.pretraining.network import VocabularySizes
     from tests.support.paddle_program import product_flops
 
-    rung, config = case if case in RUNGS else "explicit", CASES[case]
+    rung, config = "both" if "both" in case else case if case in RUNGS else "explicit", CASES[case]
     counted = product_flops(config, VocabularySizes(TOKENS, NGRAMS), random_batch(rung))
     predicted = sum(step_flops(config, CorpusSizes(TOKENS, NGRAMS), shape_of(rung)).values())
+    predicted += recomputed_flops(config, shape_of(rung))
     assert predicted == pytest.approx(counted, rel=0.02)
 
 

@@ -1,0 +1,136 @@
+"""Recompute (activation checkpointing): what a layer computes is freed after the forward pass, and computed again when
+the backward pass needs it.
+
+Layers are marked while the program is built. After the backward pass has been added, the program is rewritten: marked
+operations are copied to where their results are first needed again, and the backward pass reads the copies. All results
+stay the same to the bit, because the copies have the same inputs and draw no random numbers: dropout is applied again
+with the mask that was drawn, which is kept (1 byte per number), as are the inputs of the layers.
+
+Paddle's own recompute draws new masks (3.3.1), so its gradients are wrong with dropout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import paddle
+from paddle.pir import CloneOptions, IrMapping, Operation, Value
+
+# Integer attribute of marked operations: the layer that they belong to.
+_LAYER = "recompute_layer"
+_DROPOUT = "pd_op.dropout"
+
+
+@contextmanager
+def marked_layer() -> Iterator[None]:
+    """Mark the operations that are added to the program in this context as one layer.
+
+    They must not draw random numbers, except for dropout.
+    """
+    block = paddle.static.default_main_program().global_block()
+    first = len(block.ops)
+    yield
+    for operation in block.ops[first:]:
+        operation.set_int_attr(_LAYER, first)
+
+
+def recompute_layers(total: Value) -> None:
+    """Rewrite the program to which the backward pass from `total` was just added, so that it recomputes marked layers.
+
+    Sums of gradients are rewritten too: each gradient is added when it is computed, in the same order. Otherwise the
+    gradients of a tensor that all layers read would be kept until the end, and that of the attention bias is as large
+    as the scores.
+    """
+    operations = total.block.ops
+    last = total.get_defining_op().id()
+    end = 1 + next(i for i, operation in enumerate(operations) if operation.id() == last)
+    forward, backward = operations[:end], operations[end:]
+    copies = _Copies(_read_elsewhere(forward))
+    for operation in backward:
+        for operand in operation.operands():
+            # Some gradients read only the shape of a value, and a freed value still has it.
+            is_read = not operation.is_no_need_buffer(operand.source())
+            if is_read and copies.is_freed(operand.source()):
+                operand.set_source(copies.of(operand.source(), before=operation))
+    _add_early(backward)
+    paddle.pir.set_insertion_point_to_block_end(total.block)
+
+
+class _Copies:
+    """The copies made so far. `kept` has the ids of results of marked operations that are not freed."""
+
+    def __init__(self, kept: set[int]) -> None:
+        self._kept = kept
+        self._values = IrMapping()
+
+    def is_freed(self, value: Value) -> bool:
+        """Return whether a value of the forward pass is to be computed again."""
+        operation = _source(value)
+        if operation is None or not operation.has_attr(_LAYER) or value.id in self._kept:
+            return False
+        return not (operation.name() == _DROPOUT and value.index() == 1)  # the mask
+
+    def of(self, value: Value, before: Operation) -> Value:
+        """Return the copy of a freed value; the operations that it still needs are placed before an operation."""
+        if not self._values.has(value):
+            self._copy(value.get_defining_op(), before)
+        return self._values.look_up(value)
+
+    def _copy(self, operation: Operation, before: Operation) -> None:
+        for value in operation.operands_source():
+            if self.is_freed(value):
+                self.of(value, before)
+            elif _source(value) is not None and not self._values.has(value):
+                self._values.add(value, value)
+        paddle.pir.set_insertion_point(before)
+        if operation.name() != _DROPOUT:
+            operation.clone(self._values, CloneOptions(False, True, True))
+            return
+        (x, _, rate), (dropped, mask) = operation.operands_source(), operation.results()
+        x, rate, attributes = self._values.look_up(x), self._values.look_up(rate), operation.attrs()
+        # The gradient of dropout does to a gradient what dropout does to x, and takes the mask as an input.
+        again = paddle._C_ops.dropout_grad(mask, x, rate, attributes["is_test"], attributes["mode"])
+        self._values.add(dropped, again)
+
+
+def _source(value: Value) -> Operation | None:
+    """Return the operation that computes a value; None for an optional input that is not given."""
+    return value.get_defining_op() if value.initialized() else None
+
+
+def _read_elsewhere(forward: list[Operation]) -> set[int]:
+    """Return the ids of the values that are read by operations outside the layer that computes them."""
+    layer_of: dict[int, int] = {}
+    found = set()
+    for operation in forward:
+        layer = operation.int_attr(_LAYER) if operation.has_attr(_LAYER) else -1
+        for value in operation.operands_source():
+            if value.initialized() and layer_of.get(value.id, layer) != layer:
+                found.add(value.id)
+        layer_of |= {value.id: layer for value in operation.results()}
+    return found
+
+
+def _add_early(backward: list[Operation]) -> None:
+    """Rewrite sums of more than two gradients: all but the last are added as soon as they are computed."""
+    place = {operation.id(): i for i, operation in enumerate(backward)}
+    for operation in backward:
+        if operation.name() != "pd_op.add_n":
+            continue
+        together = operation.operand_source(0).get_defining_op()
+        total, *others, final = together.operands_source()
+        if not others or any(value.get_defining_op().id() not in place for value in (total, *others)):
+            continue
+        latest = total.get_defining_op()
+        for value in others:
+            latest = max(latest, value.get_defining_op(), key=lambda each: place[each.id()])
+            paddle.pir.set_insertion_point_after(latest)
+            total = paddle.add(total, value)
+            addition = total.get_defining_op()
+            place[addition.id()] = place[latest.id()]
+            latest = addition
+        # The sum itself stays, because the optimizer has been given its result.
+        paddle.pir.set_insertion_point(operation)
+        operation.operand(0).set_source(paddle._C_ops.builtin_combine([total, final]))
+        together.erase()

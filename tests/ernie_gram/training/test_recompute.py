@@ -1,0 +1,97 @@
+"""Recompute: the same parameters to the bit, with dropout; and the backward pass reads nothing that should be freed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ernie_gram.pretraining.config import PretrainConfig
+from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
+from tests.support.static_programs import Arrays, fresh_scope, training_program
+
+import paddle  # isort: skip
+
+DROPOUT = replace(MODEL, num_hidden_layers=1, hidden_dropout_prob=0.2, attention_probs_dropout_prob=0.3)
+LAYERS = config_of("explicit", replace(DROPOUT, num_hidden_layers=3))
+CASES = {
+    # Context, query rows and a generator.
+    "both": config_of("both", DROPOUT),
+    # The gradients of the attention bias, which all layers read, are added in another place.
+    "explicit, bfloat16": replace(LAYERS, optimizer=replace(LAYERS.optimizer, precision="bfloat16")),
+}
+
+
+def with_recompute(config: PretrainConfig) -> PretrainConfig:
+    return replace(config, trainer=replace(config.trainer, recompute=True))
+
+
+def trained(config: PretrainConfig, rung: str, steps: int = 4) -> tuple[Arrays, paddle.static.Program]:
+    """Return the parameters after some steps, and the program that made them."""
+    from ernie_gram.pretraining.network import VocabularySizes
+
+    with fresh_scope() as executor:
+        program = training_program(config, VocabularySizes(TOKENS, NGRAMS))
+        paddle.seed(1)
+        executor.run(program.startup)
+        assert program.schedule is not None
+        for step in range(steps):
+            program.schedule.step(step)
+            paddle.seed(step)
+            program.run(executor, random_batch(rung, step))
+        scope = paddle.static.global_scope()
+        return {name: np.array(scope.find_var(name).get_tensor()) for name in program.parameters}, program.main
+
+
+def kept_after_forward(main: paddle.static.Program) -> Iterator[str]:
+    """Yield the operation of each result within a layer whose content is read after the last layer was computed."""
+    operations = main.global_block().ops
+    marked = [i for i, operation in enumerate(operations) if operation.has_attr("recompute_layer")]
+    # The forward pass ends where the first gradient is computed.
+    end = next(i for i, operation in enumerate(operations) if operation.name().endswith("_grad"))
+    layer_of = {
+        value.id: operations[i].int_attr("recompute_layer")
+        for i in marked
+        if i < end
+        for value in operations[i].results()
+    }
+    outputs = {
+        value.id
+        for operation in operations[:end]
+        for value in operation.operands_source()
+        if value.initialized()
+        and value.id in layer_of
+        and not (operation.has_attr("recompute_layer") and operation.int_attr("recompute_layer") == layer_of[value.id])
+    }
+    for operation in operations[end:]:
+        for value in operation.operands_source():
+            if not value.initialized() or operation.is_no_need_buffer(value):
+                continue
+            if value.id in layer_of and value.id not in outputs:
+                yield f"{value.get_defining_op().name()} {value.index()}"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_recompute_changes_no_bit_and_keeps_only_the_masks_of_dropout(case: str) -> None:
+    config, rung = CASES[case], case.split(",")[0]
+    (expected, without), (found, rewritten) = (trained(each, rung) for each in (config, with_recompute(config)))
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    assert set(kept_after_forward(rewritten)) == {"pd_op.dropout 1"}
+    assert {"pd_op.softmax 0", "pd_op.gelu 0"} < set(kept_after_forward(without))
+
+
+def test_a_program_without_marked_layers_is_not_changed() -> None:
+    from ernie_gram.training.program import open_program
+    from ernie_gram.training.recompute import recompute_layers
+
+    with open_program([]) as opened:
+        x = paddle.static.create_parameter([3], "float32", name="x")
+        total = (x * x).sum()
+        paddle.static.gradients([total], [x])
+        before = [operation.name() for operation in opened.main.global_block().ops]
+        recompute_layers(total)
+        # New operations are still added at the end.
+        paddle.ones([1])
+        assert [operation.name() for operation in opened.main.global_block().ops] == [*before, "pd_op.full"]
