@@ -13,7 +13,7 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.batches.masking import SpecialIds, mask_sequences, query_rows
 from reader.batches.prefetch import prefetched
-from reader.batches.sampler import rank_share, sample_indices
+from reader.batches.sampler import micro_batch_rows, rank_share, sample_indices
 from reader.batches.sequences import find_sequences
 from reader.corpus.memmap import Corpus
 
@@ -121,6 +121,21 @@ class Feeder:
             return self.batch(*sample_indices(start + first, start + last, len(self), self.masking.seed))
 
         return prefetched(make_batch, count(consumed, batch_size), workers)
+
+    def training_micro_batches(
+        self, consumed: int, batch_size: int, rank: int, world: int, workers: int, steps: int
+    ) -> Generator[list[Batch], None, None]:
+        """Return, without end, the micro-batches of a rank for each step; at most `steps`, see `micro_batch_rows`.
+
+        The other arguments and the rows are those of `training_batches`.
+        """
+        parts = micro_batch_rows(batch_size, rank, world, steps)
+
+        def make_batches(start: int) -> list[Batch]:
+            samples = (sample_indices(start + a, start + b, len(self), self.masking.seed) for a, b in parts)
+            return [self.batch(*indices_and_epochs) for indices_and_epochs in samples]
+
+        return prefetched(make_batches, count(consumed, batch_size), workers)
 
     def held_out_indices(self, max_sequences: int) -> Int64s:
         """Return the indices of at most `max_sequences` sequences for evaluation, int64.
