@@ -47,7 +47,7 @@ def pretraining_job(run: Run, world: World) -> Job:
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
         size, workers = config.data.batch_size, config.trainer.workers
         steps = accumulation_steps(size, world.size, config.trainer.micro_batch)
-        made = run.train.training_micro_batches(consumed, size, world.rank, world.size, workers, steps)
+        made = run.train.training_batches(consumed, size, world.rank, world.size, workers, steps)
         with closing(made) as prefetched:
             for micro_batches in prefetched:
                 if check:

@@ -106,28 +106,15 @@ class Feeder:
         return batch
 
     def training_batches(
-        self, consumed: int, batch_size: int, rank: int, world: int, workers: int
-    ) -> Generator[Batch, None, None]:
-        """Return endless batches for one rank, starting at sample `consumed`.
+        self, consumed: int, batch_size: int, rank: int, world: int, workers: int, steps: int = 1
+    ) -> Generator[list[Batch], None, None]:
+        """Return, without end, the micro-batches of one rank for each step, starting at sample `consumed`.
 
         Args:
             consumed: number of samples already consumed by all ranks together.
             batch_size: size of the global batch; this rank gets its share of the rows.
             workers: number of threads that prefetch batches; it does not change the batches.
-        """
-        first, last = rank_share(batch_size, rank, world)
-
-        def make_batch(start: int) -> Batch:
-            return self.batch(*sample_indices(start + first, start + last, len(self), self.masking.seed))
-
-        return prefetched(make_batch, count(consumed, batch_size), workers)
-
-    def training_micro_batches(
-        self, consumed: int, batch_size: int, rank: int, world: int, workers: int, steps: int
-    ) -> Generator[list[Batch], None, None]:
-        """Return, without end, the micro-batches of a rank for each step; at most `steps`, see `micro_batch_rows`.
-
-        The other arguments and the rows are those of `training_batches`.
+            steps: largest number of micro-batches into which the share is divided, see `micro_batch_rows`.
         """
         parts = micro_batch_rows(batch_size, rank, world, steps)
 

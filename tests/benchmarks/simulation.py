@@ -46,6 +46,7 @@ def main() -> None:
             "rows and masks equal",
             "seconds to read",
             "sequences at a time",
+            "micro-batches",
             "memory GB",
             "sums",
             "sent GB",
@@ -59,7 +60,7 @@ def main() -> None:
             shape = assumed_shape(config, config.held_sequences(ranks), TOKENS_PER_UNIT)
             found = predict(config, SIZES, shape, Cluster(ranks, PEAK, UTILISATION, MEMORY, BANDWIDTH))
             sent = 2 * (ranks - 1) / ranks * found.exchange.bytes / 1e9
-            cells = [str(ranks), "yes" if equal else "NO", f"{seconds:.1f}", str(shape.sequences)]
+            cells = [str(ranks), "yes" if equal else "NO", f"{seconds:.1f}", str(shape.sequences), str(found.steps)]
             cells += [f"{found.memory.total / 1e9:,.1f}", str(found.exchange.sums), f"{sent:.2f}", f"{found.step:,.2f}"]
             print(f"| {' | '.join([*cells, f'{found.days:,.1f}', f'{found.checkpoint / 1e9:.2f}'])} |", flush=True)
 

@@ -45,7 +45,7 @@ def test_micro_batches_of_all_ranks_hold_the_rows_of_the_whole_batch(
     steps = accumulation_steps(size, world, micro_batch)
     found: list[list[object]] = [[], []]
     for rank in range(world):
-        batches = feeder.training_micro_batches(start, size, rank, world, 2, steps)
+        batches = feeder.training_batches(start, size, rank, world, 2, steps)
         for rows, micro_batches in zip(found, islice(batches, 2), strict=True):
             rows += chain.from_iterable(map(rows_of, micro_batches))
         batches.close()
