@@ -26,7 +26,6 @@ from ernie_gram.planning.sizes import (
     CorpusSizes,
     assumed_shape,
     measured_shape,
-    sequences_per_rank,
 )
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
@@ -158,7 +157,7 @@ def main() -> None:
 
 def _start(config: PretrainConfig) -> World:
     try:
-        return start_world(config.trainer.device)
+        return start_world(config.trainer.device, config.optimizer.precision)
     except ValueError as error:
         raise InputError(str(error)) from error
 
@@ -166,7 +165,7 @@ def _start(config: PretrainConfig) -> World:
 def _sizes(
     own: argparse.Namespace, config: PretrainConfig, run: Run | None, ranks: int
 ) -> tuple[CorpusSizes, BatchShape]:
-    sequences = sequences_per_rank(config, ranks)
+    sequences = config.held_sequences(ranks)
     if run is None:
         sizes, per_unit = own.assume
         return sizes, assumed_shape(config, sequences, per_unit)

@@ -36,7 +36,7 @@ def main() -> None:
         return
     lock = run.claim_output() if RANK == 0 else None
     try:
-        world = start_world(config.trainer.device)
+        world = start_world(config.trainer.device, config.optimizer.precision)
     except ValueError as error:
         raise InputError(str(error)) from error
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.

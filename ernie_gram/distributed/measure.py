@@ -24,8 +24,8 @@ EXCHANGES = 5
 def matmul_peak(executor: paddle.static.Executor, precision: str) -> float:
     """Return the operations per second of a large matrix product, the fastest of many, on the executor's device.
 
-    `precision` is "float32" or "bfloat16". All processes of a machine should measure at the same time, because they
-    share its cores.
+    `precision` is "float32", "bfloat16" or "float16". All processes of a machine should measure at the same time,
+    because they share its cores.
     """
     program, startup = paddle.static.Program(), paddle.static.Program()
     with paddle.static.program_guard(program, startup), paddle.utils.unique_name.guard():

@@ -114,10 +114,10 @@ class World:
         return self.rank == 0
 
 
-def start_world(device: str) -> World:
+def start_world(device: str, precision: str = "float32") -> World:
     """Choose the device ("auto", "cpu" or "gpu"), connect to the other processes, and switch to static graphs.
 
-    Raises ValueError for "gpu" if Paddle finds none.
+    Raises ValueError for "gpu" if Paddle finds none, and for a precision of matrix products that the device lacks.
     """
     # Paddle's signal handlers are in effect between these two lines. They allocate memory, which can block for ever if
     # the signal arrives during an allocation, and they end the process with another status.
@@ -129,6 +129,12 @@ def start_world(device: str) -> World:
     if device == "gpu" and not has_gpu:
         raise ValueError("trainer.device: gpu asked for, but this Paddle has none; use cpu or auto")
     use_gpu = has_gpu and device != "cpu"
+    if precision == "float16" and not use_gpu:
+        # In Paddle 3.3.1 for CPUs matmul, add, multiply, gelu, softmax, layer_norm and gather have no such kernels.
+        raise ValueError(
+            "optimizer.precision: float16 needs a GPU, because Paddle has no float16 kernels for a CPU; use bfloat16 "
+            "or float32"
+        )
     paddle.set_device("gpu" if use_gpu else "cpu")
     # Run operations one by one, in the order of the program. Otherwise operations that draw random numbers would run
     # in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory

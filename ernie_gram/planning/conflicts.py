@@ -42,13 +42,15 @@ def _batch(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
             f"data.batch_size: {size} is not a multiple of {ranks} processes, so in each step most of them wait for "
             f"those with {-(-size // ranks)} sequences; {size // ranks * ranks or ranks} is"
         )
-    if prediction.fitting is not None and prediction.fitting < prediction.shape.sequences:
-        needed = f"; it would fit on {-(-size // prediction.fitting)} processes" if prediction.fitting else ""
+    held, fitting = prediction.shape.sequences, prediction.fitting
+    if fitting is not None and fitting < held:
+        advice = f"with trainer.micro_batch {fitting} it fits" if fitting else "not even one fits"
         yield (
-            f"data.batch_size: {prediction.shape.sequences} sequences per process need "
-            f"{prediction.memory.total / 1e9:.1f} GB of {(cluster.memory or 0) / 1e9:.0f} GB; at most "
-            f"{prediction.fitting} fit{needed}"
+            f"trainer.micro_batch: {held} sequences at a time need {prediction.memory.total / 1e9:.1f} GB of "
+            f"{(cluster.memory or 0) / 1e9:.0f} GB; {advice}"
         )
+    if fitting is not None and prediction.steps > 1 and fitting >= 2 * held:
+        yield f"trainer.micro_batch: only {held} sequences at a time, where {fitting} fit and are computed faster"
 
 
 def _recompute(config: PretrainConfig, sizes: CorpusSizes, prediction: Prediction, cluster: Cluster) -> Iterator[str]:

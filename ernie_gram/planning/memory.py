@@ -21,13 +21,16 @@ from ernie_gram.planning.parameters import count_parameters, parameter_shapes
 from ernie_gram.planning.products import SAMPLING_BLOCKS
 from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
+from reader.batches.sampler import accumulation_steps
 
-FLOAT, BFLOAT16 = 4, 2
+FLOAT, HALF = 4, 2
 # Adam's two moments.
 MOMENTS = 2
 # Approximate memory of the logits of a chunk, see chunked_softmax.CHUNK_BYTES.
 CHUNK_BYTES = 256 << 20
 ACTIVATIONS, SOFTMAX, GRADIENTS, BUCKETS = "activations", "softmax over classes", "gradients", "exchange"
+ACCUMULATED = "accumulated gradients"
+PARTS = (ACTIVATIONS, SOFTMAX, GRADIENTS, BUCKETS, ACCUMULATED)
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Memory:
 class _Ledger:
     """The bytes that are allocated while a step is replayed, by part, and their largest sum so far."""
 
-    now: dict[str, int] = field(default_factory=lambda: dict.fromkeys((ACTIVATIONS, SOFTMAX, GRADIENTS, BUCKETS), 0))
+    now: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PARTS, 0))
     peak: dict[str, int] = field(default_factory=dict)
     moment: str = "forward"
     peak_moment: str = "forward"
@@ -114,10 +117,12 @@ class _Head:
 
 
 def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> Memory:
-    """Return the predicted memory of one of `ranks` processes whose batch has the given shape."""
+    """Return the predicted memory of one of `ranks` processes that holds a batch of the given shape at a time."""
     shapes = parameter_shapes(config, sizes)
     numbers = count_parameters(shapes)
     ledger = _Ledger()
+    if accumulation_steps(config.data.batch_size, ranks, config.trainer.micro_batch) > 1:
+        ledger.change(ACCUMULATED, numbers * FLOAT)
     main, heads = config.model, _heads(config, sizes, shape, ranks)
     generator = config.generator.model(main) if config.objective.has_generator else None
     if generator:
@@ -145,7 +150,8 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
         _encoder_backward(ledger, config, generator, shape, queries=0)
     ledger.moment = "update"
     # Whatever is not a gradient is freed; gradients of shared tables are summed.
-    ledger.now = {ACTIVATIONS: 0, SOFTMAX: 0, GRADIENTS: numbers * FLOAT, BUCKETS: 0}
+    # Accumulated gradients are not scaled or exchanged in place: GRADIENTS is then a copy of them.
+    ledger.now |= {ACTIVATIONS: 0, SOFTMAX: 0, GRADIENTS: numbers * FLOAT, BUCKETS: 0}
     # A bucket is a copy of its gradients. Clipping scales the gradients in place.
     by_row = tables_by_row(config, shapes) if ranks > 1 else {}
     dense = [prod(each) for name, each in shapes.items() if name not in by_row]
@@ -167,10 +173,10 @@ def largest_bucket(numbers: list[int], ranks: int) -> int:
 def _heads(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> list[_Head]:
     """Return the softmaxes of a step, in the order in which they are computed."""
     model, objective, classes = config.model, config.objective, sizes.classes(config)
-    assumed_rows = -(-config.data.batch_size // ranks) * config.data.max_seq_len * objective.mask_fraction
+    assumed_rows = config.held_sequences(ranks) * config.data.max_seq_len * objective.mask_fraction
     size = model.out_emb_size or model.embedding_size
-    # In bfloat16 the softmax is copied for the products.
-    per_logit = FLOAT if _operand(config) == FLOAT else FLOAT + BFLOAT16
+    # In bfloat16 and float16 the softmax is copied for the products.
+    per_logit = FLOAT if _operand(config) == FLOAT else FLOAT + HALF
 
     def head(rows: int, classes: int, samples: bool = False) -> _Head:
         chunks = max(1, -(-(int(assumed_rows) + 1) * classes * FLOAT // CHUNK_BYTES))
@@ -188,8 +194,8 @@ def _layer_bytes(config: PretrainConfig, model: ModelConfig, shape: BatchShape, 
     LayerNorms (4; the output of the last is the next layer's input); in units of I numbers: input and output of the
     activation (2). Two numbers per LayerNorm and row, and one byte of dropout mask per number of both sub-layers.
     Per score: the softmax (1 number), and with dropout its output (1 number) and its mask (1 byte).
-    In bfloat16, LayerNorms and the softmax stay float32; the outputs of both LayerNorms, the softmax and the weights
-    are copied for the products.
+    In bfloat16 and float16, LayerNorms and the softmax stay float32; the outputs of both LayerNorms, the softmax and
+    the weights are copied for the products.
     """
     rows, operand = shape.rows + queries, _operand(config)
     copied = 0 if operand == FLOAT else operand
@@ -221,7 +227,7 @@ def _kept_layer_bytes(config: PretrainConfig, model: ModelConfig, shape: BatchSh
 
 def _operand(config: PretrainConfig) -> int:
     """Return the bytes per number of the operands of matrix products."""
-    return BFLOAT16 if config.optimizer.precision == "bfloat16" else FLOAT
+    return FLOAT if config.optimizer.precision == "float32" else HALF
 
 
 def _feed_forward_bytes(config: PretrainConfig, model: ModelConfig, rows: int) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints_on_disk, step_exchange
 from ernie_gram.planning.memory import Memory, rank_memory
 from ernie_gram.planning.products import FORWARD, recomputed_flops, step_flops
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes, sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
+from reader.batches.sampler import accumulation_steps
 
 DAY = 24 * 60 * 60.0
 
@@ -38,9 +40,11 @@ class Prediction:
     """What a run will need.
 
     Attributes:
-        shape: of the batch of one process.
+        shape: of the batch that one process holds at a time.
+        steps: number of micro-batches of a step.
         memory: of one process.
-        fitting: largest number of sequences of a process that fits in its memory; None if the memory is unknown.
+        fitting: largest number of sequences of a process that its memory holds at a time, with accumulated gradients
+            unless that is its whole share of the batch; None if the memory is unknown.
         flops: operations of a step of one process, by part.
         exchange: sums over processes in a step.
         compute: seconds of a step without the exchanges.
@@ -52,6 +56,7 @@ class Prediction:
     """
 
     shape: BatchShape
+    steps: int
     memory: Memory
     fitting: int | None
     flops: dict[str, float]
@@ -70,11 +75,18 @@ class Prediction:
 
 
 def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster) -> Prediction:
-    """Return the prediction for batches of `shape` on each process of a cluster."""
+    """Return the prediction for processes of a cluster that hold batches of `shape` at a time.
+
+    `shape.sequences` is config.held_sequences of the number of processes.
+    """
     rate, ranks, trainer = cluster.peak * cluster.utilisation, cluster.ranks, config.trainer
+    steps = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch)
+    # Micro-batches differ by at most one sequence.
+    share = 1.0 if steps == 1 else sequences_per_rank(config, ranks) / shape.sequences
     flops = step_flops(config, sizes, shape)
-    if config.trainer.recompute:
+    if trainer.recompute:
         flops["recompute"] = recomputed_flops(config, shape)
+    flops = {part: share * number for part, number in flops.items()}
     compute = sum(flops.values()) / rate
     exchange = step_exchange(config, sizes, shape, ranks)
     waiting = exchange.seconds(ranks, cluster.bandwidth) if cluster.bandwidth else 0.0 if ranks == 1 else None
@@ -87,6 +99,7 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     checkpoint = checkpoint_bytes(config, sizes)
     return Prediction(
         shape=shape,
+        steps=steps,
         memory=rank_memory(config, sizes, shape, ranks),
         fitting=fitting_sequences(config, sizes, shape, cluster),
         flops=flops,
@@ -101,16 +114,22 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
 
 
 def fitting_sequences(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster) -> int | None:
-    """Return the largest number of sequences of a process that fits in its memory; None if the memory is unknown."""
+    """Return the largest number of sequences that fit, see Prediction.fitting."""
     if cluster.memory is None:
         return None
-    return largest_batch(lambda count: _memory_of(config, sizes, shape, cluster.ranks, count), cluster.memory)
 
+    def memory(sequences: int, steps: int) -> int:
+        """Return the memory of a process that holds `sequences`, and has `steps` times as many in a batch."""
+        scaled = replace(
+            config,
+            data=replace(config.data, batch_size=steps * sequences * cluster.ranks),
+            trainer=replace(config.trainer, micro_batch=sequences),
+        )
+        return rank_memory(scaled, sizes, replace(shape, sequences=sequences), cluster.ranks).total
 
-def _memory_of(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, sequences: int) -> int:
-    """Return the memory of a process with another number of sequences, in a run whose batch has as many per process."""
-    scaled = replace(config, data=replace(config.data, batch_size=sequences * ranks))
-    return rank_memory(scaled, sizes, replace(shape, sequences=sequences), ranks).total
+    whole = largest_batch(partial(memory, steps=1), cluster.memory)
+    is_enough = whole >= sequences_per_rank(config, cluster.ranks)
+    return whole if is_enough else largest_batch(partial(memory, steps=2), cluster.memory)
 
 
 def largest_batch(memory: Callable[[int], int], limit: float) -> int:

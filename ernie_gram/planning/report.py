@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ernie_gram.planning.prediction import DAY, Cluster, Prediction
+from ernie_gram.planning.sizes import sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
 
 
@@ -14,7 +15,8 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
     flops = sum(prediction.flops.values())
     shares = ", ".join(f"{name} {value / flops:.0%}" for name, value in prediction.flops.items())
     lines = [
-        f"batch    {config.data.batch_size:,} sequences on {cluster.ranks} processes, at most {shape.sequences} each: "
+        f"batch    {config.data.batch_size:,} sequences on {cluster.ranks} processes, at most "
+        f"{sequences_per_rank(config, cluster.ranks)} each{_micro_batches(prediction)}: "
         f"{shape.slots} slots, {shape.predicted:.1f} predicted"
         + (f", {shape.fine:.1f} query rows" if shape.queries else "")
         + (f"; {shape.padding:.0%} padding" if shape.padding else ""),
@@ -44,7 +46,13 @@ def _operations(number: float) -> str:
 def _fitting(prediction: Prediction, cluster: Cluster) -> list[str]:
     if prediction.fitting is None or cluster.memory is None:
         return []
-    return [f"         {_bytes(cluster.memory)} hold {prediction.fitting} sequences at most"]
+    return [f"         {_bytes(cluster.memory)} hold {prediction.fitting} sequences at a time at most"]
+
+
+def _micro_batches(prediction: Prediction) -> str:
+    if prediction.steps == 1:
+        return ""
+    return f" in {prediction.steps} micro-batches of at most {prediction.shape.sequences}"
 
 
 def _waiting(prediction: Prediction, cluster: Cluster) -> str:

@@ -58,7 +58,7 @@ class CorpusSizes:
 
 @dataclass(frozen=True)
 class BatchShape:
-    """The shape of the batch of one process.
+    """The shape of the batch that one process holds at a time: its share of a batch, or a micro-batch.
 
     Attributes:
         sequences: B.
@@ -98,7 +98,7 @@ class BatchShape:
 
 
 def sequences_per_rank(config: PretrainConfig, ranks: int) -> int:
-    """Return the largest number of sequences of a batch that one of `ranks` processes gets."""
+    """Return the largest number of sequences of a batch that one of `ranks` processes gets, not all at a time."""
     return -(-config.data.batch_size // ranks)
 
 

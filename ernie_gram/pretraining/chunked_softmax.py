@@ -83,7 +83,7 @@ def cross_entropy(
         chunks: number of chunks into which the rows are split.
         train: whether to compute gradients of the sum with respect to x, T and b.
         sample: whether to draw from the distributions (temperature 1); no gradient flows through samples.
-        dtype: of the operands of the large products, float32 or bfloat16; sums and the softmax are float32.
+        dtype: of the operands of the large products, float32, bfloat16 or float16; sums and the softmax are float32.
     """
     # Autocast is off: `dtype` decides, and the table is converted once instead of once per chunk.
     with paddle.amp.auto_cast(enable=False):

@@ -2,7 +2,10 @@
 
 `model`, `data`, `objective`, `generator`, `optimizer` and `seed` can change the result of a run. Together with the
 corpus and the given model of a warm start they are its identity, which is stored in each checkpoint and must match when
-a run resumes. Other `paths` and `trainer` cannot change the result.
+a run resumes. Other `paths` cannot change the result. Of `trainer`, micro_batch decides how a process divides its rows,
+as the number of processes does for the batch: another division rounds differently and draws other random numbers for
+dropout and sampling. Both may change when a run resumes, because the machines may. The rest of `trainer` cannot change
+the result.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any, Literal
 from ernie_gram.config.checks import require, require_finite
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
+from reader.batches.sampler import held_rows
 from reader.batches.sequences import CUT_VERSION
 from reader.corpus.memmap import CorpusInfo
 
@@ -221,6 +225,10 @@ class PretrainConfig:
         """
         is_input_only = self.objective.has_generator and self.model.out_emb_size > 0
         return frozenset({"ngram_embedding"} if is_input_only else ())
+
+    def held_sequences(self, processes: int) -> int:
+        """Return the largest number of sequences that one of some processes holds at a time in training."""
+        return held_rows(self.data.batch_size, processes, self.trainer.micro_batch)
 
     def identity(self, corpus: CorpusInfo, start: str | None = None) -> dict[str, Any]:
         """Return everything that can change the result of a run, as flat `section.key: value`.

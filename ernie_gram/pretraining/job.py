@@ -26,6 +26,7 @@ from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import Program, open_program
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch, Field
+from reader.batches.sampler import accumulation_steps
 from reader.corpus.file_digests import BackgroundCheck
 from reader.corpus.memmap import Corpus
 
@@ -43,13 +44,15 @@ def pretraining_job(run: Run, world: World) -> Job:
     check = BackgroundCheck(run.corpora) if world.is_first else None
     sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
 
-    def batches(consumed: int, world: World) -> Generator[Batch, None, None]:
+    def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
         size, workers = config.data.batch_size, config.trainer.workers
-        with closing(run.train.training_batches(consumed, size, world.rank, world.size, workers)) as prefetched:
-            for batch in prefetched:
+        steps = accumulation_steps(size, world.size, config.trainer.micro_batch)
+        made = run.train.training_batches(consumed, size, world.rank, world.size, workers, steps)
+        with closing(made) as prefetched:
+            for micro_batches in prefetched:
                 if check:
                     check.poll()
-                yield batch
+                yield micro_batches
 
     return Job(
         folder=run.output,
@@ -67,8 +70,14 @@ def pretraining_job(run: Run, world: World) -> Job:
         optimizer=config.optimizer,
         trainer=config.trainer,
         resume_from=run.resume_from,
+        row_counts=partial(row_counts, config),
         check_data=check.wait if check else None,
     )
+
+
+def row_counts(config: PretrainConfig, batch: Batch) -> list[int]:
+    """Return the number of rows of each term of the objective in a batch."""
+    return [term.num_rows(batch) for term in terms_of(config.objective)]
 
 
 def start_values(run: Run) -> tuple[StartValues, ...]:
@@ -147,7 +156,8 @@ class HeldOutEvaluator:
     def __call__(self, executor: paddle.static.Executor, world: World) -> dict[str, float]:
         program = self._program = self._program or build_evaluation(self._config, self._sizes, world.size)
         same_units = self._corpus.info.lexicon == self._held_out.corpus.info.lexicon
-        rows = max(1, self._config.data.batch_size // world.size)
+        # At most as many at a time as in training.
+        rows = min(max(1, self._config.data.batch_size // world.size), self._config.held_sequences(world.size))
         trainer = self._config.trainer
         batches = self._held_out.held_out_batches(rows, world.rank, world.size, trainer.eval_sequences)
         sums = unit_sums(

@@ -21,7 +21,7 @@ from ernie_gram.pretraining.chunked_softmax import CrossEntropy, LazyLogits, chu
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel
 from reader.batches import fields
-from reader.batches.fields import Field
+from reader.batches.fields import Batch, Field
 
 Feeds = dict[str, paddle.Tensor]
 
@@ -48,16 +48,17 @@ class SoftmaxOptions:
     Attributes:
         train: whether gradients are needed.
         rows: approximate number of rows, which decides the number of chunks.
-        bfloat16: whether matrix products are computed in bfloat16.
+        precision: of matrix products, "float32", "bfloat16" or "float16". In float16 a probability below 3e-8 counts as
+            0 in gradients.
     """
 
     train: bool
     rows: int
-    bfloat16: bool = False
+    precision: str = "float32"
 
     def cross_entropy(self, logits: LazyLogits, labels: paddle.Tensor, sample: bool = False) -> CrossEntropy:
         """Return the cross entropy of some rows, and one sample per row if asked for."""
-        dtype = paddle.bfloat16 if self.bfloat16 else paddle.float32
+        dtype = getattr(paddle, self.precision)
         return cross_entropy(logits, labels, chunks_for(self.rows, logits.classes), self.train, sample, dtype)
 
 
@@ -79,12 +80,22 @@ class Term:
         fields: the batch fields it reads.
         weight: its factor in the objective.
         loss: (model, encoded, feeds, softmax) -> Loss.
+        num_rows: batch -> the number of rows that its loss counts.
     """
 
     name: str
     fields: tuple[Field, ...]
     weight: float
     loss: Callable[[PretrainModel, Encoded, Feeds, SoftmaxOptions], Loss]
+    num_rows: Callable[[Batch], int]
+
+
+def _length_of(field: Field) -> Callable[[Batch], int]:
+    return lambda batch: len(batch[field.name])
+
+
+def _real_slots(batch: Batch) -> int:
+    return int(batch[fields.LENGTHS.name].sum())
 
 
 def _softmax_loss(result: CrossEntropy) -> Loss:
@@ -143,13 +154,15 @@ def rtd_loss(model: PretrainModel, encoded: Encoded, feeds: Feeds, softmax: Soft
 def terms_of(config: ObjectiveConfig) -> list[Term]:
     """Return the terms with a positive weight. The first is the one that evaluation reports."""
     if not config.is_explicit:
-        return [Term("token", (fields.TOKEN_LABELS,), config.fine_weight, contiguous_mlm_loss)]
+        tokens = fields.TOKEN_LABELS
+        return [Term("token", (tokens,), config.fine_weight, contiguous_mlm_loss, _length_of(tokens))]
     query_fields = (fields.QUERY_SLOTS, fields.QUERY_RANKS, fields.FINE_ROWS, fields.FINE_LABELS)
+    coarse, masked_units = (fields.COARSE_LABELS,), _length_of(fields.COARSE_LABELS)
     terms = [
-        Term("coarse", (fields.COARSE_LABELS,), config.coarse_weight, explicit_ngram_loss),
-        Term("fine", query_fields, config.fine_weight, comprehensive_loss),
-        Term("generator", (fields.COARSE_LABELS,), config.generator_weight, generator_loss),
-        Term("rtd", (fields.COARSE_LABELS,), config.rtd_weight, rtd_loss),
+        Term("coarse", coarse, config.coarse_weight, explicit_ngram_loss, masked_units),
+        Term("fine", query_fields, config.fine_weight, comprehensive_loss, _length_of(fields.FINE_LABELS)),
+        Term("generator", coarse, config.generator_weight, generator_loss, masked_units),
+        Term("rtd", coarse, config.rtd_weight, rtd_loss, _real_slots),
     ]
     return [term for term in terms if term.weight]
 
@@ -165,8 +178,8 @@ def softmax_options(config: PretrainConfig, train: bool, world_size: int) -> Sof
 
     The number of rows is that of full sequences without n-grams.
     """
-    rows = -(-config.data.batch_size // world_size) * config.data.max_seq_len * config.objective.mask_fraction
-    return SoftmaxOptions(train, int(rows) + 1, config.optimizer.precision == "bfloat16")
+    rows = config.held_sequences(world_size) * config.data.max_seq_len * config.objective.mask_fraction
+    return SoftmaxOptions(train, int(rows) + 1, config.optimizer.precision)
 
 
 def encode(model: PretrainModel, feeds: Feeds, softmax: SoftmaxOptions) -> Encoded:

@@ -44,6 +44,7 @@ class State:
         identity: everything that can change the run's result, as flat keys and values.
         config: the whole configuration as nested dicts.
         selection: the fields of selection.Progress, for a run that chooses the best evaluation.
+        guard: the fields of loss_scale.GuardState, for a run that skips updates.
     """
 
     step: int
@@ -52,6 +53,7 @@ class State:
     identity: dict[str, Any]
     config: dict[str, Any]
     selection: dict[str, Any] = field(default_factory=dict)
+    guard: dict[str, float] = field(default_factory=dict)
 
 
 def save_safetensors(path: Path, arrays: Arrays, metadata: dict[str, str] | None = None) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from ernie_gram.config.checks import require, require_finite
+
+# Choices: the defaults of Paddle's own GradScaler.
+FLOAT16_LOSS_SCALE = 2.0**16
+LOSS_SCALE_STEPS = 2000
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,12 @@ class OptimizerConfig:
         epsilon: Adam's epsilon.
         weight_decay: decoupled weight decay of matrices and embeddings; LayerNorm and biases do not decay.
         max_grad_norm: maximum global norm of the gradient; larger gradients are scaled down.
-        precision: "float32"; or "bfloat16" for matrix products, while weights, softmax and losses stay float32.
+        precision: "float32"; or "bfloat16" or "float16" for matrix products, while weights, softmax and losses stay
+            float32. float16 is for GPUs without bfloat16 (V100); Paddle has no kernels for it on a CPU.
+        loss_scale: factor of the loss in the backward pass of the first step, a power of two. It halves when a gradient
+            is not finite, and that update is skipped; it doubles after loss_scale_steps updates in a row. null means
+            65536 with float16, whose gradients would otherwise underflow, and no scaling with other precisions.
+        loss_scale_steps: updates in a row after which the scale of the loss doubles; null means 2000.
     """
 
     learning_rate: float = 1e-4
@@ -33,7 +43,9 @@ class OptimizerConfig:
     epsilon: float = 1e-6
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
+    loss_scale: float | None = None
+    loss_scale_steps: int | None = None
 
     def __post_init__(self) -> None:
         require_finite(self, "optimizer")
@@ -45,6 +57,21 @@ class OptimizerConfig:
         require(self.epsilon > 0, "optimizer.epsilon", "must be positive")
         require(self.weight_decay >= 0, "optimizer.weight_decay", "must not be negative")
         require(self.max_grad_norm > 0, "optimizer.max_grad_norm", "must be positive")
+        scale, steps = self.loss_scale, self.loss_scale_steps
+        is_power = scale is None or (scale >= 1 and math.frexp(scale)[0] == 0.5)
+        require(is_power, "optimizer.loss_scale", "must be a power of two (1, 2, 4, ...) or null")
+        require(steps is None or steps > 0, "optimizer.loss_scale_steps", "must be positive or null")
+        require(
+            steps is None or self.first_loss_scale is not None,
+            "optimizer.loss_scale_steps",
+            "the loss is not scaled: set optimizer.precision to float16, or optimizer.loss_scale",
+        )
+
+    @property
+    def first_loss_scale(self) -> float | None:
+        """The scale of the loss at the first step, or None if it is not scaled."""
+        default = FLOAT16_LOSS_SCALE if self.precision == "float16" else None
+        return default if self.loss_scale is None else self.loss_scale
 
 
 @dataclass(frozen=True)
@@ -53,6 +80,14 @@ class TrainerConfig:
 
     Attributes:
         max_steps: total number of optimizer steps.
+        micro_batch: maximum number of sequences that one process holds at a time. A larger share of the batch is
+            divided into equal micro-batches, whose gradients are added up before the update. null means no maximum.
+            Like the number of processes, it decides which random numbers dropout and sampling draw, but neither the
+            batches nor their masks, so a run may be resumed with another value.
+        not_finite: what happens at a step whose loss or gradient is not finite: "stop" ends the training; "skip" leaves
+            the parameters as they are, counts the step and goes on. If the loss is scaled (see optimizer.loss_scale),
+            an update whose gradient alone is not finite is skipped in both cases.
+        max_skipped: with this number of skipped updates in a row the training stops.
         log_every: steps between lines of the log.
         eval_every: steps between evaluations on paths.held_out; the model is also evaluated before the first step
             and after the last.
@@ -71,6 +106,9 @@ class TrainerConfig:
     """
 
     max_steps: int = 1_000_000
+    micro_batch: int | None = None
+    not_finite: Literal["stop", "skip"] = "stop"
+    max_skipped: int = 20
     log_every: int = 100
     eval_every: int = 10_000
     eval_sequences: int = 10_000
@@ -89,3 +127,4 @@ class TrainerConfig:
             *("save_every", "keep_checkpoints", "workers"),
         ):
             require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
+        require(self.micro_batch is None or self.micro_batch > 0, "trainer.micro_batch", "must be positive or null")

@@ -142,8 +142,9 @@ class Job:
         config: the resolved configuration as nested dicts; stored in each checkpoint.
         network: builds the losses.
         batch_size: samples per step, all ranks together.
-        batches: (consumed samples, world) -> endless batches of this rank. It must be a pure function of its arguments,
-            so that a resumed run reads the same batches.
+        batches: (consumed samples, world) -> without end, the micro-batches of this rank for each step; only one unless
+            trainer.micro_batch asks for more (see sampler.micro_batch_rows). It must be a pure function of its
+            arguments, so that a resumed run reads the same batches.
         evaluators: each is called every trainer.eval_every steps, and after the last step. Their metrics go into one
             record, so their names must differ.
         evaluates_start: whether they are also called before the first step.
@@ -157,6 +158,8 @@ class Job:
             exchanged between ranks; the result does not depend on it.
         optimizer, trainer: their settings.
         resume_from: a verified checkpoint of this run, or None.
+        row_counts: batch -> number of rows of each term of the network's losses; None if trainer.micro_batch is never
+            set.
         check_data: called on rank 0 before each checkpoint is written; raises InputError if the data are damaged.
     """
 
@@ -166,7 +169,7 @@ class Job:
     config: dict[str, Any]
     network: Network
     batch_size: int
-    batches: Callable[[int, World], Generator[Batch, None, None]]
+    batches: Callable[[int, World], Generator[list[Batch], None, None]]
     learning_rate: Callable[[int], float]
     optimizer: OptimizerConfig
     trainer: TrainerConfig
@@ -178,4 +181,5 @@ class Job:
     rate_scale: Callable[[str], float] | None = None
     sparse_parameters: frozenset[str] = frozenset()
     resume_from: Path | None = None
+    row_counts: Callable[[Batch], list[int]] | None = None
     check_data: Callable[[], None] | None = None

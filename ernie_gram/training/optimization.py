@@ -28,13 +28,22 @@ def is_decayed(name: str) -> bool:
     return not (name.endswith((".b_0", "_bias")) or "layer_norm" in name)
 
 
-def clip_by_global_norm(gradients: list[paddle.Tensor], max_norm: float) -> tuple[list[paddle.Tensor], paddle.Tensor]:
-    """Scale gradients so that their global norm is at most `max_norm`; also return their norm before, a scalar."""
+def clip_by_global_norm(
+    gradients: list[paddle.Tensor], max_norm: float, loss_scale: paddle.Tensor | None = None
+) -> tuple[list[paddle.Tensor], paddle.Tensor]:
+    """Scale gradients so that their global norm is at most `max_norm`; also return their norm before, a scalar.
+
+    If `loss_scale` is given, a scalar, the gradients are those of the loss times it, and are divided by it.
+    """
     # `_squared_l2_norm` is private in Paddle (seen in 3.3.1). gradient * gradient would allocate a second tensor of the
     # gradient's size, and the embedding of 300,000 n-grams has 230 million numbers.
     norm = paddle.sqrt(paddle.add_n([_squared_l2_norm(gradient) for gradient in gradients]).sum())
     # max_norm / maximum(norm, max_norm) is NaN if the norm is; minimum(1, max_norm / norm) may hide a NaN.
+    if loss_scale is not None:
+        norm = norm / loss_scale
     scale = max_norm / paddle.maximum(norm, paddle.full_like(norm, max_norm))
+    if loss_scale is not None:
+        scale = scale / loss_scale
     return [gradient * scale for gradient in gradients], norm
 
 

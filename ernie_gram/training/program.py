@@ -14,7 +14,8 @@ from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.world import World
 from ernie_gram.training.config import OptimizerConfig
-from ernie_gram.training.job import Feeds, Network
+from ernie_gram.training.job import Feeds, LossTerm, Network
+from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.optimization import adamw, clip_by_global_norm, scale_rates
 from ernie_gram.training.recompute import recompute_layers
 from reader.batches.fields import Batch, Field
@@ -75,8 +76,8 @@ def open_program(fields: Iterable[Field]) -> Iterator[OpenProgram]:
 
 
 def autocast(precision: str) -> AbstractContextManager[Any]:
-    """Return a context in which matrix products are computed in `precision`, "float32" or "bfloat16"."""
-    return paddle.amp.auto_cast(dtype="bfloat16") if precision == "bfloat16" else nullcontext()
+    """Return a context in which matrix products are computed in `precision`: "float32", "bfloat16" or "float16"."""
+    return nullcontext() if precision == "float32" else paddle.amp.auto_cast(dtype=precision)
 
 
 def build_training(
@@ -87,6 +88,7 @@ def build_training(
     rate_scale: Callable[[str], float] | None = None,
     sparse_parameters: Collection[str] = (),
     recompute: bool = False,
+    skips: bool = False,
 ) -> Program:
     """Build a program that makes one update, and fetches `loss`, each term by its name, and `grad_norm`.
 
@@ -98,31 +100,91 @@ def build_training(
     Args:
         network, settings, learning_rate, rate_scale, sparse_parameters: those of a Job.
         recompute: whether marked layers are recomputed (see recompute.py).
+        skips: whether an update is skipped if its loss or gradient is not finite; then the program also fetches what
+            UpdateGuard.protect returns.
     """
     with open_program(network.fields) as opened:
+        guard = UpdateGuard(settings) if skips else None
         with autocast(settings.precision):
             terms = network.losses(opened.feeds)
         counts = paddle.stack([term.count for term in terms])
         counts.stop_gradient = True
         (counts,) = sum_over_ranks([counts], world)
-        shares = [term.total / counts[i] for i, term in enumerate(terms)]
-        total = paddle.add_n([share * term.weight for share, term in zip(shares, terms, strict=True)])
         optimizer, schedule = adamw(settings, learning_rate)
-        pairs = optimizer.backward(total, opened.startup)
-        if recompute:
-            recompute_layers(total)
+        pairs, shares = add_backward(optimizer, opened, terms, counts, guard, recompute)
+        names = [term.name for term in terms]
+        update = Update(settings, world, rate_scale, sparse_parameters, guard)
+        return opened.finish(update.add(optimizer, opened, pairs, shares, names), schedule)
+
+
+Pairs = list[tuple[paddle.Tensor, paddle.Tensor]]
+
+
+def add_backward(
+    optimizer: paddle.optimizer.AdamW,
+    opened: OpenProgram,
+    terms: list[LossTerm],
+    counts: paddle.Tensor,
+    guard: UpdateGuard | None,
+    recompute: bool,
+) -> tuple[Pairs, paddle.Tensor]:
+    """Add the backward pass of the sum of weight x total / count over the terms.
+
+    Args:
+        counts: number of rows of each term in the whole batch, float32 [T].
+        recompute: whether marked layers are recomputed (see recompute.py).
+    Returns:
+        Parameters and their gradients, times the scale of the loss if it is scaled; and float32 [1 + T], this sum and
+        each total / count.
+    """
+    shares = [term.total / counts[i] for i, term in enumerate(terms)]
+    total = paddle.add_n([share * term.weight for share, term in zip(shares, terms, strict=True)])
+    scale = guard and guard.loss_scale
+    scaled = total if scale is None else total * scale
+    pairs = optimizer.backward(scaled, opened.startup)
+    if recompute:
+        recompute_layers(scaled)
+    return pairs, paddle.stack([value.detach() for value in (total, *shares)])
+
+
+@dataclass(frozen=True)
+class Update:
+    """The exchange of gradients and the optimizer's operations. The attributes are arguments of `build_training`."""
+
+    settings: OptimizerConfig
+    world: World
+    rate_scale: Callable[[str], float] | None
+    sparse_parameters: Collection[str]
+    guard: UpdateGuard | None
+
+    def add(
+        self,
+        optimizer: paddle.optimizer.AdamW,
+        opened: OpenProgram,
+        pairs: Pairs,
+        shares: paddle.Tensor,
+        names: list[str],
+    ) -> dict[str, paddle.Tensor]:
+        """Add the operations of an update to the program that is being built; return what the program fetches.
+
+        Args:
+            pairs, shares: of this rank, see `add_backward`.
+            names: of the terms.
+        """
         # The terms are exchanged together with the first gradients: that saves one exchange.
-        local = paddle.stack([value.detach() for value in (total, *shares)])
-        (logged,), gradients, by_row = sum_gradients(pairs, [local], sparse_parameters, world)
-        gradients, norm = clip_by_global_norm(gradients, settings.max_grad_norm)
+        (logged,), gradients, by_row = sum_gradients(pairs, [shares], self.sparse_parameters, self.world)
+        scale = self.guard and self.guard.loss_scale
+        gradients, norm = clip_by_global_norm(gradients, self.settings.max_grad_norm, scale)
         updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, gradients, strict=True)]
-        if rate_scale is not None:
-            scale_rates([parameter for parameter, _ in updates], rate_scale)
+        if self.rate_scale is not None:
+            scale_rates([parameter for parameter, _ in updates], self.rate_scale)
+        fetches = {"loss": logged[0], "grad_norm": norm}
+        fetches |= {name: logged[i + 1] for i, name in enumerate(names)}
+        if self.guard:
+            fetches |= self.guard.protect(optimizer, logged[0], norm)
+        if self.world.size > 1:
+            fetches["sent_bytes"] = sent_bytes(opened.main, by_row, self.world)
         # Private in Paddle (3.3.1): `minimize` and `apply_gradients` would clip before the sum over ranks, or not run
         # in a static program of its new intermediate representation (PIR) at all.
-        optimizer._apply_optimize(total, opened.startup, updates)
-        fetches = {"loss": logged[0], "grad_norm": norm}
-        fetches |= {term.name: logged[i + 1] for i, term in enumerate(terms)}
-        if world.size > 1:
-            fetches["sent_bytes"] = sent_bytes(opened.main, by_row, world)
-        return opened.finish(fetches, schedule)
+        optimizer._apply_optimize(None, opened.startup, updates)
+        return fetches

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 import zlib
 from dataclasses import asdict
+from functools import partial
 
 import numpy as np
 import paddle
@@ -15,8 +15,10 @@ from ernie_gram.distributed.collectives import check_agreement, copy_from_first_
 from ernie_gram.distributed.world import World
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import RunLog
+from ernie_gram.training.accumulation import Updater
+from ernie_gram.training.finite_values import logged_values, reason_to_stop, skip_message
 from ernie_gram.training.job import Job
-from ernie_gram.training.program import build_training
+from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import accumulator_names, get_arrays, set_arrays
 from reader.batches.fields import Batch
@@ -37,15 +39,7 @@ class Trainer:
         Raises InputError if the ranks are about to do different things, or if start values do not fit.
         """
         self.job, self.world = job, world
-        self.program = build_training(
-            job.network,
-            job.optimizer,
-            job.learning_rate,
-            world,
-            job.rate_scale,
-            job.sparse_parameters,
-            job.trainer.recompute,
-        )
+        self.program = Updater(job, world)
         self.executor = paddle.static.Executor(world.place)
         self.step = self.consumed = 0
         self.progress = Progress()
@@ -62,7 +56,8 @@ class Trainer:
     def _check_agreement(self) -> None:
         """Raise InputError unless all ranks run the same job from the same checkpoint."""
         resume_from = self.job.resume_from
-        plan = json.dumps([self.job.identity, resume_from and resume_from.name], sort_keys=True)
+        # Micro-batches may differ, because nothing is exchanged within them.
+        plan = json.dumps([self.job.identity, resume_from and resume_from.name, self.program.skips], sort_keys=True)
         what = "the settings, the corpus or the checkpoint"
         try:
             check_agreement(self.executor, zlib.crc32(plan.encode()), what, self.world)
@@ -75,7 +70,7 @@ class Trainer:
         Returns lines for the console.
         """
         paddle.seed(self.job.seed)
-        self.executor.run(self.program.startup)
+        self.program.initialise(self.executor)
         names, resume_from = self.program.parameters, self.job.resume_from
         if resume_from:
             source = str(resume_from)
@@ -85,6 +80,8 @@ class Trainer:
             state = checkpoint.load_state(resume_from)
             self.step, self.consumed = state.step, state.consumed
             self.progress = Progress(**state.selection)
+            if self.program.skips and state.guard:
+                set_guard_state(state.guard, source, self.world.place)
             return []
         copy_from_first_rank(self.executor, names, self.world)
         messages: list[str] = []
@@ -97,7 +94,7 @@ class Trainer:
         return messages
 
     def train(self) -> None:
-        """Train to the last step. Raises InputError at a step whose loss or gradient is not finite."""
+        """Train to the last step. Raises InputError if values are not finite (see finite_values.reason_to_stop)."""
         settings, batch_size = self.job.trainer, self.job.batch_size
         if self.step >= settings.max_steps or self.has_ended_early:
             self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing left to train")
@@ -114,7 +111,7 @@ class Trainer:
             is_last = self.step == settings.max_steps
             if self.step % settings.log_every == 0 or is_last:
                 rate = (self.step - logged_step) * batch_size / seconds
-                self.log.record("train", self.step, {**values, "sequences_per_second": rate})
+                self.log.record("train", self.step, {**logged_values(values), "sequences_per_second": rate})
                 seconds, logged_step = 0.0, self.step
             # Save before evaluating: an evaluation that fails must not lose the steps before it.
             if self.step % settings.save_every == 0 or is_last:
@@ -133,21 +130,23 @@ class Trainer:
         """Whether the evaluations have not improved for as long as the job allows."""
         return self.job.selection is not None and self.progress.is_over(self.job.selection)
 
-    def _update(self, batch: Batch) -> dict[str, float]:
+    def _update(self, micro_batches: list[Batch]) -> dict[str, float]:
         """Make one update; return the values that the program fetches, and the learning rate."""
-        # The random numbers of a step depend on these three numbers alone, so that a resumed run repeats them.
-        _seed(self.job.seed, self.step, self.world.rank)
-        assert self.program.schedule is not None
-        self.program.schedule.step(self.step)
-        fetched = self.program.run(self.executor, batch)
+        # The random numbers of a step depend on these numbers and the micro-batch's index alone, so that a resumed run
+        # repeats them.
+        seed = partial(_seed, self.job.seed, self.step, self.world.rank)
+        self.program.set_rate(self.step)
+        fetched = self.program.run(self.executor, micro_batches, seed)
         values = {name: float(value) for name, value in fetched.items()}
-        if not (math.isfinite(values["loss"]) and math.isfinite(values["grad_norm"])):
+        reason = reason_to_stop(values, self.job.trainer)
+        if reason:
             saved = checkpoint.newest_valid(self.job.folder)
             raise InputError(
-                f"step {self.step + 1}: the loss is {values['loss']}, its gradient {values['grad_norm']}; stopped. "
-                f"The last checkpoint is {saved or 'none'}. A lower optimizer.learning_rate or longer "
-                "optimizer.warmup_steps, in another paths.output, may help"
+                f"step {self.step + 1}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
+                "optimizer.learning_rate or longer optimizer.warmup_steps, in another paths.output, may help"
             )
+        if values.get("skipped_in_a_row"):
+            self.log.say(skip_message(self.step + 1, values))
         return {**values, "learning_rate": self.job.learning_rate(self.step)}
 
     def _evaluate_if_due(self) -> None:
@@ -209,6 +208,7 @@ class Trainer:
             identity=self.job.identity,
             config=self.job.config,
             selection=asdict(self.progress),
+            guard=guard_state() if self.program.skips else {},
         )
 
     def save(self) -> None:

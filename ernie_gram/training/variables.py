@@ -1,17 +1,52 @@
-"""Read and write the variables of a static program by name."""
+"""The variables that static programs share through the scope: made in a program, read and written by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import paddle
+from paddle.nn.initializer import Assign
+from paddle.pir.core import create_persistable_value
 
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
 # The variables that AdamW keeps for a parameter: the parameter's name followed by each of these endings.
 ACCUMULATORS = ("_moment1_0", "_moment2_0", "_beta1_pow_acc_0", "_beta2_pow_acc_0")
+
+
+def persistent(name: str, start: npt.NDArray[np.float32]) -> paddle.Tensor:
+    """Return a variable of the scope for the current program, float32; the startup program sets it to `start`."""
+    # Private in Paddle (3.3.1): create_global_var does not work in programs of its intermediate representation (PIR).
+    value = create_persistable_value("float32", list(start.shape), name, initializer=Assign(start))
+    value.stop_gradient = True
+    return value
+
+
+def zeros(name: str, shape: list[int]) -> paddle.Tensor:
+    """Return a variable like `persistent`, which starts from zeros."""
+    value = create_persistable_value("float32", shape, name, initializer=paddle.nn.initializer.Constant(0.0))
+    value.stop_gradient = True
+    return value
+
+
+def shared(name: str, shape: list[int]) -> paddle.Tensor:
+    """Return a float32 variable that another program makes, for the current program."""
+    with paddle.static.program_guard(paddle.static.default_main_program(), paddle.static.Program()):
+        return zeros(name, shape)
+
+
+def add_in_place(total: paddle.Tensor, values: paddle.Tensor) -> None:
+    """Add an operation that adds `values` to a variable of the scope, without a copy of it."""
+    paddle._C_ops.add_(total, values)
+
+
+def clear(variable: paddle.Tensor) -> None:
+    """Add an operation that sets a variable of the scope to zeros, without a copy of it."""
+    place = paddle.framework._current_expected_place()
+    paddle._C_ops.full_(variable, variable.shape, 0.0, variable.dtype, place)
 
 
 def accumulator_names(parameters: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.batches.masking import SpecialIds, mask_sequences, query_rows
 from reader.batches.prefetch import prefetched
-from reader.batches.sampler import rank_share, sample_indices
+from reader.batches.sampler import micro_batch_rows, rank_share, sample_indices
 from reader.batches.sequences import find_sequences
 from reader.corpus.memmap import Corpus
 
@@ -106,21 +106,23 @@ class Feeder:
         return batch
 
     def training_batches(
-        self, consumed: int, batch_size: int, rank: int, world: int, workers: int
-    ) -> Generator[Batch, None, None]:
-        """Return endless batches for one rank, starting at sample `consumed`.
+        self, consumed: int, batch_size: int, rank: int, world: int, workers: int, steps: int = 1
+    ) -> Generator[list[Batch], None, None]:
+        """Return, without end, the micro-batches of one rank for each step, starting at sample `consumed`.
 
         Args:
             consumed: number of samples already consumed by all ranks together.
             batch_size: size of the global batch; this rank gets its share of the rows.
             workers: number of threads that prefetch batches; it does not change the batches.
+            steps: largest number of micro-batches into which the share is divided, see `micro_batch_rows`.
         """
-        first, last = rank_share(batch_size, rank, world)
+        parts = micro_batch_rows(batch_size, rank, world, steps)
 
-        def make_batch(start: int) -> Batch:
-            return self.batch(*sample_indices(start + first, start + last, len(self), self.masking.seed))
+        def make_batches(start: int) -> list[Batch]:
+            samples = (sample_indices(start + a, start + b, len(self), self.masking.seed) for a, b in parts)
+            return [self.batch(*indices_and_epochs) for indices_and_epochs in samples]
 
-        return prefetched(make_batch, count(consumed, batch_size), workers)
+        return prefetched(make_batches, count(consumed, batch_size), workers)
 
     def held_out_indices(self, max_sequences: int) -> Int64s:
         """Return the indices of at most `max_sequences` sequences for evaluation, int64.

@@ -1,4 +1,4 @@
-"""Prepare batches in threads before they are needed."""
+"""Prepare batches, or other items, in threads before they are needed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
-from reader.batches.fields import Batch
-
 Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
-def prefetched(make: Callable[[Item], Batch], items: Iterator[Item], workers: int) -> Generator[Batch, None, None]:
+def prefetched(make: Callable[[Item], Made], items: Iterator[Item], workers: int) -> Generator[Made, None, None]:
     """Yield make(item) for each item, in order.
 
     Args:
@@ -23,7 +22,7 @@ def prefetched(make: Callable[[Item], Batch], items: Iterator[Item], workers: in
     """
     num_prefetched = max(4, 2 * workers)
     pool = ThreadPoolExecutor(workers, thread_name_prefix="feeder")
-    waiting: deque[Future[Batch]] = deque()
+    waiting: deque[Future[Made]] = deque()
     try:
         while True:
             for item in islice(items, num_prefetched - len(waiting)):

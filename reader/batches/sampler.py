@@ -52,6 +52,33 @@ def sample_indices(first: int, last: int, size: int, seed: int) -> tuple[Int64s,
     return indices, epochs
 
 
+def accumulation_steps(batch_size: int, world: int, micro_batch: int | None) -> int:
+    """Return the number of micro-batches of a step, the same on all ranks.
+
+    It is the smallest with which no rank holds more than `micro_batch` rows at a time; without a limit it is 1.
+    """
+    return 1 if micro_batch is None else -(-_largest_share(batch_size, world) // micro_batch)
+
+
+def held_rows(batch_size: int, world: int, micro_batch: int | None) -> int:
+    """Return the largest number of rows of a batch that a rank holds at a time; see `accumulation_steps`."""
+    return _largest_share(_largest_share(batch_size, world), accumulation_steps(batch_size, world, micro_batch))
+
+
+def _largest_share(rows: int, parts: int) -> int:
+    return -(-rows // parts)
+
+
+def micro_batch_rows(batch_size: int, rank: int, world: int, steps: int) -> list[tuple[int, int]]:
+    """Return the rows [first, last) of a global batch in each of at most `steps` micro-batches of `rank`.
+
+    Their sizes differ by at most one. None is empty, so a rank with fewer than `steps` rows has fewer micro-batches.
+    """
+    first, last = rank_share(batch_size, rank, world)
+    parts = (rank_share(last - first, i, steps) for i in range(steps))
+    return [(first + start, first + end) for start, end in parts if start < end]
+
+
 def rank_share(batch_size: int, rank: int, world: int) -> tuple[int, int]:
     """Return the rows [first, last) of a global batch that belong to `rank`; sizes differ by at most one."""
     return batch_size * rank // world, batch_size * (rank + 1) // world

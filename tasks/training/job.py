@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
 
@@ -57,11 +58,13 @@ def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
     settings = config.optimizer.for_steps(run.max_steps)
     metric = METRICS[run.task.metric]
 
-    def batches(consumed: int, world: World) -> Generator[Batch, None, None]:
-        size = config.optimizer.batch_size
-        return training_batches(
-            run.train.features, size, config.seed, consumed // size, world.rank, world.size, config.trainer.workers
-        )
+    def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
+        size, workers = config.optimizer.batch_size, config.trainer.workers
+        step = consumed // size
+        made = training_batches(run.train.features, size, config.seed, step, world.rank, world.size, workers)
+        with closing(made) as prefetched:
+            for batch in prefetched:
+                yield [batch]
 
     selects = bool(run.dev) and config.evaluation.choose == "best"
     unit = "" if metric.unit == "none" else f" ({metric.unit})"

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ernie_gram.planning.prediction import Cluster, predict
-from ernie_gram.planning.sizes import CorpusSizes, assumed_shape, sequences_per_rank
+from ernie_gram.planning.sizes import CorpusSizes, assumed_shape
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from tests.conftest import build_all
@@ -42,16 +42,16 @@ def main() -> None:
         feeder = Feeder(corpus, arguments.max_seq_len, Masking(True, 0.15, config.seed, queries=True))
         size = config.data.batch_size
         expected = global_batch(feeder, 0, size, 1) + global_batch(feeder, size, size, 1)
-        columns = ["processes", "rows and masks equal", "seconds to read", "sequences", "memory GB", "sums", "rows"]
-        columns += ["sent GB", "step s", "days", "checkpoint GB"]
+        columns = ["processes", "rows and masks equal", "seconds to read", "sequences at a time", "micro-batches"]
+        columns += ["memory GB", "sums", "rows", "sent GB", "step s", "days", "checkpoint GB"]
         print(f"| {' | '.join(columns)} |\n|{' ---: |' * len(columns)}")
         for ranks in (2**i for i in range(10)):
             start = time.monotonic()
             equal = global_batch(feeder, 0, size, ranks) + global_batch(feeder, size, size, ranks) == expected
             seconds = time.monotonic() - start
-            shape = assumed_shape(config, sequences_per_rank(config, ranks), TOKENS_PER_UNIT)
+            shape = assumed_shape(config, config.held_sequences(ranks), TOKENS_PER_UNIT)
             found = predict(config, SIZES, shape, Cluster(ranks, PEAK, UTILISATION, MEMORY, BANDWIDTH))
-            cells = [str(ranks), "yes" if equal else "NO", f"{seconds:.1f}", str(shape.sequences)]
+            cells = [str(ranks), "yes" if equal else "NO", f"{seconds:.1f}", str(shape.sequences), str(found.steps)]
             cells += [f"{found.memory.total / 1e9:,.1f}", str(found.exchange.sums), f"{found.exchange.rows:,.0f}"]
             cells += [f"{found.exchange.sent(ranks) / 1e9:.2f}", f"{found.step:,.2f}"]
             print(f"| {' | '.join([*cells, f'{found.days:,.1f}', f'{found.checkpoint / 1e9:.2f}'])} |", flush=True)

@@ -29,7 +29,7 @@ def test_it_checks_the_corpora_and_predicts_and_writes_nothing(built: Path, tmp_
     assert re.search(r"files +\S*corpus: \d+ files \([\d,]+ bytes\) match their digests", done.stdout)
     assert "8 sequences on 4 processes, at most 2 each" in done.stdout
     assert re.search(r"memory +[\d.]+ MB per process", done.stdout)
-    assert re.search(r"10\.0 MB hold \d+ sequences at most", done.stdout)
+    assert re.search(r"10\.0 MB hold \d+ sequences at a time at most", done.stdout)
     assert re.search(r"[\d,]+ steps per day, 1,000,000 steps in [\d.,]+ days", done.stdout)
     assert "measured " not in done.stdout.replace("not measured", "")
     assert not list(tmp_path.iterdir())
@@ -41,8 +41,10 @@ def test_without_a_corpus_it_predicts_from_assumed_sizes(tmp_path: Path) -> None
         "--config", "conf/pretrain/base_en_160g.yaml", *arguments, "--nodes=8", "--gpus=8", "--memory=32GB"
     )
     assert done.returncode == 0, done.stderr
-    assert "5,112 sequences on 64 processes, at most 80 each: 476 slots" in done.stdout
-    assert "warning: data.batch_size: 80 sequences per process need" in done.stderr
+    batch = "5,112 sequences on 64 processes, at most 80 each"
+    assert f"{batch} in 4 micro-batches of at most 20: 476 slots" in done.stdout
+    assert "accumulated gradients 1.59 GB" in done.stdout
+    assert "warning: trainer.micro_batch" not in done.stderr
     assert "warning: data.batch_size: 5112 is not a multiple of 64" in done.stderr
 
 

@@ -16,16 +16,9 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from tests.support.commands import ROOT
+from tests.support.launched import launch
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses
-
-
-def launch(script: str, log: Path, *arguments: str) -> list[str]:
-    """Return the command that runs a script in two processes."""
-    return [
-        *(sys.executable, "-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", str(log)),
-        *(str(ROOT / script), *arguments),
-    ]
 
 
 @pytest.mark.parametrize("objective", ["contiguous", "full"])

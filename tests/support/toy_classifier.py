@@ -21,6 +21,7 @@ from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import open_program
 from ernie_gram.training.selection import Selection
 from reader.batches.fields import Batch, Field
+from reader.batches.sampler import micro_batch_rows
 
 POINTS = Field("points", "B2", "float32", "coordinates")
 CLASSES = Field("classes", "B", "int64", "0 inside the unit circle, 1 outside")
@@ -50,11 +51,11 @@ def samples(first: int, last: int) -> Batch:
     return {"points": points, "classes": (np.hypot(*points.T) > 1).astype(np.int64)}
 
 
-def batches(consumed: int, world: World) -> Generator[Batch, None, None]:
-    """Yield batches without end; this job runs in one process."""
+def batches(consumed: int, world: World, steps: int = 1) -> Generator[list[Batch], None, None]:
+    """Yield the micro-batches of each step without end; this job runs in one process."""
     assert world.size == 1
     while True:
-        yield samples(consumed, consumed + BATCH_SIZE)
+        yield [samples(consumed + a, consumed + b) for a, b in micro_batch_rows(BATCH_SIZE, 0, 1, steps)]
         consumed += BATCH_SIZE
 
 

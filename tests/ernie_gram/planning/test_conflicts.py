@@ -35,7 +35,8 @@ CLUSTER = Cluster(ranks=4, peak=1e10, utilisation=0.5, memory=1e9, bandwidth=1e9
 def found(*more: str, free: int = 10**12, sizes: CorpusSizes = SIZES, **changes: Any) -> list[str]:
     config = load(*GOOD, *more)
     cluster = replace(CLUSTER, **{key: value for key, value in changes.items() if key != "padding"})
-    prediction = predict(config, sizes, replace(SHAPE, padding=changes.get("padding", 0.0)), cluster)
+    shape = replace(SHAPE, sequences=config.held_sequences(cluster.ranks), padding=changes.get("padding", 0.0))
+    prediction = predict(config, sizes, shape, cluster)
     return conflicts(config, sizes, prediction, cluster, free)
 
 
@@ -47,8 +48,10 @@ def test_good_settings_have_no_conflict() -> None:
     ("options", "changes", "start"),
     [
         (["--data.batch_size=66"], {}, "data.batch_size: 66 is not a multiple of 4 processes"),
-        (["--trainer.recompute=true"], {"memory": 6e6}, "data.batch_size: 16 sequences per process need"),
+        ([], {"memory": 6e6}, "trainer.micro_batch: 16 sequences at a time need 0.0 GB of 0 GB; "),
+        (["--trainer.recompute=true"], {"memory": 6e6}, "trainer.micro_batch: 16 sequences at a time need"),
         (["--trainer.recompute=true"], {}, "trainer.recompute: takes 2"),
+        (["--trainer.micro_batch=2"], {}, "trainer.micro_batch: only 2 sequences at a time, where "),
         (
             ["--optimizer.warmup_steps=1000", "--optimizer.decay_steps=5000"],
             {},

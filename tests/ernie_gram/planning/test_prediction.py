@@ -61,6 +61,38 @@ def test_more_sequences_than_fitting_exceed_the_memory() -> None:
     assert totals[0] <= 5e6 < totals[1]
 
 
+def test_micro_batches_take_the_time_of_the_whole_share_and_the_memory_of_one_and_of_accumulated_gradients() -> None:
+    whole_config = replace(CONFIG, data=replace(CONFIG.data, batch_size=39))
+    config = replace(whole_config, trainer=replace(CONFIG.trainer, micro_batch=4))
+    # 39 sequences on 4 processes: at most 10 each, in 3 micro-batches of at most 4.
+    shape = replace(SHAPE, sequences=config.held_sequences(4))
+    assert shape.sequences == 4
+    parts = predict(config, SIZES, shape, CLUSTER)
+    whole = predict(whole_config, SIZES, replace(SHAPE, sequences=10), CLUSTER)
+    assert parts.steps == 3
+    assert parts.compute == pytest.approx(whole.compute)
+    assert parts.exchange == whole.exchange
+    as_large = replace(whole_config, data=replace(CONFIG.data, batch_size=16))
+    one = predict(as_large, SIZES, shape, CLUSTER).memory
+    assert parts.memory.total == one.total + one.parameters
+    assert "at most 10 each in 3 micro-batches of at most 4: " in report(config, parts, CLUSTER)
+
+
+def test_the_largest_micro_batch_leaves_room_for_accumulated_gradients() -> None:
+    config = replace(CONFIG, data=replace(CONFIG.data, batch_size=4 * 1000))
+    found = {}
+    for memory in (5e6, 1e12):
+        prediction = predict(config, SIZES, replace(SHAPE, sequences=1000), replace(CLUSTER, memory=memory))
+        found[memory] = prediction.fitting or 0
+    fitting = found[5e6]
+    assert found[1e12] >= 1000 > fitting > 0
+    totals = []
+    for sequences in (fitting, fitting + 1):
+        micro = replace(config, trainer=replace(CONFIG.trainer, micro_batch=sequences))
+        totals.append(rank_memory(micro, SIZES, replace(SHAPE, sequences=sequences), 4).total)
+    assert totals[0] <= 5e6 < totals[1]
+
+
 def test_what_is_unknown_is_not_predicted() -> None:
     prediction = predict(CONFIG, SIZES, SHAPE, replace(CLUSTER, memory=None, bandwidth=None))
     assert prediction.fitting is None
@@ -68,7 +100,7 @@ def test_what_is_unknown_is_not_predicted() -> None:
     text = report(CONFIG, prediction, replace(CLUSTER, memory=None, bandwidth=None))
     assert "give --bandwidth" in text
     assert "at least" in text
-    assert "sequences at most" not in text
+    assert "at a time at most" not in text
     alone = replace(CLUSTER, ranks=1, bandwidth=None)
     assert predict(CONFIG, SIZES, SHAPE, alone).waiting == 0
 

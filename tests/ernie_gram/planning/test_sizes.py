@@ -18,7 +18,7 @@ from tests.support.configs import load
 def test_the_measured_shape_is_that_of_the_first_batch(built: Path, queries: bool) -> None:
     feeder = Feeder(Corpus(built / "corpus"), 32, Masking(True, 0.15, seed=3, queries=queries))
     generator = feeder.training_batches(0, 20, 0, 1, 1)
-    batch = next(generator)
+    (batch,) = next(generator)
     generator.close()
     shape = measured_shape(feeder, 20)
     assert (shape.rows, shape.slots) == (batch["input_ids"].size, batch["input_ids"].shape[1])

@@ -145,7 +145,7 @@ def stream(feeder: Feeder, batches: int, world: int, workers: int, consumed: int
     for _ in range(batches):
         rows = []
         for rank in ranks:
-            batch = next(rank)
+            (batch,) = next(rank)
             rows += [row[:n].tolist() for row, n in zip(batch["input_ids"], batch["lengths"], strict=True)]
         joined.append(rows)
     for rank in ranks:

@@ -1,0 +1,146 @@
+"""One update from several micro-batches, because a process cannot hold its whole share of the batch at a time.
+
+The first of two programs makes the forward and backward pass of a micro-batch, and adds the gradients and the losses to
+variables of the scope; it exchanges nothing. The second one exchanges the sums, updates the parameters and clears the
+sums. The numbers of rows of the whole batch, by which each term is divided, are known before the first micro-batch: the
+process counts them in the batches, and they are summed over the ranks. So the update is that of the whole batch at
+once, except for rounding and for the random numbers of dropout and sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import paddle
+
+from ernie_gram.distributed.collectives import sum_over_ranks
+from ernie_gram.distributed.world import World
+from ernie_gram.training.job import Job
+from ernie_gram.training.loss_scale import UpdateGuard
+from ernie_gram.training.optimization import adamw
+from ernie_gram.training.program import Program, Update, add_backward, autocast, build_training, open_program
+from ernie_gram.training.variables import add_in_place, clear, shared, zeros
+from reader.batches.fields import Batch, Field
+from reader.batches.sampler import accumulation_steps
+
+ROW_COUNTS = Field("row_counts", "T", "float32", "number of rows of each term in the whole batch")
+SHARES = "loss_shares"
+
+
+class Updater:
+    """Makes one update from the micro-batches of a step, with one program if there is never more than one of them.
+
+    Attributes:
+        program: the program that updates; it is the only one without accumulation.
+        skips: whether updates that are not finite are skipped.
+    """
+
+    def __init__(self, job: Job, world: World) -> None:
+        """Build the programs."""
+        steps = accumulation_steps(job.batch_size, world.size, job.trainer.micro_batch)
+        self.skips = job.trainer.not_finite == "skip" or job.optimizer.first_loss_scale is not None
+        self._accumulating: Program | None = None
+        self._row_counts = job.row_counts
+        if steps == 1:
+            self.program = build_training(
+                job.network,
+                job.optimizer,
+                job.learning_rate,
+                world,
+                job.rate_scale,
+                job.sparse_parameters,
+                job.trainer.recompute,
+                self.skips,
+            )
+        else:
+            assert job.row_counts is not None, "a job with micro-batches must count the rows of its terms"
+            self._accumulating, self.program, self._counting = build_accumulation(job, world, self.skips)
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the trained parameters, sorted."""
+        return (self._accumulating or self.program).parameters
+
+    def initialise(self, executor: paddle.static.Executor) -> None:
+        """Draw the parameters, and set all other variables of the programs."""
+        if self._accumulating:
+            executor.run(self._accumulating.startup)
+        executor.run(self.program.startup)
+
+    def set_rate(self, step: int) -> None:
+        """Set the learning rate of the update that follows `step` updates."""
+        assert self.program.schedule is not None
+        self.program.schedule.step(step)
+
+    def run(
+        self, executor: paddle.static.Executor, micro_batches: list[Batch], seed: Callable[..., None]
+    ) -> dict[str, np.ndarray]:
+        """Make one update; return the fetches of `build_training`.
+
+        `seed` is called before each micro-batch, with its index if there can be several of them.
+        """
+        if self._accumulating is None:
+            (batch,) = micro_batches
+            seed()
+            return self.program.run(executor, batch)
+        assert self._row_counts is not None
+        own = np.array([self._row_counts(batch) for batch in micro_batches], np.float32).sum(0)
+        counts = self._counting.run(executor, {ROW_COUNTS.name: own})
+        for index, batch in enumerate(micro_batches):
+            seed(index)
+            self._accumulating.run(executor, {**batch, **counts})
+        return self.program.run(executor, {})
+
+
+def build_accumulation(job: Job, world: World, skips: bool) -> tuple[Program, Program, Program]:
+    """Return the program that adds up the gradients of a micro-batch, the one that updates, and the one that counts.
+
+    The first reads the field ROW_COUNTS too, and fetches nothing. The second reads nothing, and fetches what the
+    program of `build_training` fetches. The third sums ROW_COUNTS over all ranks.
+    """
+    with open_program([*job.network.fields, ROW_COUNTS]) as opened:
+        guard = UpdateGuard(job.optimizer) if skips else None
+        with autocast(job.optimizer.precision):
+            terms = job.network.losses(opened.feeds)
+        optimizer, _ = adamw(job.optimizer, job.learning_rate)
+        counts = opened.feeds[ROW_COUNTS.name]
+        pairs, shares = add_backward(optimizer, opened, terms, counts, guard, job.trainer.recompute)
+        shapes = {parameter.name: list(parameter.shape) for parameter, _ in pairs}
+        add_in_place(zeros(SHARES, [1 + len(terms)]), shares)
+        for parameter, gradient in pairs:
+            add_in_place(zeros(_sum_of(parameter.name), shapes[parameter.name]), gradient)
+        accumulating = opened.finish({})
+    with open_program([]) as opened:
+        guard = UpdateGuard(job.optimizer, is_made_elsewhere=True) if skips else None
+        optimizer, schedule = adamw(job.optimizer, job.learning_rate)
+        optimizer._dtype = paddle.float32  # otherwise set by the backward pass, which is in the other program
+        shares = shared(SHARES, [1 + len(terms)])
+        pairs = [(_parameter(name, shape), shared(_sum_of(name), shape)) for name, shape in shapes.items()]
+        update = Update(job.optimizer, world, job.rate_scale, job.sparse_parameters, guard)
+        fetches = update.add(optimizer, opened, pairs, shares, [term.name for term in terms])
+        for total in (shares, *(gradient for _, gradient in pairs)):
+            clear(total)
+        return accumulating, opened.finish(fetches, schedule), _build_counting(len(terms), world)
+
+
+def _sum_of(parameter: str) -> str:
+    """Return the name of the variable that holds the sum of a parameter's gradients."""
+    return f"{parameter}_gradient_sum"
+
+
+def _parameter(name: str, shape: list[int]) -> paddle.Tensor:
+    """Return a parameter of the other program as Paddle's optimizers expect it."""
+    parameter = shared(name, shape)
+    parameter.stop_gradient = False
+    parameter.optimize_attr = {"learning_rate": 1.0}
+    parameter.regularizer, parameter.need_clip, parameter.is_distributed = None, True, False
+    return parameter
+
+
+def _build_counting(num_terms: int, world: World) -> Program:
+    with open_program([ROW_COUNTS]) as opened:
+        # A copy, because sums over ranks are made in place and must not change a feed.
+        own = (opened.feeds[ROW_COUNTS.name] * 1).reshape([num_terms])
+        (total,) = sum_over_ranks([own], world)
+        return opened.finish({ROW_COUNTS.name: total})

@@ -1,0 +1,97 @@
+"""Updates that are skipped when a loss or a gradient is not finite, and the scale of the loss that follows from them.
+
+Gradients of float16 products underflow unless the loss is scaled up; scaled too far, they overflow. So the scale is
+dynamic: it halves at an overflow, and doubles after a number of good updates in a row. Nothing of this depends on the
+precision. All ranks have the same sums of losses and gradients, so all of them skip the same updates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import paddle
+
+from ernie_gram.training.config import LOSS_SCALE_STEPS, OptimizerConfig
+from ernie_gram.training.variables import get_arrays, persistent, set_arrays, shared
+
+# A variable of the scope, float32 [4]: the fields of GuardState. float32 counts exactly up to 2^24.
+NAME = "update_guard"
+# With a smaller scale float16 gains nothing, and gradients that still overflow are wrong for another reason.
+MIN_SCALE = 1.0
+
+
+@dataclass(frozen=True)
+class GuardState:
+    """What the guard knows after an update.
+
+    Attributes:
+        loss_scale: of the next update; 1 if the loss is not scaled.
+        good_steps: updates since the scale changed or an update was skipped.
+        skipped: skipped updates of the whole run.
+        skipped_in_a_row: skipped updates since the last one that was made.
+    """
+
+    loss_scale: float
+    good_steps: float = 0.0
+    skipped: float = 0.0
+    skipped_in_a_row: float = 0.0
+
+
+class UpdateGuard:
+    """Operations that skip an update, for the program that is being built.
+
+    Attributes:
+        loss_scale: float32 scalar; None if the loss is not scaled.
+    """
+
+    def __init__(self, settings: OptimizerConfig, is_made_elsewhere: bool = False) -> None:
+        """`is_made_elsewhere` is true for the second program of a training, which shares the state of the first."""
+        first = settings.first_loss_scale
+        self._steps = settings.loss_scale_steps or LOSS_SCALE_STEPS
+        start = np.array([1.0 if first is None else first, 0, 0, 0], np.float32)
+        self._state = shared(NAME, [len(start)]) if is_made_elsewhere else persistent(NAME, start)
+        self.loss_scale = None if first is None else self._state[0]
+
+    def protect(
+        self, optimizer: paddle.optimizer.AdamW, loss: paddle.Tensor, norm: paddle.Tensor
+    ) -> dict[str, paddle.Tensor]:
+        """Make the optimizer change nothing, neither parameters nor moments nor powers, if loss or norm is not finite.
+
+        Call it before the optimizer's operations are added.
+
+        Args:
+            loss, norm: of all ranks, scalars.
+        Returns:
+            Fields of the new state, to be fetched: `skipped`, `skipped_in_a_row`, and `loss_scale` if it is scaled.
+        """
+        is_good = paddle.isfinite(loss) & paddle.isfinite(norm)
+        # AdamW's kernels read this flag on the host. Copied once here, it is not copied for every parameter.
+        is_bad = paddle.logical_not(is_good).reshape([1])
+        on_host = paddle.tensor.creation._memcpy(is_bad, paddle.CPUPlace())
+        optimizer._set_auxiliary_var("found_inf", on_host)
+        good = is_good.astype("float32")
+        scale, steps, skipped, in_a_row = (self._state[i] for i in range(4))
+        steps = (steps + 1) * good
+        if self.loss_scale is not None:
+            grows = (steps >= self._steps).astype("float32")
+            factor = good * (1 + grows) + (1 - good) * 0.5
+            scale = paddle.clip(scale * factor, min=MIN_SCALE)
+            steps = steps * (1 - grows)
+        skipped, in_a_row = skipped + 1 - good, (in_a_row + 1) * (1 - good)
+        new = paddle.stack([scale, steps, skipped, in_a_row])
+        paddle.assign(new, self._state)
+        scaled = {} if self.loss_scale is None else {"loss_scale": new[0]}
+        return {**scaled, "skipped": new[2], "skipped_in_a_row": new[3]}
+
+
+def guard_state() -> dict[str, float]:
+    """Return the state in the scope for a checkpoint: the fields of GuardState."""
+    return vars(GuardState(*map(float, get_arrays([NAME])[NAME])))
+
+
+def set_guard_state(state: dict[str, Any], source: str, place: paddle.base.core.Place) -> None:
+    """Set the state in the scope to that of a checkpoint; raises TypeError or ValueError for another content."""
+    values = vars(GuardState(**{name: float(value) for name, value in state.items()}))
+    set_arrays({NAME: np.array(list(values.values()), np.float32)}, [NAME], source, place)

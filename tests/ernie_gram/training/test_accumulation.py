@@ -1,0 +1,114 @@
+"""Micro-batches: their update is that of the whole batch, on one and on two processes, and a resumed run repeats it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import read_log
+from reader.batches.feeder import Feeder, Masking
+from reader.corpus.memmap import Corpus
+from tests.support.commands import ROOT
+from tests.support.launched import launch
+from tests.support.objectives import OBJECTIVES, as_options
+from tests.support.runs import NO_DROPOUT, options, pretrain, train_losses
+from tests.support.static_programs import fresh_scope
+
+STEPS = 10
+ONE_LAYER = "--model.num_hidden_layers=1"
+SETTINGS = [f"--trainer.max_steps={STEPS}", ONE_LAYER, *NO_DROPOUT]
+
+
+def training_records(output: Path) -> list[dict[str, float]]:
+    """Return what was logged in training: numbers except speeds. A skipped update has no gradient norm."""
+    records = [record for record in read_log(output) if record["kind"] == "train"]
+    return [
+        {key: value for key, value in record.items() if key not in ("kind", "sequences_per_second")}
+        for record in records
+    ]
+
+
+def assert_equal_runs(found: Path, expected: Path, name: str = f"step_{STEPS}") -> None:
+    for load in (checkpoint.load_model, checkpoint.load_optimizer):
+        arrays, others = load(found / name), load(expected / name)
+        assert arrays.keys() == others.keys()
+        for key, values in arrays.items():
+            assert np.abs(values - others[key]).max() < 1e-5, key
+    for record, other in zip(training_records(found), training_records(expected), strict=True):
+        assert record == pytest.approx(other, rel=1e-4)
+
+
+def test_4_micro_batches_of_8_rows_equal_a_batch_of_32(built: Path, tmp_path: Path) -> None:
+    for name, micro_batch in (("whole", "null"), ("parts", "8")):
+        more = [*SETTINGS, *as_options("cnp"), "--data.batch_size=32", f"--trainer.micro_batch={micro_batch}"]
+        done = pretrain(built, tmp_path / name, *more)
+        assert done.returncode == 0, done.stderr
+    assert_equal_runs(tmp_path / "parts", tmp_path / "whole")
+    bias = checkpoint.load_model(tmp_path / "parts" / f"step_{STEPS}")["encoder_layer_0_ffn_fc_0.b_0"]
+    assert np.abs(bias).max() > 1e-2  # it started at 0
+
+
+def test_two_processes_with_unequal_micro_batches_equal_one_process(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ranks have 7 and 8 rows, in 3 micro-batches each. Both skip the same updates while the loss scale falls."""
+    # Micro-batches draw other samples, so the generator's best guess takes their place, as in train_and_dump.py.
+    monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax._sample", lambda p, blocks: p.argmax(-1))
+    more = [*SETTINGS, *as_options("full"), "--data.batch_size=15", f"--optimizer.loss_scale={2.0**66:.0f}"]
+    alone = pretrain(built, tmp_path / "alone", *more)
+    assert alone.returncode == 0, alone.stderr
+    skipped = [line for line in alone.stdout.splitlines() if "update skipped" in line]
+    assert 1 <= len(skipped) <= STEPS - 4
+    more = options(built, tmp_path / "together", *more, "--trainer.micro_batch=3")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DUMP": str(tmp_path)}
+    command = launch("tests/support/train_and_dump.py", tmp_path / "log", *more)
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr + done.stdout
+    first, second = (np.load(tmp_path / name) for name in ("0.npz", "1.npz"))
+    assert all(np.array_equal(first[name], second[name]) for name in first.files)
+    assert_equal_runs(tmp_path / "together", tmp_path / "alone")
+    states = [checkpoint.load_state(tmp_path / name / f"step_{STEPS}").guard for name in ("alone", "together")]
+    assert states[0] == states[1]
+    assert states[0]["skipped"] == len(skipped)
+
+
+def test_a_resumed_run_repeats_the_random_numbers_of_micro_batches(built: Path, tmp_path: Path) -> None:
+    more = ["--trainer.max_steps=4", "--trainer.save_every=2", ONE_LAYER, "--trainer.micro_batch=3"]
+    assert pretrain(built, tmp_path / "whole", *more).returncode == 0
+    shutil.copytree(tmp_path / "whole", tmp_path / "resumed")
+    shutil.rmtree(tmp_path / "resumed" / "step_4")
+    done = pretrain(built, tmp_path / "resumed", *more)
+    assert f"resumes from {tmp_path / 'resumed' / 'step_2'}" in done.stdout
+    found, expected = (checkpoint.load_model(tmp_path / name / "step_4") for name in ("resumed", "whole"))
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    # The masks of dropout are not the same in every micro-batch: with other micro-batches the result is another.
+    other = [*more[:-1], "--trainer.micro_batch=4"]
+    assert pretrain(built, tmp_path / "other", *other).returncode == 0
+    assert train_losses(tmp_path / "other")[0] != train_losses(tmp_path / "whole")[0]
+
+
+@pytest.mark.parametrize("rung", ["contiguous", "full"])
+def test_rows_counted_in_a_batch_are_those_that_the_losses_count(corpus: Corpus, rung: str) -> None:
+    from ernie_gram.pretraining.job import PretrainNetwork, row_counts
+    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.training.program import open_program
+    from tests.support.configs import load
+    from tests.support.runs import TINY
+
+    config = load(*TINY, *as_options(rung))
+    objective = OBJECTIVES[rung]
+    masking = Masking(objective.is_explicit, objective.mask_fraction, 1, objective.has_queries)
+    batch = Feeder(corpus, 32, masking).batch(np.arange(5), np.zeros(5, np.int64))
+    network = PretrainNetwork(config, VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams), 1)
+    with fresh_scope() as executor:
+        with open_program(network.fields) as opened:
+            program = opened.finish({term.name: term.count for term in network.losses(opened.feeds)})
+        executor.run(program.startup)
+        counted = program.run(executor, batch)
+    assert [float(count) for count in counted.values()] == row_counts(config, batch)

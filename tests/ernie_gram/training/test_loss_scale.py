@@ -1,0 +1,220 @@
+"""Skipped updates and the scale of the loss: overflows, NaN in the data, resuming, and the end after many skips.
+
+The scale does not depend on the precision, so all of this is float32. At a scale near 2^66 the squared norm of the
+gradient exceeds the largest float32, which is an overflow like that of a float16.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Generator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.run import checkpoint
+from ernie_gram.run.checkpoint import Arrays
+from ernie_gram.run.run_log import read_log
+from ernie_gram.training.config import OptimizerConfig
+from reader.errors import InputError
+from tests.support.configs import load
+from tests.support.static_programs import fresh_scope
+
+# A step whose batch has a NaN, counted from 0.
+BAD_STEP = 5
+Train = Callable[..., str]
+
+
+@pytest.fixture
+def train(capsys: pytest.CaptureFixture[str]) -> Train:
+    """Return a function that trains the toy job with other settings in a folder, and returns its console output."""
+
+    def call(
+        folder: Path,
+        steps: int = 12,
+        optimizer: dict[str, Any] | None = None,
+        trainer: dict[str, Any] | None = None,
+        bad_steps: range = range(0),
+    ) -> str:
+        from ernie_gram.distributed.world import World, start_world
+        from ernie_gram.training.trainer import Trainer
+        from reader.batches.fields import Batch
+        from reader.batches.sampler import accumulation_steps
+        from tests.support.toy_classifier import BATCH_SIZE, batches, toy_job
+
+        def damaged(consumed: int, world: World) -> Generator[list[Batch], None, None]:
+            micro_batches = accumulation_steps(BATCH_SIZE, 1, (trainer or {}).get("micro_batch"))
+            for step, parts in enumerate(batches(consumed, world, micro_batches), consumed // BATCH_SIZE):
+                if step in bad_steps:
+                    parts[0]["points"][0, 0] = np.nan
+                yield parts
+
+        folder.mkdir(exist_ok=True)
+        with fresh_scope():
+            job = toy_job(folder, steps=steps, save_every=1, eval_every=100)
+            job = dataclasses.replace(
+                job,
+                batches=damaged,
+                row_counts=lambda batch: [len(batch["points"])],
+                optimizer=dataclasses.replace(job.optimizer, **(optimizer or {})),
+                trainer=dataclasses.replace(job.trainer, log_every=1, keep_checkpoints=99, **(trainer or {})),
+            )
+            Trainer(job, start_world("cpu")).train()
+        return capsys.readouterr().out
+
+    return call
+
+
+def state_after(folder: Path, step: int) -> Arrays:
+    """Return the parameters, moments and powers after a step."""
+    path = folder / f"step_{step}"
+    return checkpoint.load_model(path) | checkpoint.load_optimizer(path)
+
+
+def equal(one: Arrays, two: Arrays) -> bool:
+    return all(np.array_equal(one[name], two[name]) for name in one.keys() | two.keys())
+
+
+def guards(folder: Path) -> list[dict[str, float]]:
+    return [checkpoint.load_state(path).guard for path in checkpoint.checkpoints(folder)]
+
+
+def test_a_power_of_two_as_scale_changes_no_bit_of_the_result(train: Train, tmp_path: Path) -> None:
+    train(tmp_path / "plain")
+    train(tmp_path / "scaled", optimizer={"loss_scale": 8.0, "loss_scale_steps": 5})
+    assert equal(state_after(tmp_path / "plain", 12), state_after(tmp_path / "scaled", 12))
+    assert [guard["loss_scale"] for guard in guards(tmp_path / "scaled")] == [8.0] * 4 + [16.0] * 5 + [32.0] * 3
+    assert checkpoint.load_state(tmp_path / "plain" / "step_12").guard == {}
+
+
+@pytest.mark.parametrize("micro_batch", [None, 12])
+def test_an_overflow_halves_the_scale_and_changes_nothing_else(
+    train: Train, tmp_path: Path, micro_batch: int | None
+) -> None:
+    settings = {"loss_scale": 2.0**66, "loss_scale_steps": 4}
+    console = train(tmp_path, optimizer=settings, trainer={"micro_batch": micro_batch})
+    states, found = [state_after(tmp_path, step) for step in range(1, 13)], guards(tmp_path)
+    skipped = [step for step in range(1, 12) if found[step]["skipped"] > found[step - 1]["skipped"]]
+    first = int(found[0]["skipped"])
+    assert first == 1  # the first update is one of those that are skipped
+    assert skipped
+    for step in range(1, 12):
+        was_skipped = step in skipped
+        assert equal(states[step], states[step - 1]) == was_skipped
+        if was_skipped:
+            assert found[step]["loss_scale"] == found[step - 1]["loss_scale"] / 2
+            assert found[step]["good_steps"] == 0
+    assert found[-1]["loss_scale"] < 2.0**66
+    assert found[-1]["skipped"] == len(skipped) + first == console.count("update skipped, the loss is 0.")
+    records = [record for record in read_log(tmp_path) if record["kind"] == "train"]
+    assert [record["skipped"] for record in records] == [guard["skipped"] for guard in found]
+    assert [record["loss_scale"] for record in records] == [guard["loss_scale"] for guard in found]
+    assert all("loss" in record for record in records)
+    assert ["grad_norm" in record for record in records] == [guard["skipped_in_a_row"] == 0 for guard in found]
+
+
+def test_a_resumed_run_continues_with_the_same_scale(train: Train, tmp_path: Path) -> None:
+    settings = {"loss_scale": 2.0**66, "loss_scale_steps": 3}
+    train(tmp_path / "whole", optimizer=settings)
+    for steps in (1, 2, 7, 12):
+        train(tmp_path / "parts", steps, optimizer=settings)
+    assert guards(tmp_path / "parts") == guards(tmp_path / "whole")
+    assert equal(state_after(tmp_path / "parts", 12), state_after(tmp_path / "whole", 12))
+
+
+@pytest.mark.parametrize("micro_batch", [None, 12])
+def test_a_batch_with_a_nan_is_skipped_and_counted(train: Train, tmp_path: Path, micro_batch: int | None) -> None:
+    settings = {"not_finite": "skip", "micro_batch": micro_batch}
+    console = train(tmp_path / "skips", trainer=settings, bad_steps=range(BAD_STEP, BAD_STEP + 2))
+    assert f"step {BAD_STEP + 1}: update skipped, the loss is nan, its gradient nan; 1 skipped so far\n" in console
+    states = [state_after(tmp_path / "skips", step) for step in range(1, 13)]
+    same = [equal(*pair) for pair in pairwise(states)]
+    assert same == [step in (BAD_STEP, BAD_STEP + 1) for step in range(1, 12)]
+    assert all(np.isfinite(values).all() for values in states[-1].values())
+    assert [guard["skipped"] for guard in guards(tmp_path / "skips")] == [0] * BAD_STEP + [1] + [2] * (11 - BAD_STEP)
+    record = next(record for record in read_log(tmp_path / "skips") if record["step"] == BAD_STEP + 1)
+    assert "loss" not in record
+    assert record["skipped"] == 1
+    # Without bad batches, skipping changes no bit.
+    for name, choice in (("stop", "stop"), ("skip", "skip")):
+        train(tmp_path / name, steps=3, trainer={"not_finite": choice, "micro_batch": micro_batch})
+    assert equal(state_after(tmp_path / "stop", 3), state_after(tmp_path / "skip", 3))
+
+
+@pytest.mark.parametrize(
+    ("settings", "optimizer", "step", "message"),
+    [
+        ({"not_finite": "stop"}, {}, BAD_STEP, "the loss is nan, its gradient nan; stopped"),
+        ({"not_finite": "stop"}, {"loss_scale": 4.0}, BAD_STEP, "the loss is nan, its gradient nan; stopped"),
+        ({"not_finite": "stop", "micro_batch": 12}, {}, BAD_STEP, "the loss is nan, its gradient nan; stopped"),
+        (
+            {"not_finite": "skip", "max_skipped": 3},
+            {},
+            BAD_STEP + 2,
+            r"3 updates in a row were skipped \(trainer.max_skipped\), the loss is nan",
+        ),
+    ],
+)
+def test_training_stops_and_no_checkpoint_holds_a_nan(
+    train: Train, tmp_path: Path, settings: dict[str, Any], optimizer: dict[str, Any], step: int, message: str
+) -> None:
+    with pytest.raises(InputError, match=f"step {step + 1}: {message}"):
+        train(tmp_path, trainer=settings, optimizer=optimizer, bad_steps=range(BAD_STEP, 99))
+    saved = checkpoint.checkpoints(tmp_path)
+    assert saved[-1].name == f"step_{step}"
+    assert all(np.isfinite(values).all() for values in state_after(tmp_path, step).values())
+
+
+def test_the_scale_is_never_below_1() -> None:
+    from ernie_gram.training.loss_scale import UpdateGuard, guard_state
+    from ernie_gram.training.optimization import adamw
+
+    import paddle  # isort: skip
+
+    settings = OptimizerConfig(loss_scale=2.0)
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            norm = paddle.static.data("norm", [], "float32")
+            guard = UpdateGuard(settings)
+            optimizer, _ = adamw(settings, lambda step: 0.1)
+            guard.protect(optimizer, paddle.ones([]), norm)
+        executor.run(startup)
+        for count in range(3):
+            executor.run(main, feed={"norm": np.array(np.inf, np.float32)})
+            assert guard_state() == {
+                "loss_scale": 1,
+                "good_steps": 0,
+                "skipped": count + 1,
+                "skipped_in_a_row": count + 1,
+            }
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--optimizer.loss_scale=3", r"optimizer\.loss_scale: must be a power of two"),
+        ("--optimizer.loss_scale=0.5", r"optimizer\.loss_scale: must be a power of two"),
+        ("--optimizer.loss_scale_steps=0", r"optimizer\.loss_scale_steps: must be positive or null"),
+        ("--optimizer.loss_scale_steps=9", r"optimizer\.loss_scale_steps: the loss is not scaled: set optimizer\.prec"),
+        ("--trainer.max_skipped=0", r"trainer\.max_skipped: must be positive"),
+        ("--trainer.micro_batch=0", r"trainer\.micro_batch: must be positive or null"),
+        ("--trainer.not_finite=ignore", r"trainer\.not_finite: expected stop or skip, got 'ignore'"),
+    ],
+)
+def test_invalid_settings_are_refused(option: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        load(option)
+
+
+def test_float16_scales_the_loss_and_is_refused_on_a_cpu() -> None:
+    from ernie_gram.distributed.world import start_world
+
+    assert load("--optimizer.precision=float16").optimizer.first_loss_scale == 2.0**16
+    assert load("--optimizer.precision=float16", "--optimizer.loss_scale=4").optimizer.first_loss_scale == 4
+    assert load("--optimizer.precision=bfloat16").optimizer.first_loss_scale is None
+    with pytest.raises(ValueError, match=r"optimizer\.precision: float16 needs a GPU"):
+        start_world("cpu", "float16")

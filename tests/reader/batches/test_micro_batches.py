@@ -1,0 +1,52 @@
+"""Micro-batches: how the rows of a batch are divided, and that the feeder gives the rows of whole batches."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+
+import pytest
+
+from reader.batches.feeder import Feeder, Masking
+from reader.batches.sampler import accumulation_steps, held_rows, micro_batch_rows, rank_share
+from reader.corpus.memmap import Corpus
+from tests.support.cluster_simulation import global_batch, rows_of
+
+
+@pytest.mark.parametrize("micro_batch", [1, 2, 3, 5, 24, 79, 80, 81, 5112])
+@pytest.mark.parametrize(("batch_size", "world"), [(1, 1), (3, 2), (15, 2), (7, 7), (80, 64), (5112, 64)])
+def test_micro_batches_divide_the_share_of_every_rank(batch_size: int, world: int, micro_batch: int) -> None:
+    steps = accumulation_steps(batch_size, world, micro_batch)
+    largest = held_rows(batch_size, world, micro_batch)
+    assert largest <= micro_batch
+    sizes = []
+    for rank in range(world):
+        first, last = rank_share(batch_size, rank, world)
+        parts = micro_batch_rows(batch_size, rank, world, steps)
+        assert list(chain.from_iterable(range(*part) for part in parts)) == list(range(first, last))
+        assert 1 <= len(parts) <= steps
+        sizes += [end - start for start, end in parts]
+    assert max(sizes) == largest
+    assert min(sizes) >= largest - 2  # shares differ by one, and so do their parts
+    assert steps == 1 or (steps - 1) * micro_batch < -(-batch_size // world)
+
+
+def test_without_a_limit_a_share_is_one_micro_batch() -> None:
+    assert accumulation_steps(5112, 64, None) == 1
+    assert held_rows(5112, 64, None) == 80
+    assert micro_batch_rows(5112, 1, 64, 1) == [rank_share(5112, 1, 64)]
+
+
+@pytest.mark.parametrize(("world", "micro_batch"), [(1, 8), (2, 3), (4, 1)])
+def test_micro_batches_of_all_ranks_hold_the_rows_of_the_whole_batch(
+    corpus: Corpus, world: int, micro_batch: int
+) -> None:
+    feeder = Feeder(corpus, 32, Masking(True, 0.15, 1, queries=True))
+    size, start = 15, 30
+    steps = accumulation_steps(size, world, micro_batch)
+    found: list[list[object]] = [[], []]
+    for rank in range(world):
+        batches = feeder.training_batches(start, size, rank, world, 2, steps)
+        for rows, micro_batches in zip(found, islice(batches, 2), strict=True):
+            rows += chain.from_iterable(map(rows_of, micro_batches))
+        batches.close()
+    assert found == [global_batch(feeder, start + step * size, size, 1) for step in range(2)]
