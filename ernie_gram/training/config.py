@@ -64,6 +64,8 @@ class TrainerConfig:
         workers: threads that prepare batches, per process.
         device: "cpu", "gpu", or "auto" for the GPU if Paddle finds one.
         visualdl: also write curves for VisualDL to paths.output/visualdl.
+        peak_tflops: TFLOP per second that the device of one process reaches in matrix products, such as 15.7 for
+            float32 on a V100, for the logged share of it ("mfu"); null measures a product for a moment at the start.
     """
 
     max_steps: int = 1_000_000
@@ -76,8 +78,11 @@ class TrainerConfig:
     workers: int = 1
     device: Literal["auto", "cpu", "gpu"] = "auto"
     visualdl: bool = True
+    peak_tflops: float | None = None
 
     def __post_init__(self) -> None:
         for key in ("max_steps", "log_every", "eval_every", "eval_sequences", "save_every", "keep_checkpoints"):
             require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
         require(self.workers > 0, "trainer.workers", "must be positive")
+        require_finite(self, "trainer")
+        require(self.peak_tflops is None or self.peak_tflops > 0, "trainer.peak_tflops", "must be positive or null")

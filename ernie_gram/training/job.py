@@ -156,6 +156,8 @@ class Job:
         optimizer, trainer: their settings.
         resume_from: a verified checkpoint of this run, or None.
         check_data: called on rank 0 before each checkpoint is written; raises InputError if the data are damaged.
+        flops: batch of one process -> floating-point operations of its matrix products in forward and backward pass;
+            None if unknown. Then the log has no "mfu".
     """
 
     folder: Path
@@ -176,3 +178,4 @@ class Job:
     rate_scale: Callable[[str], float] | None = None
     resume_from: Path | None = None
     check_data: Callable[[], None] | None = None
+    flops: Callable[[Batch], float] | None = None

@@ -15,6 +15,7 @@ from ernie_gram.distributed.world import World
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, Network
 from ernie_gram.training.optimization import adamw, clip_by_global_norm, scale_rates
+from ernie_gram.training.step_values import StepValues, keep
 from reader.batches.fields import Batch, Field
 
 
@@ -27,6 +28,7 @@ class Program:
         feeds: names of the batch fields that it reads.
         fetches: what it computes, by name.
         schedule: of the learning rate; None for a program that does not train.
+        kept: the fetches of a program that trains, which it also keeps on the device; otherwise None.
     """
 
     main: paddle.static.Program
@@ -34,6 +36,7 @@ class Program:
     feeds: tuple[str, ...]
     fetches: dict[str, paddle.Tensor]
     schedule: paddle.optimizer.lr.LRScheduler | None = None
+    kept: StepValues | None = None
 
     def run(self, executor: paddle.static.Executor, batch: Batch) -> dict[str, np.ndarray]:
         """Run the program once on a batch; return its fetches as arrays."""
@@ -41,6 +44,10 @@ class Program:
             self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=list(self.fetches.values())
         )
         return dict(zip(self.fetches, values, strict=True))
+
+    def step(self, executor: paddle.static.Executor, batch: Batch) -> None:
+        """Run the program once on a batch, and fetch nothing, so that a GPU need not have finished at the return."""
+        executor.run(self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=[])
 
     @property
     def parameters(self) -> list[str]:
@@ -57,10 +64,13 @@ class OpenProgram:
     feeds: Feeds
 
     def finish(
-        self, fetches: dict[str, paddle.Tensor], schedule: paddle.optimizer.lr.LRScheduler | None = None
+        self,
+        fetches: dict[str, paddle.Tensor],
+        schedule: paddle.optimizer.lr.LRScheduler | None = None,
+        kept: StepValues | None = None,
     ) -> Program:
         """Return the finished program."""
-        return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule)
+        return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule, kept)
 
 
 @contextmanager
@@ -84,7 +94,7 @@ def build_training(
     world: World,
     rate_scale: Callable[[str], float] | None = None,
 ) -> Program:
-    """Build a program that makes one update, and fetches `loss`, each term by its name, and `grad_norm`.
+    """Build a program that makes one update, and keeps `loss`, each term by its name, and `grad_norm`.
 
     The loss of a rank is its share of the loss of the whole batch: the sum over its rows, divided by the number of rows
     of all ranks. So the sum of the gradients over ranks does not depend on how rows are distributed among them.
@@ -114,4 +124,4 @@ def build_training(
         optimizer._apply_optimize(total, opened.startup, updates)
         fetches = {"loss": logged[0], "grad_norm": norm}
         fetches |= {term.name: logged[i + 1] for i, term in enumerate(terms)}
-        return opened.finish(fetches, schedule)
+        return opened.finish(fetches, schedule, keep(fetches))

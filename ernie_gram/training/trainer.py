@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 import zlib
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from ernie_gram.distributed.world import World
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import RunLog
 from ernie_gram.training.job import Job
+from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.program import build_training
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.variables import accumulator_names, get_arrays, set_arrays
@@ -89,25 +89,30 @@ class Trainer:
         return messages
 
     def train(self) -> None:
-        """Train to the last step. Raises InputError at a step whose loss or gradient is not finite."""
+        """Train to the last step. Raises InputError if the loss or the gradient of a step is not finite."""
         settings, batch_size = self.job.trainer, self.job.batch_size
         if self.step >= settings.max_steps or self.has_ended_early:
             self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing left to train")
         batches = self.job.batches(self.consumed, self.world)
         # At the start, and after a run was stopped between its checkpoint and its evaluation.
         self._evaluate_if_due()
-        seconds, logged_step = 0.0, self.step
+        meters = None
         while self.step < settings.max_steps and not self.has_ended_early:
+            meters = meters or self._meters()
             began = time.monotonic()
-            values = self._update(next(batches))
-            seconds += time.monotonic() - began
+            batch = next(batches)
+            waiting = time.monotonic() - began
+            self._update(batch)
             self.step += 1
             self.consumed += batch_size
             is_last = self.step == settings.max_steps
-            if self.step % settings.log_every == 0 or is_last:
-                rate = (self.step - logged_step) * batch_size / seconds
-                self.log.record("train", self.step, {**values, "sequences_per_second": rate})
-                seconds, logged_step = 0.0, self.step
+            is_logged = self.step % settings.log_every == 0 or is_last
+            # Reading the values waits for the device, so the time after it is that of all steps so far.
+            values = self._values() if is_logged else {}
+            meters.add(batch, waiting, time.monotonic() - began)
+            if is_logged:
+                measured = meters.take(batch_size)
+                self.log.record("train", self.step, values | measured, measured.keys() - on_console(measured).keys())
             # Save before evaluating: an evaluation that fails must not lose the steps before it.
             if self.step % settings.save_every == 0 or is_last:
                 self.save()
@@ -125,22 +130,37 @@ class Trainer:
         """Whether the evaluations have not improved for as long as the job allows."""
         return self.job.selection is not None and self.progress.is_over(self.job.selection)
 
-    def _update(self, batch: Batch) -> dict[str, float]:
-        """Make one update; return the values that the program fetches, and the learning rate."""
+    def _meters(self) -> Meters:
+        """Measure what the meters need of this device."""
+        job, block = self.job, self.program.main.global_block()
+        shapes = [parameter.shape for parameter in block.all_parameters() if not parameter.stop_gradient]
+        return Meters(job.trainer, job.optimizer.precision, job.flops, shapes, self.executor, self.world)
+
+    def _update(self, batch: Batch) -> None:
+        """Make one update. Its values stay on the device."""
         # The random numbers of a step depend on these three numbers alone, so that a resumed run repeats them.
         _seed(self.job.seed, self.step, self.world.rank)
         assert self.program.schedule is not None
         self.program.schedule.step(self.step)
-        fetched = self.program.run(self.executor, batch)
-        values = {name: float(value) for name, value in fetched.items()}
-        if not (math.isfinite(values["loss"]) and math.isfinite(values["grad_norm"])):
+        self.program.step(self.executor, batch)
+
+    def _values(self) -> dict[str, float]:
+        """Return the values of the last step, and its learning rate.
+
+        Raises InputError, on all ranks, if the loss or the gradient of any step since the start was not finite.
+        """
+        assert self.program.kept is not None
+        last = self.program.kept.read()
+        if not last.is_finite:
+            step, values = self.step - last.steps + last.finite_steps + 1, last.values
+            seen = "" if step == self.step else f" at step {self.step}, and not finite since step {step}"
             saved = checkpoint.newest_valid(self.job.folder)
             raise InputError(
-                f"step {self.step + 1}: the loss is {values['loss']}, its gradient {values['grad_norm']}; stopped. "
+                f"step {step}: the loss is {values['loss']}, its gradient {values['grad_norm']}{seen}; stopped. "
                 f"The last checkpoint is {saved or 'none'}. A lower optimizer.learning_rate or longer "
                 "optimizer.warmup_steps, in another paths.output, may help"
             )
-        return {**values, "learning_rate": self.job.learning_rate(self.step)}
+        return {**last.values, "learning_rate": self.job.learning_rate(self.step - 1)}
 
     def _evaluate_if_due(self) -> None:
         """Evaluate every eval_every steps and at the last step, unless this evaluation is already known."""
@@ -167,6 +187,7 @@ class Trainer:
         if self.job.metrics_explained and not self._explained:
             self.log.say(self.job.metrics_explained)
             self._explained = True
+        self._values()  # the evaluation may be the best one, whose model is written
         metrics: dict[str, float] = {}
         for evaluator in self.job.evaluators:
             # The same random numbers in every evaluation: results differ only because the model does.
@@ -204,7 +225,8 @@ class Trainer:
         )
 
     def save(self) -> None:
-        """Write a checkpoint, on rank 0. Raises InputError if the data are damaged."""
+        """Write a checkpoint, on rank 0. Raises InputError if the data are damaged, or a step was not finite."""
+        self._values()
         if not self.world.is_first:
             return
         if self.job.check_data:

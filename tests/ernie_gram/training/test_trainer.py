@@ -42,8 +42,10 @@ def train(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 
 def records(folder: Path) -> list[dict[str, object]]:
-    """Return the log of a run without the speeds."""
-    return [{key: value for key, value in record.items() if "per_second" not in key} for record in read_log(folder)]
+    """Return the log of a run without its speed and its memory."""
+    from ernie_gram.training.meters import METERS
+
+    return [{key: value for key, value in record.items() if key not in METERS} for record in read_log(folder)]
 
 
 def test_the_toy_job_learns_is_evaluated_and_is_saved(train: Callable[..., str], tmp_path: Path) -> None:
@@ -152,32 +154,43 @@ def test_resuming_repeats_an_evaluation_that_is_missing_from_the_log(
     assert read_log(output) == read_log(finished)
 
 
-@pytest.mark.parametrize("value", ["loss", "grad_norm"])
-def test_a_loss_or_gradient_norm_that_is_nan_stops_the_run(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+@pytest.mark.parametrize(
+    ("log_every", "save_every", "eval_every", "found"),
+    [(5, 40, 40, 10), (40, 4, 40, 8), (40, 40, 3, 9), (1, 4, 40, 7)],
+)
+def test_a_step_that_is_not_finite_is_found_before_anything_is_logged_saved_or_evaluated(
+    train: Callable[..., str], tmp_path: Path, log_every: int, save_every: int, eval_every: int, found: int
 ) -> None:
-    from ernie_gram.training.program import Program
+    """Step 7 reads a point that is NaN. Values are read only at the steps in question."""
+    intervals = {"log_every": log_every, "save_every": save_every, "eval_every": eval_every}
+    seen = "" if found == 7 else f" at step {found}, and not finite since step 7"
+    with pytest.raises(InputError, match=rf"^step 7: the loss is nan, its gradient nan{seen}; stopped\. ") as error:
+        train(tmp_path, steps=40, nan_step=7, **intervals)
+    saved = tmp_path / f"step_{6 // save_every * save_every}"
+    assert f"The last checkpoint is {saved if saved.exists() else 'none'}." in str(error.value)
+    assert checkpoint.newest_valid(tmp_path) == (saved if saved.exists() else None)
+    assert max((record["step"] for record in read_log(tmp_path)), default=0) <= 6
 
-    original_run, updates = Program.run, []
 
-    def run(self: Program, *arguments: object) -> dict[str, np.ndarray]:
-        fetched = original_run(self, *arguments)  # type: ignore[arg-type]
-        if "loss" in fetched:
-            updates.append(1)
-            if len(updates) == 7:
-                fetched[value] = np.float32("nan")
-        return fetched
+def test_a_step_is_not_finite_if_its_gradient_alone_is_not() -> None:
+    """The count of finite steps stops at the first step that is not finite, and stays there."""
+    import paddle
 
-    monkeypatch.setattr(Program, "run", run)
-    output = tmp_path / "run"
-    done = pretrain(built, output, "--trainer.max_steps=20", "--trainer.save_every=2", "--trainer.eval_every=1000")
-    assert done.returncode == 2
-    line = done.stderr.splitlines()[-1]
-    assert line.startswith("error: step 7: ")
-    assert "nan" in line
-    assert f"The last checkpoint is {output / 'step_6'}." in line
-    assert checkpoint.checkpoints(output)[-1] == output / "step_6"
-    checkpoint.verify(output / "step_6")
+    from ernie_gram.training.step_values import keep
+
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup):
+            kept = keep({name: paddle.static.data(name, [], "float32") for name in ("loss", "grad_norm")})
+        executor.run(startup)
+        finite_steps = []
+        for norm in (1.0, 2.0, np.inf, 3.0, np.nan):
+            executor.run(main, feed={"loss": np.float32(0.5), "grad_norm": np.float32(norm)}, fetch_list=[])
+            last = kept.read()
+            assert last.values["loss"] == 0.5
+            assert last.values["grad_norm"] == norm or np.isnan(norm)
+            finite_steps.append((last.steps, last.finite_steps, last.is_finite))
+    assert finite_steps == [(1, 1, True), (2, 2, True), (3, 2, False), (4, 2, False), (5, 2, False)]
 
 
 def test_a_diverging_run_stops_with_an_error_that_names_the_step(built: Path, tmp_path: Path) -> None:
