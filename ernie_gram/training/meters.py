@@ -5,7 +5,7 @@ Each process counts its own share of the batches; at a log line the counts of al
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,15 +48,16 @@ class Counts:
     slots: float = 0.0
     flops: float = 0.0
 
-    def add(self, batch: Batch, waiting: float, seconds: float, flops: Flops | None) -> None:
-        """Count a step that took `seconds`, `waiting` of them for the batch."""
+    def add(self, batches: Sequence[Batch], waiting: float, seconds: float, flops: Flops | None) -> None:
+        """Count a step that took `seconds`, `waiting` of them for its batches."""
         self.seconds += seconds
         self.waiting += waiting
-        if INPUT_IDS.name in batch and LENGTHS.name in batch:
-            self.tokens += float(np.sum(batch[LENGTHS.name]))
-            self.slots += batch[INPUT_IDS.name].size
-        if flops is not None:
-            self.flops += flops(batch)
+        for batch in batches:
+            if INPUT_IDS.name in batch and LENGTHS.name in batch:
+                self.tokens += float(np.sum(batch[LENGTHS.name]))
+                self.slots += batch[INPUT_IDS.name].size
+            if flops is not None:
+                self.flops += flops(batch)
 
     def vector(self, peak: float) -> npt.NDArray[np.float64]:
         """Return the counts, and the peak of the process, in the order that `rates` reads; float64 [6]."""
@@ -122,9 +123,9 @@ class Meters:
         self._exchange = exchange_seconds(executor, shapes, world) if world.size > 1 else 0.0
         self._counts, self._steps = Counts(), 0
 
-    def add(self, batch: Batch, waiting: float, seconds: float) -> None:
-        """Count a step of this process that took `seconds`, `waiting` of them for the batch."""
-        self._counts.add(batch, waiting, seconds, self._flops)
+    def add(self, batches: Sequence[Batch], waiting: float, seconds: float) -> None:
+        """Count a step of this process that took `seconds`, `waiting` of them for its batches."""
+        self._counts.add(batches, waiting, seconds, self._flops)
         self._steps += 1
 
     def take(self, batch_size: int) -> dict[str, float]:

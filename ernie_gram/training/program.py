@@ -15,7 +15,7 @@ from ernie_gram.distributed.world import World
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, Network
 from ernie_gram.training.optimization import adamw, clip_by_global_norm, scale_rates
-from ernie_gram.training.step_values import StepValues, keep
+from ernie_gram.training.step_values import StepValues, keep, not_finite
 from reader.batches.fields import Batch, Field
 
 
@@ -124,4 +124,4 @@ def build_training(
         optimizer._apply_optimize(total, opened.startup, updates)
         fetches = {"loss": logged[0], "grad_norm": norm}
         fetches |= {term.name: logged[i + 1] for i, term in enumerate(terms)}
-        return opened.finish(fetches, schedule, keep(fetches))
+        return opened.finish(fetches, schedule, keep(fetches, not_finite(logged[0], norm)))

@@ -19,22 +19,17 @@ STEP_VALUES = "step_values"
 
 @dataclass(frozen=True)
 class LastStep:
-    """What is known after some steps.
+    """The last step; or the first after which training must stop, if there was one.
 
     Attributes:
-        values: of the last step, by name.
-        steps: number of steps since the program was started.
-        finite_steps: number of them before the first with a value that is not finite.
+        values: of the step, by name.
+        steps: number of steps since the program was started, this one included.
+        must_stop: whether it is a step after which training must stop.
     """
 
     values: dict[str, float]
     steps: int
-    finite_steps: int
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether all values of all steps were finite."""
-        return self.steps == self.finite_steps
+    must_stop: bool
 
 
 @dataclass(frozen=True)
@@ -44,25 +39,30 @@ class StepValues:
     names: tuple[str, ...]
 
     def read(self) -> LastStep:
-        """Return the values of the last step; waits until the device has finished it."""
-        *values, steps, finite_steps = np.array(
-            paddle.static.global_scope().find_var(STEP_VALUES).get_tensor()
-        ).tolist()
-        return LastStep(dict(zip(self.names, values, strict=True)), int(steps), int(finite_steps))
+        """Return what is kept; waits until the device has finished the last step."""
+        *values, steps, must_stop = np.array(paddle.static.global_scope().find_var(STEP_VALUES).get_tensor()).tolist()
+        return LastStep(dict(zip(self.names, values, strict=True)), int(steps), bool(must_stop))
 
 
-def keep(values: dict[str, paddle.Tensor]) -> StepValues:
-    """Add operations to the current program that keep scalars, float32, and count the steps in which all are finite.
+def keep(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> StepValues:
+    """Add operations to the current program that keep the values of each step, until a step with `must_stop`.
 
-    Its startup program sets the counts to 0. They are float32 too, and exact up to 16 million steps.
+    Args:
+        values: float32 scalars.
+        must_stop: bool scalar, whether training must stop after this step.
+
+    The startup program forgets everything. The number of steps is a float32 too, and exact up to 16 million.
     """
     # Private in Paddle (3.3.1), and used by its optimizers; the public `create_global_var` fails in its new
     # intermediate representation (PIR).
     kept = create_persistable_value("float32", [len(values) + 2], name=STEP_VALUES, initializer=Constant(0.0))
     kept.stop_gradient = True
-    news = paddle.stack([value.detach().reshape([]) for value in values.values()])
-    steps, finite_steps = kept[-2], kept[-1]
-    is_next = paddle.isfinite(news).all().astype("float32") * (steps == finite_steps).astype("float32")
-    counts = paddle.stack([steps + 1, finite_steps + is_next])
-    paddle.assign(paddle.concat([news, counts]), kept)
+    scalars = paddle.stack([value.detach().reshape([]) for value in values.values()])
+    new = paddle.concat([scalars, kept[-2:-1] + 1, must_stop.astype("float32").reshape([1])])
+    paddle.assign(paddle.where(kept[-1:] > 0, kept, new), kept)
     return StepValues(tuple(values))
+
+
+def not_finite(*values: paddle.Tensor) -> paddle.Tensor:
+    """Return whether any of some scalars is not finite, a bool scalar."""
+    return paddle.logical_not(paddle.isfinite(paddle.stack([value.detach().reshape([]) for value in values])).all())

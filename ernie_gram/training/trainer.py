@@ -109,7 +109,7 @@ class Trainer:
             is_logged = self.step % settings.log_every == 0 or is_last
             # Reading the values waits for the device, so the time after it is that of all steps so far.
             values = self._values() if is_logged else {}
-            meters.add(batch, waiting, time.monotonic() - began)
+            meters.add([batch], waiting, time.monotonic() - began)
             if is_logged:
                 measured = meters.take(batch_size)
                 self.log.record("train", self.step, values | measured, measured.keys() - on_console(measured).keys())
@@ -151,12 +151,10 @@ class Trainer:
         """
         assert self.program.kept is not None
         last = self.program.kept.read()
-        if not last.is_finite:
-            step, values = self.step - last.steps + last.finite_steps + 1, last.values
-            seen = "" if step == self.step else f" at step {self.step}, and not finite since step {step}"
-            saved = checkpoint.newest_valid(self.job.folder)
+        if last.must_stop:
+            step, values, saved = self.log.start + last.steps, last.values, checkpoint.newest_valid(self.job.folder)
             raise InputError(
-                f"step {step}: the loss is {values['loss']}, its gradient {values['grad_norm']}{seen}; stopped. "
+                f"step {step}: the loss is {values['loss']}, its gradient {values['grad_norm']}; stopped. "
                 f"The last checkpoint is {saved or 'none'}. A lower optimizer.learning_rate or longer "
                 "optimizer.warmup_steps, in another paths.output, may help"
             )
