@@ -18,7 +18,7 @@ from ernie_gram.training.job import Job
 from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.program import build_training
 from ernie_gram.training.selection import Progress
-from ernie_gram.training.variables import accumulator_names, get_arrays, set_arrays
+from ernie_gram.training.variables import accumulator_names, get_arrays, get_shapes, set_arrays
 from reader.batches.fields import Batch
 from reader.errors import InputError
 
@@ -132,8 +132,7 @@ class Trainer:
 
     def _meters(self) -> Meters:
         """Measure what the meters need of this device."""
-        job, block = self.job, self.program.main.global_block()
-        shapes = [parameter.shape for parameter in block.all_parameters() if not parameter.stop_gradient]
+        job, shapes = self.job, get_shapes(self.program.parameters)
         return Meters(job.trainer, job.optimizer.precision, job.flops, shapes, self.executor, self.world)
 
     def _update(self, batch: Batch) -> None:
