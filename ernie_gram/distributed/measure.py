@@ -1,12 +1,16 @@
-"""The speed of this machine: its matrix products, and its sums over processes."""
+"""The speed of this machine, its matrix products and its sums over processes; and the memory of this process."""
 
 from __future__ import annotations
 
+import resource
 import statistics
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 # isort: off
 from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
+from ernie_gram.distributed.collectives import sum_over_ranks
 
 import numpy as np
 import paddle
@@ -16,33 +20,46 @@ import paddle.distributed as dist
 # A product of a feed-forward network of the base model: rows of 4 sequences of 512 tokens.
 ROWS, SIZE_IN, SIZE_OUT = 2048, 768, 3072
 # Products per program, and seconds for which programs are repeated: the first ones are slower.
-PRODUCTS, SECONDS = 8, 2.0
+PRODUCTS, SECONDS = 2, 2.0
+# A program shorter than this many seconds gets more products, because starting it takes part of them on a fast device.
+LEAST_SECONDS, MOST_PRODUCTS = 0.01, 512
 EXCHANGED_NUMBERS = 8 << 20
 EXCHANGES = 5
 
 
-def matmul_peak(executor: paddle.static.Executor, precision: str) -> float:
+def matmul_peak(executor: paddle.static.Executor, precision: str, seconds: float = SECONDS) -> float:
     """Return the operations per second of a large matrix product, the fastest of many, on the executor's device.
 
-    `precision` is "float32", "bfloat16" or "float16". All processes of a machine should measure at the same time,
-    because they share its cores.
+    Args:
+        precision: "float32", "bfloat16" or "float16".
+        seconds: for which products are repeated.
+
+    All processes of a machine should measure at the same time, because they share its cores.
     """
+    products = PRODUCTS
+    fastest = _fastest_products(executor, precision, products, seconds)
+    while fastest < LEAST_SECONDS and products < MOST_PRODUCTS:
+        products *= 16
+        fastest = _fastest_products(executor, precision, products, seconds)
+    return products * 2 * ROWS * SIZE_IN * SIZE_OUT / fastest
+
+
+def _fastest_products(executor: paddle.static.Executor, precision: str, products: int, seconds: float) -> float:
+    """Return the seconds of the fastest run of a program with so many products."""
     program, startup = paddle.static.Program(), paddle.static.Program()
     with paddle.static.program_guard(program, startup), paddle.utils.unique_name.guard():
         left = paddle.full([ROWS, SIZE_IN], 0.01, precision)
         right = paddle.full([SIZE_IN, SIZE_OUT], 0.01, precision)
         back = paddle.full([SIZE_OUT, SIZE_IN], 0.01, precision)
-        for _ in range(PRODUCTS // 2):
+        for _ in range(products // 2):
             left = paddle.matmul(paddle.matmul(left, right), back)
         # One number is fetched, so that a device has to finish.
         last = left[0, 0].astype("float32")
-    seconds: list[float] = []
-    deadline = time.monotonic() + SECONDS
-    while len(seconds) < 2 or time.monotonic() < deadline:
-        start = time.perf_counter()
-        executor.run(program, fetch_list=[last])
-        seconds.append(time.perf_counter() - start)
-    return PRODUCTS * 2 * ROWS * SIZE_IN * SIZE_OUT / min(seconds)
+    found: list[float] = []
+    deadline = time.monotonic() + seconds
+    while len(found) < 2 or time.monotonic() < deadline:
+        found.append(_run_seconds(executor, program, last))
+    return min(found)
 
 
 def exchange_bandwidth(executor: paddle.static.Executor, world: World) -> float:
@@ -55,10 +72,40 @@ def exchange_bandwidth(executor: paddle.static.Executor, world: World) -> float:
         tensor = paddle.zeros([EXCHANGED_NUMBERS], "float32")
         dist.all_reduce(tensor)
         last = tensor[:1]
-    seconds = []
-    for _ in range(EXCHANGES + 1):
-        start = time.perf_counter()
-        executor.run(program, fetch_list=[last])
-        seconds.append(time.perf_counter() - start)
+    seconds = [_run_seconds(executor, program, last) for _ in range(EXCHANGES + 1)]
     sent = 2 * (world.size - 1) / world.size * EXCHANGED_NUMBERS * np.dtype(np.float32).itemsize
     return sent / statistics.median(seconds[1:])
+
+
+def exchange_seconds(executor: paddle.static.Executor, shapes: Sequence[Sequence[int]], world: World) -> float:
+    """Return the seconds in which float32 tensors of these shapes are summed over all processes, and nothing else."""
+    program = paddle.static.Program()
+    with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
+        summed = sum_over_ranks([paddle.zeros(list(shape), "float32") for shape in shapes], world)
+        last = summed[-1].flatten()[:1]
+    return min(_run_seconds(executor, program, last) for _ in range(3))
+
+
+def _run_seconds(executor: paddle.static.Executor, program: paddle.static.Program, last: paddle.Tensor) -> float:
+    start = time.perf_counter()
+    executor.run(program, fetch_list=[last])
+    return time.perf_counter() - start
+
+
+def allocated_peak(world: World) -> int:
+    """Return the largest number of bytes that Paddle has had allocated on this process's device."""
+    if world.place.is_gpu_place():
+        return int(paddle.device.cuda.max_memory_allocated())
+    return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
+
+
+def process_peak() -> int:
+    """Return the largest number of bytes of main memory that this process has had."""
+    try:
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    # Without /proc; on Linux this number may be that of the process that started this one.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -13,6 +13,8 @@ import paddle
 from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.world import World
 from ernie_gram.formats.model import Model
+from ernie_gram.planning.products import step_flops
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
 from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
@@ -24,6 +26,7 @@ from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import Program, open_program
+from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
@@ -72,6 +75,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         resume_from=run.resume_from,
         row_counts=partial(row_counts, config),
         check_data=check.wait if check else None,
+        flops=partial(batch_flops, config, CorpusSizes(sizes.tokens, sizes.ngrams)),
     )
 
 
@@ -119,6 +123,20 @@ def _of_model(model: Model, made: dict[str, StartValue]) -> StartValues:
         computed={name: value.how for name, value in made.items() if value.how},
         held=frozenset(model.parameters),
     )
+
+
+def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
+    """Return the floating-point operations of the matrix products of a training step on a batch."""
+    sequences, slots = batch[fields.INPUT_IDS.name].shape
+    queries, fine = batch.get(fields.QUERY_SLOTS.name), batch.get(fields.FINE_ROWS.name)
+    shape = BatchShape(
+        sequences=sequences,
+        slots=slots,
+        predicted=len(batch[fields.SLOTS.name]) / sequences,
+        queries=0 if queries is None else queries.shape[1],
+        fine=0.0 if fine is None else len(fine) / sequences,
+    )
+    return sum(step_flops(config, sizes, shape).values())
 
 
 class PretrainNetwork:

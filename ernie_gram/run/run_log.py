@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,8 @@ class RunLog:
         if self.writes:
             print(text, flush=True)
 
-    def record(self, kind: str, step: int, values: dict[str, float]) -> None:
-        """Write one record, and print it."""
+    def record(self, kind: str, step: int, values: dict[str, float], unshown: Collection[str] = ()) -> None:
+        """Write one record, and print it without the values named in `unshown`."""
         if not self.writes:
             return
         self._file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
@@ -87,7 +88,7 @@ class RunLog:
         if self._writer:
             for name, value in values.items():
                 self._writer.add_scalar(f"{kind}/{name}", value, step)
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name not in unshown)
         left = f"  left {self._time_left(step)}" if kind == "train" else ""
         self.say(f"{kind:<5} step {step:>{len(str(self.max_steps))}}/{self.max_steps}  {shown}{left}")
 

@@ -20,6 +20,7 @@ from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.optimization import adamw
 from ernie_gram.training.program import Program, Update, add_backward, autocast, build_training, open_program
+from ernie_gram.training.step_values import LastStep
 from ernie_gram.training.variables import add_in_place, clear, shared, zeros
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
@@ -73,24 +74,28 @@ class Updater:
         assert self.program.schedule is not None
         self.program.schedule.step(step)
 
-    def run(
-        self, executor: paddle.static.Executor, micro_batches: list[Batch], seed: Callable[..., None]
-    ) -> dict[str, np.ndarray]:
-        """Make one update; return the fetches of `build_training`.
+    def step(self, executor: paddle.static.Executor, micro_batches: list[Batch], seed: Callable[..., None]) -> None:
+        """Make one update; its values stay on the device, see `read`.
 
         `seed` is called before each micro-batch, with its index if there can be several of them.
         """
         if self._accumulating is None:
             (batch,) = micro_batches
             seed()
-            return self.program.run(executor, batch)
+            self.program.step(executor, batch)
+            return
         assert self._row_counts is not None
         own = np.array([self._row_counts(batch) for batch in micro_batches], np.float32).sum(0)
         counts = self._counting.run(executor, {ROW_COUNTS.name: own})
         for index, batch in enumerate(micro_batches):
             seed(index)
-            self._accumulating.run(executor, {**batch, **counts})
-        return self.program.run(executor, {})
+            self._accumulating.step(executor, {**batch, **counts})
+        self.program.step(executor, {})
+
+    def read(self) -> LastStep:
+        """Return the values of the last step, or of the first after which training must stop."""
+        assert self.program.kept is not None
+        return self.program.kept.read()
 
 
 def build_accumulation(job: Job, world: World, skips: bool) -> tuple[Program, Program, Program]:
@@ -118,10 +123,10 @@ def build_accumulation(job: Job, world: World, skips: bool) -> tuple[Program, Pr
         shares = shared(SHARES, [1 + len(terms)])
         pairs = [(_parameter(name, shape), shared(_sum_of(name), shape)) for name, shape in shapes.items()]
         update = Update(job.optimizer, world, job.rate_scale, job.sparse_parameters, guard)
-        fetches = update.add(optimizer, opened, pairs, shares, [term.name for term in terms])
+        updating = update.add(optimizer, schedule, opened, pairs, shares, [term.name for term in terms])
         for total in (shares, *(gradient for _, gradient in pairs)):
             clear(total)
-        return accumulating, opened.finish(fetches, schedule), _build_counting(len(terms), world)
+        return accumulating, updating, _build_counting(len(terms), world)
 
 
 def _sum_of(parameter: str) -> str:

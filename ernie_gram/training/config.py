@@ -103,6 +103,8 @@ class TrainerConfig:
         recompute: compute the encoder's layers again in the backward pass instead of keeping what they compute. The
             result is the same to the bit, dropout included; a step needs much less memory, and a third more operations.
         visualdl: also write curves for VisualDL to paths.output/visualdl.
+        peak_tflops: TFLOP per second that the device of one process reaches in matrix products, such as 15.7 for
+            float32 on a V100, for the logged share of it ("mfu"); null measures a product for a moment at the start.
     """
 
     max_steps: int = 1_000_000
@@ -120,6 +122,7 @@ class TrainerConfig:
     device: Literal["auto", "cpu", "gpu"] = "auto"
     recompute: bool = False
     visualdl: bool = True
+    peak_tflops: float | None = None
 
     def __post_init__(self) -> None:
         for key in (
@@ -127,4 +130,6 @@ class TrainerConfig:
             *("save_every", "keep_checkpoints", "workers"),
         ):
             require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
+        require_finite(self, "trainer")
         require(self.micro_batch is None or self.micro_batch > 0, "trainer.micro_batch", "must be positive or null")
+        require(self.peak_tflops is None or self.peak_tflops > 0, "trainer.peak_tflops", "must be positive or null")

@@ -161,6 +161,8 @@ class Job:
         row_counts: batch -> number of rows of each term of the network's losses; None if trainer.micro_batch is never
             set.
         check_data: called on rank 0 before each checkpoint is written; raises InputError if the data are damaged.
+        flops: batch of one process -> floating-point operations of its matrix products in forward and backward pass;
+            None if unknown. Then the log has no "mfu".
     """
 
     folder: Path
@@ -183,3 +185,4 @@ class Job:
     resume_from: Path | None = None
     row_counts: Callable[[Batch], list[int]] | None = None
     check_data: Callable[[], None] | None = None
+    flops: Callable[[Batch], float] | None = None

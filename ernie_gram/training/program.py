@@ -18,6 +18,7 @@ from ernie_gram.training.job import Feeds, LossTerm, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.optimization import adamw, clip_by_global_norm, scale_rates
 from ernie_gram.training.recompute import recompute_layers
+from ernie_gram.training.step_values import StepValues, keep, not_finite
 from reader.batches.fields import Batch, Field
 
 
@@ -30,6 +31,7 @@ class Program:
         feeds: names of the batch fields that it reads.
         fetches: what it computes, by name.
         schedule: of the learning rate; None for a program that does not train.
+        kept: the fetches of a program that trains, which it also keeps on the device; otherwise None.
     """
 
     main: paddle.static.Program
@@ -37,6 +39,7 @@ class Program:
     feeds: tuple[str, ...]
     fetches: dict[str, paddle.Tensor]
     schedule: paddle.optimizer.lr.LRScheduler | None = None
+    kept: StepValues | None = None
 
     def run(self, executor: paddle.static.Executor, batch: Batch) -> dict[str, np.ndarray]:
         """Run the program once on a batch; return its fetches as arrays."""
@@ -44,6 +47,10 @@ class Program:
             self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=list(self.fetches.values())
         )
         return dict(zip(self.fetches, values, strict=True))
+
+    def step(self, executor: paddle.static.Executor, batch: Batch) -> None:
+        """Run the program once on a batch, and fetch nothing, so that a GPU need not have finished at the return."""
+        executor.run(self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=[])
 
     @property
     def parameters(self) -> list[str]:
@@ -60,10 +67,13 @@ class OpenProgram:
     feeds: Feeds
 
     def finish(
-        self, fetches: dict[str, paddle.Tensor], schedule: paddle.optimizer.lr.LRScheduler | None = None
+        self,
+        fetches: dict[str, paddle.Tensor],
+        schedule: paddle.optimizer.lr.LRScheduler | None = None,
+        kept: StepValues | None = None,
     ) -> Program:
         """Return the finished program."""
-        return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule)
+        return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule, kept)
 
 
 @contextmanager
@@ -90,9 +100,9 @@ def build_training(
     recompute: bool = False,
     skips: bool = False,
 ) -> Program:
-    """Build a program that makes one update, and fetches `loss`, each term by its name, and `grad_norm`.
+    """Build a program that makes one update, and keeps `loss`, each term by its name, and `grad_norm`.
 
-    With several ranks it also fetches `sent_bytes`: what this rank sends to others in the step.
+    With several ranks it also keeps `sent_bytes`: what this rank sends to others in the step.
 
     The loss of a rank is its share of the loss of the whole batch: the sum over its rows, divided by the number of rows
     of all ranks. So the sum of the gradients over ranks does not depend on how rows are distributed among them.
@@ -114,7 +124,7 @@ def build_training(
         pairs, shares = add_backward(optimizer, opened, terms, counts, guard, recompute)
         names = [term.name for term in terms]
         update = Update(settings, world, rate_scale, sparse_parameters, guard)
-        return opened.finish(update.add(optimizer, opened, pairs, shares, names), schedule)
+        return update.add(optimizer, schedule, opened, pairs, shares, names)
 
 
 Pairs = list[tuple[paddle.Tensor, paddle.Tensor]]
@@ -160,14 +170,16 @@ class Update:
     def add(
         self,
         optimizer: paddle.optimizer.AdamW,
+        schedule: paddle.optimizer.lr.LRScheduler,
         opened: OpenProgram,
         pairs: Pairs,
         shares: paddle.Tensor,
         names: list[str],
-    ) -> dict[str, paddle.Tensor]:
-        """Add the operations of an update to the program that is being built; return what the program fetches.
+    ) -> Program:
+        """Add the operations of an update to the program that is being built, and return it, finished.
 
         Args:
+            optimizer, schedule: see `adamw`.
             pairs, shares: of this rank, see `add_backward`.
             names: of the terms.
         """
@@ -186,5 +198,7 @@ class Update:
             fetches["sent_bytes"] = sent_bytes(opened.main, by_row, self.world)
         # Private in Paddle (3.3.1): `minimize` and `apply_gradients` would clip before the sum over ranks, or not run
         # in a static program of its new intermediate representation (PIR) at all.
+        # With a guard the values of every step are read, because the host says which update was skipped.
+        must_stop = paddle.zeros([], "bool") if self.guard else not_finite(logged[0], norm)
         optimizer._apply_optimize(None, opened.startup, updates)
-        return fetches
+        return opened.finish(fetches, schedule, keep(fetches, must_stop))

@@ -19,8 +19,9 @@ from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.finite_values import logged_values, reason_to_stop, skip_message
 from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
+from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.selection import Progress
-from ernie_gram.training.variables import accumulator_names, get_arrays, set_arrays
+from ernie_gram.training.variables import accumulator_names, get_arrays, get_shapes, set_arrays
 from reader.batches.fields import Batch
 from reader.errors import InputError
 
@@ -44,6 +45,7 @@ class Trainer:
         self.step = self.consumed = 0
         self.progress = Progress()
         self._explained = False
+        self._said_skipped = 0
         self._check_agreement()
         messages = self._initialise()
         if world.is_first:
@@ -56,8 +58,7 @@ class Trainer:
     def _check_agreement(self) -> None:
         """Raise InputError unless all ranks run the same job from the same checkpoint."""
         resume_from = self.job.resume_from
-        # Micro-batches may differ, because nothing is exchanged within them.
-        plan = json.dumps([self.job.identity, resume_from and resume_from.name, self.program.skips], sort_keys=True)
+        plan = json.dumps([self.job.identity, resume_from and resume_from.name], sort_keys=True)
         what = "the settings, the corpus or the checkpoint"
         try:
             check_agreement(self.executor, zlib.crc32(plan.encode()), what, self.world)
@@ -101,18 +102,24 @@ class Trainer:
         batches = self.job.batches(self.consumed, self.world)
         # At the start, and after a run was stopped between its checkpoint and its evaluation.
         self._evaluate_if_due()
-        seconds, logged_step = 0.0, self.step
+        meters = None
         while self.step < settings.max_steps and not self.has_ended_early:
+            meters = meters or self._meters()
             began = time.monotonic()
-            values = self._update(next(batches))
-            seconds += time.monotonic() - began
+            micro_batches = next(batches)
+            waiting = time.monotonic() - began
+            self._update(micro_batches)
             self.step += 1
             self.consumed += batch_size
             is_last = self.step == settings.max_steps
-            if self.step % settings.log_every == 0 or is_last:
-                rate = (self.step - logged_step) * batch_size / seconds
-                self.log.record("train", self.step, {**logged_values(values), "sequences_per_second": rate})
-                seconds, logged_step = 0.0, self.step
+            is_logged = self.step % settings.log_every == 0 or is_last
+            # Reading the values waits for the device, so the time after it is that of all steps so far.
+            values = self._values() if is_logged or self.program.skips else {}
+            meters.add(micro_batches, waiting, time.monotonic() - began)
+            if is_logged:
+                measured = meters.take(batch_size)
+                unshown = measured.keys() - on_console(measured).keys()
+                self.log.record("train", self.step, logged_values(values) | measured, unshown)
             # Save before evaluating: an evaluation that fails must not lose the steps before it.
             if self.step % settings.save_every == 0 or is_last:
                 self.save()
@@ -130,24 +137,38 @@ class Trainer:
         """Whether the evaluations have not improved for as long as the job allows."""
         return self.job.selection is not None and self.progress.is_over(self.job.selection)
 
-    def _update(self, micro_batches: list[Batch]) -> dict[str, float]:
-        """Make one update; return the values that the program fetches, and the learning rate."""
+    def _meters(self) -> Meters:
+        """Measure what the meters need of this device."""
+        job = self.job
+        # Of parameters that are exchanged by row, a step exchanges little.
+        shapes = get_shapes([name for name in self.program.parameters if name not in job.sparse_parameters])
+        return Meters(job.trainer, job.optimizer.precision, job.flops, shapes, self.executor, self.world)
+
+    def _update(self, micro_batches: list[Batch]) -> None:
+        """Make one update. Its values stay on the device."""
         # The random numbers of a step depend on these numbers and the micro-batch's index alone, so that a resumed run
         # repeats them.
         seed = partial(_seed, self.job.seed, self.step, self.world.rank)
         self.program.set_rate(self.step)
-        fetched = self.program.run(self.executor, micro_batches, seed)
-        values = {name: float(value) for name, value in fetched.items()}
-        reason = reason_to_stop(values, self.job.trainer)
+        self.program.step(self.executor, micro_batches, seed)
+
+    def _values(self) -> dict[str, float]:
+        """Return the values of the last step, and its learning rate; say if its update was skipped.
+
+        Raises InputError, on all ranks, if training must stop after this step or an earlier one.
+        """
+        last = self.program.read()
+        step, reason = self.log.start + last.steps, reason_to_stop(last.values, self.job.trainer)
         if reason:
             saved = checkpoint.newest_valid(self.job.folder)
             raise InputError(
-                f"step {self.step + 1}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
+                f"step {step}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
                 "optimizer.learning_rate or longer optimizer.warmup_steps, in another paths.output, may help"
             )
-        if values.get("skipped_in_a_row"):
-            self.log.say(skip_message(self.step + 1, values))
-        return {**values, "learning_rate": self.job.learning_rate(self.step)}
+        if last.values.get("skipped_in_a_row") and step > self._said_skipped:
+            self.log.say(skip_message(step, last.values))
+            self._said_skipped = step
+        return {**last.values, "learning_rate": self.job.learning_rate(self.step - 1)}
 
     def _evaluate_if_due(self) -> None:
         """Evaluate every eval_every steps and at the last step, unless this evaluation is already known."""
@@ -174,6 +195,7 @@ class Trainer:
         if self.job.metrics_explained and not self._explained:
             self.log.say(self.job.metrics_explained)
             self._explained = True
+        self._values()  # the evaluation may be the best one, whose model is written
         metrics: dict[str, float] = {}
         for evaluator in self.job.evaluators:
             # The same random numbers in every evaluation: results differ only because the model does.
@@ -212,7 +234,8 @@ class Trainer:
         )
 
     def save(self) -> None:
-        """Write a checkpoint, on rank 0. Raises InputError if the data are damaged."""
+        """Write a checkpoint, on rank 0. Raises InputError if the data are damaged, or a step was not finite."""
+        self._values()
         if not self.world.is_first:
             return
         if self.job.check_data:

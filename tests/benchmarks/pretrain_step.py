@@ -3,10 +3,11 @@
 Each rung of the ablation runs in a separate process, one after the other. The sequences are random. Their lengths are
 those after explicit masking, if 15 % of the tokens are masked and a masked unit has 1.9 tokens (as with 300,000
 n-grams). The column "products alone" is the ratio expected from the matrix products of the forward and backward pass,
-for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight.
-`--rungs explicit explicit+recompute` compares a rung with and without trainer.recompute. `--torch` also
-times Hugging Face's BERT with the same encoder and a masked-LM head over the same classes; it needs torch and
-transformers.
+for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. "of the peak"
+is the share of the operations per second that a large product reaches in the same process, with the same threads,
+before or after the steps, whichever is faster. `--rungs explicit explicit+recompute` compares a rung with and without
+trainer.recompute. `--torch` also times Hugging Face's BERT with the same encoder and a masked-LM head over the same
+classes; it needs torch and transformers.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ MODELS = {
 OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
 TOKENS_PER_UNIT = 1.9
+PEAK_SECONDS = 2.0
 Times = list[tuple[float, float]]  # wall and CPU seconds
 # The default of run_pretrain.sh.
 MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1000000000000"
@@ -108,8 +110,10 @@ def predictions(config: PretrainConfig, name: str, rung: str) -> tuple[float, fl
     return flops, rank_memory(config, sizes, shape, 1).total
 
 
-def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
-    """Return the wall and CPU seconds of each step after the first."""
+def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> tuple[Times, float, int]:
+    """Return the wall and CPU seconds of each step after the first, operations per second of a large product, and the
+    largest number of bytes that Paddle has had allocated."""
+    from ernie_gram.distributed.measure import allocated_peak, matmul_peak
     from ernie_gram.distributed.world import start_world
     from ernie_gram.pretraining.network import VocabularySizes
     from tests.support.static_programs import training_program
@@ -123,14 +127,10 @@ def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> Times:
     executor = paddle.static.Executor(world.place)
     executor.run(program.startup)
     feed = random_batch(batch, length, TOKENS + ngrams, rung)
-    return _times(lambda: program.run(executor, feed), steps)
-
-
-def allocated_peak() -> int:
-    """Return the largest number of bytes that Paddle has had allocated on the CPU."""
-    import paddle
-
-    return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
+    before = matmul_peak(executor, "float32", PEAK_SECONDS)
+    times = _times(lambda: program.step(executor, feed), steps)
+    allocated = allocated_peak(world)
+    return times, max(before, matmul_peak(executor, "float32", PEAK_SECONDS)), allocated
 
 
 def time_torch(name: str, dropout: float) -> Times:
@@ -192,18 +192,18 @@ def main() -> None:
     if arguments.one:
         (name,), (rung,) = arguments.model, arguments.rungs
         if arguments.torch:
-            times = time_torch(name, arguments.dropout)
+            times, product, allocated = time_torch(name, arguments.dropout), 0.0, 0
         else:
-            times = time_ours(name, rung, arguments.out_emb_size, arguments.dropout)
+            times, product, allocated = time_ours(name, rung, arguments.out_emb_size, arguments.dropout)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         wall, cpu = np.median(times, axis=0).tolist()
-        allocated = 0.0 if arguments.torch else allocated_peak() / 1e9
-        print(json.dumps({"seconds": wall, "cpu": cpu, "peak": peak, "allocated": allocated}))
+        found = {"seconds": wall, "cpu": cpu, "product": product, "peak": peak, "allocated": allocated / 1e9}
+        print(json.dumps(found))
         return
     from ernie_gram.distributed.world import processor_name, read_cpuinfo
 
     print(f"{processor_name(read_cpuinfo())}, {os.cpu_count()} cores\n")
-    columns = ["seconds a step", "to explicit", "CPU seconds", "to explicit", "products alone"]
+    columns = ["seconds a step", "to explicit", "CPU seconds", "to explicit", "products alone", "of the peak"]
     columns += ["peak GB", "of it allocated by Paddle", "predicted"]
     print(f"| model | rung | {' | '.join(columns)} |")
     print("| --- | --- |" + " ---: |" * len(columns))
@@ -222,14 +222,15 @@ def main() -> None:
             result = json.loads(done.stdout.splitlines()[-1])
             base = base or result
             ratios = [f"{result[key]:.2f} | {result[key] / base[key]:.2f}" for key in ("seconds", "cpu")]
-            cells = [*ratios, "", f"{result['peak']:.2f}", "", ""]
+            cells = [*ratios, "", "", f"{result['peak']:.2f}", "", ""]
             if rung != "torch":
                 predicted = {
                     each: predictions(config_of(name, each, arguments.out_emb_size, arguments.dropout), name, each)
                     for each in (rungs[0], rung)
                 }
                 cells[2] = f"{predicted[rung][0] / predicted[rungs[0]][0]:.2f}"
-                cells[4:] = [f"{result['allocated']:.2f}", f"{predicted[rung][1] / 1e9:.2f}"]
+                cells[3] = f"{predicted[rung][0] / (result['seconds'] * result['product']):.0%}"
+                cells[5:] = [f"{result['allocated']:.2f}", f"{predicted[rung][1] / 1e9:.2f}"]
             print(f"| {name} | {rung} | {' | '.join(cells)} |", flush=True)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ernie_gram.run.run_log import read_log
 from tests.support.commands import ROOT
 from tests.support.runs import options
 
@@ -100,6 +101,12 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
     known = ("corpus ", "training ", "output ", "eval", "train step", "saved ")
     assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
     assert len(done.stdout.splitlines()) == 10
+    # The files have all meters, the console only some.
+    from ernie_gram.training.meters import METERS
+
+    training = [record for record in read_log(tmp_path / "run") if record["kind"] == "train"]
+    assert [set(METERS) <= record.keys() for record in training] == [True, True]
+    assert "exchange_share" not in done.stdout
 
 
 SRUN = """#!/bin/bash

@@ -51,12 +51,20 @@ def samples(first: int, last: int) -> Batch:
     return {"points": points, "classes": (np.hypot(*points.T) > 1).astype(np.int64)}
 
 
-def batches(consumed: int, world: World, steps: int = 1) -> Generator[list[Batch], None, None]:
-    """Yield the micro-batches of each step without end; this job runs in one process."""
+def batches(
+    consumed: int, world: World, steps: int = 1, nan_step: int | None = None
+) -> Generator[list[Batch], None, None]:
+    """Yield the micro-batches of each step without end; this job runs in one process.
+
+    A point of step `nan_step` is NaN.
+    """
     assert world.size == 1
     while True:
-        yield [samples(consumed + a, consumed + b) for a, b in micro_batch_rows(BATCH_SIZE, 0, 1, steps)]
+        batch = [samples(consumed + a, consumed + b) for a, b in micro_batch_rows(BATCH_SIZE, 0, 1, steps)]
         consumed += BATCH_SIZE
+        if nan_step is not None and consumed == nan_step * BATCH_SIZE:
+            batch[0]["points"][0] = np.nan
+        yield batch
 
 
 class ToyEvaluator:
@@ -78,8 +86,10 @@ def toy_job(
     start: Path | None = None,
     rate_scale: dict[str, float] | None = None,
     steps: int = 120,
+    log_every: int = 10,
     save_every: int = 40,
     eval_every: int = 60,
+    nan_step: int | None = None,
     selection: Selection | None = None,
 ) -> Job:
     """Return the job; `start` is a checkpoint to take start values from."""
@@ -91,7 +101,7 @@ def toy_job(
         config={},
         network=ToyNetwork(),
         batch_size=BATCH_SIZE,
-        batches=batches,
+        batches=partial(batches, nan_step=nan_step),
         evaluators=(ToyEvaluator(),),
         evaluates_start=selection is None,
         selection=selection,
@@ -101,7 +111,7 @@ def toy_job(
         optimizer=SETTINGS,
         trainer=TrainerConfig(
             max_steps=steps,
-            log_every=10,
+            log_every=log_every,
             eval_every=eval_every,
             save_every=save_every,
             keep_checkpoints=9,

@@ -42,8 +42,10 @@ def train(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 
 def records(folder: Path) -> list[dict[str, object]]:
-    """Return the log of a run without the speeds."""
-    return [{key: value for key, value in record.items() if "per_second" not in key} for record in read_log(folder)]
+    """Return the log of a run without its speed and its memory."""
+    from ernie_gram.training.meters import METERS
+
+    return [{key: value for key, value in record.items() if key not in METERS} for record in read_log(folder)]
 
 
 def test_the_toy_job_learns_is_evaluated_and_is_saved(train: Callable[..., str], tmp_path: Path) -> None:
@@ -152,32 +154,38 @@ def test_resuming_repeats_an_evaluation_that_is_missing_from_the_log(
     assert read_log(output) == read_log(finished)
 
 
-@pytest.mark.parametrize("value", ["loss", "grad_norm"])
-def test_a_loss_or_gradient_norm_that_is_nan_stops_the_run(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
+@pytest.mark.parametrize(("log_every", "save_every", "eval_every"), [(5, 40, 40), (40, 4, 40), (40, 40, 3), (1, 4, 40)])
+def test_a_step_that_is_not_finite_is_found_before_anything_is_logged_saved_or_evaluated(
+    train: Callable[..., str], tmp_path: Path, log_every: int, save_every: int, eval_every: int
 ) -> None:
-    from ernie_gram.training.program import Program
+    """Step 7 reads a point that is NaN. Values are read only at multiples of the three intervals."""
+    intervals = {"log_every": log_every, "save_every": save_every, "eval_every": eval_every}
+    with pytest.raises(InputError, match=r"^step 7: the loss is nan, its gradient nan; stopped\. ") as error:
+        train(tmp_path, steps=40, nan_step=7, **intervals)
+    saved = tmp_path / f"step_{6 // save_every * save_every}"
+    assert f"The last checkpoint is {saved if saved.exists() else 'none'}." in str(error.value)
+    assert checkpoint.newest_valid(tmp_path) == (saved if saved.exists() else None)
+    assert max((record["step"] for record in read_log(tmp_path)), default=0) <= 6
 
-    original_run, updates = Program.run, []
 
-    def run(self: Program, *arguments: object) -> dict[str, np.ndarray]:
-        fetched = original_run(self, *arguments)  # type: ignore[arg-type]
-        if "loss" in fetched:
-            updates.append(1)
-            if len(updates) == 7:
-                fetched[value] = np.float32("nan")
-        return fetched
+def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:
+    """Also if only its gradient is not finite, and later steps are."""
+    import paddle
 
-    monkeypatch.setattr(Program, "run", run)
-    output = tmp_path / "run"
-    done = pretrain(built, output, "--trainer.max_steps=20", "--trainer.save_every=2", "--trainer.eval_every=1000")
-    assert done.returncode == 2
-    line = done.stderr.splitlines()[-1]
-    assert line.startswith("error: step 7: ")
-    assert "nan" in line
-    assert f"The last checkpoint is {output / 'step_6'}." in line
-    assert checkpoint.checkpoints(output)[-1] == output / "step_6"
-    checkpoint.verify(output / "step_6")
+    from ernie_gram.training.step_values import keep, not_finite
+
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup):
+            values = {name: paddle.static.data(name, [], "float32") for name in ("loss", "grad_norm")}
+            kept = keep(values, not_finite(*values.values()))
+        executor.run(startup)
+        found = []
+        for loss, norm in ((0.5, 1.0), (0.25, 2.0), (0.125, np.inf), (0.5, 3.0), (np.nan, np.nan)):
+            executor.run(main, feed={"loss": np.float32(loss), "grad_norm": np.float32(norm)}, fetch_list=[])
+            last = kept.read()
+            found.append((*last.values.values(), last.steps, last.must_stop))
+    assert found == [(0.5, 1.0, 1, False), (0.25, 2.0, 2, False), *[(0.125, np.inf, 3, True)] * 3]
 
 
 def test_a_diverging_run_stops_with_an_error_that_names_the_step(built: Path, tmp_path: Path) -> None:

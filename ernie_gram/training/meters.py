@@ -1,0 +1,143 @@
+"""How fast a training is, and what holds it up: rates, utilisation, waiting and memory.
+
+Each process counts its own share of the batches; at a log line the counts of all processes are gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import paddle
+
+from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.measure import allocated_peak, exchange_seconds, matmul_peak, process_peak
+from ernie_gram.distributed.world import World
+from ernie_gram.training.config import TrainerConfig
+from reader.batches.fields import INPUT_IDS, LENGTHS, Batch
+
+# Seconds in which the peak is measured before the first step.
+PEAK_SECONDS = 0.3
+# A larger share of waiting for batches is shown on the console.
+SHOWN_WAIT = 0.01
+# Names of the meters in the log.
+RATE, UTILISATION, WAIT, EXCHANGE = "sequences_per_second", "mfu", "feed_wait_share", "exchange_share"
+TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
+METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, EXCHANGE, MEMORY, ALLOCATED)
+
+Flops = Callable[[Batch], float]
+
+
+@dataclass
+class Counts:
+    """The work of one process since the last log line.
+
+    Attributes:
+        seconds: of the steps, with the waiting.
+        waiting: seconds of waiting for batches.
+        tokens: context slots that are not padding.
+        slots: context slots.
+        flops: floating-point operations of the matrix products, with those of padding.
+    """
+
+    seconds: float = 0.0
+    waiting: float = 0.0
+    tokens: float = 0.0
+    slots: float = 0.0
+    flops: float = 0.0
+
+    def add(self, batches: Sequence[Batch], waiting: float, seconds: float, flops: Flops | None) -> None:
+        """Count a step that took `seconds`, `waiting` of them for its batches."""
+        self.seconds += seconds
+        self.waiting += waiting
+        for batch in batches:
+            if INPUT_IDS.name in batch and LENGTHS.name in batch:
+                self.tokens += float(np.sum(batch[LENGTHS.name]))
+                self.slots += batch[INPUT_IDS.name].size
+            if flops is not None:
+                self.flops += flops(batch)
+
+    def vector(self, peak: float) -> npt.NDArray[np.float64]:
+        """Return the counts, and the peak of the process, in the order that `rates` reads; float64 [6]."""
+        return np.array([self.seconds, self.waiting, self.tokens, self.slots, self.flops, peak])
+
+
+def rates(counts: npt.NDArray[np.float64], sequences: int, steps: int, exchange: float) -> dict[str, float]:
+    """Return the meters of some steps, without the memory. What is unknown is left out.
+
+    Args:
+        counts: one row per process, [ranks, 6], as from Counts.vector; its last column is the peak in operations per
+            second, 0 if unknown.
+        sequences: number of sequences of these steps, all processes together.
+        steps: number of steps.
+        exchange: seconds of the exchange of one step, measured alone; 0 if there is none.
+
+    feed_wait_share is that of the process that waited longest: the others wait for it in the exchange. exchange_share
+    is a prediction: inside a step the exchange cannot be timed, because it is part of the program.
+    """
+    seconds, waiting, tokens, slots, flops, peaks = counts.T
+    longest = float(seconds.max())
+    found = {RATE: sequences / longest}
+    if slots.any():
+        found |= {TOKENS: float(tokens.sum()) / longest, SLOTS: float(slots.sum()) / longest}
+    if flops.any() and peaks.all():
+        found[UTILISATION] = float(flops.sum()) / (longest * float(peaks.sum()))
+    found[WAIT] = float((waiting / seconds).max())
+    if exchange:
+        found[EXCHANGE] = exchange * steps / longest
+    return found
+
+
+def on_console(meters: dict[str, float]) -> dict[str, float]:
+    """Return the meters that the console shows; the files have all of them."""
+    wait = (WAIT,) if meters.get(WAIT, 0.0) > SHOWN_WAIT else ()
+    return {name: meters[name] for name in (RATE, UTILISATION, *wait) if name in meters}
+
+
+class Meters:
+    """The meters of a running training."""
+
+    def __init__(
+        self,
+        settings: TrainerConfig,
+        precision: str,
+        flops: Flops | None,
+        shapes: list[list[int]],
+        executor: paddle.static.Executor,
+        world: World,
+    ) -> None:
+        """Measure the peak of this device, unless the settings give it, and the exchange of a step alone.
+
+        Args:
+            precision: of the matrix products.
+            flops: operations of a batch of one process; None if unknown, then the peak is not needed.
+            shapes: of the gradients that a step exchanges.
+        """
+        self._flops, self._executor, self._world = flops, executor, world
+        self._peak = 0.0
+        if flops is not None:
+            given = settings.peak_tflops
+            self._peak = given * 1e12 if given else matmul_peak(executor, precision, PEAK_SECONDS)
+        self._exchange = exchange_seconds(executor, shapes, world) if world.size > 1 else 0.0
+        self._counts, self._steps = Counts(), 0
+
+    def add(self, batches: Sequence[Batch], waiting: float, seconds: float) -> None:
+        """Count a step of this process that took `seconds`, `waiting` of them for its batches."""
+        self._counts.add(batches, waiting, seconds, self._flops)
+        self._steps += 1
+
+    def take(self, batch_size: int) -> dict[str, float]:
+        """Return the meters of the steps since the last call, on all ranks; it is an exchange between them.
+
+        `batch_size` is the number of sequences of a step. The memory is that of this process.
+        """
+        world, steps = self._world, self._steps
+        vector = self._counts.vector(self._peak)
+        rows = np.zeros((world.size, len(vector)))
+        rows[world.rank] = vector
+        counts = sum_vector(self._executor, rows.ravel(), world).reshape(rows.shape)
+        self._counts, self._steps = Counts(), 0
+        memory = {MEMORY: process_peak() / 1e9, ALLOCATED: allocated_peak(world) / 1e9}
+        return rates(counts, steps * batch_size, steps, self._exchange) | memory

@@ -1,0 +1,68 @@
+"""The logged values of a training step: they stay on the device until they are read.
+
+A fetch would make the program wait for a GPU at every step, and another set of fetches would be a second program, which
+Paddle prepares from the beginning. So the program writes the values into one small variable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import paddle
+from paddle.nn.initializer import Constant
+from paddle.pir.core import create_persistable_value
+
+# The name of the variable.
+STEP_VALUES = "step_values"
+
+
+@dataclass(frozen=True)
+class LastStep:
+    """The last step; or the first after which training must stop, if there was one.
+
+    Attributes:
+        values: of the step, by name.
+        steps: number of steps since the program was started, this one included.
+        must_stop: whether it is a step after which training must stop.
+    """
+
+    values: dict[str, float]
+    steps: int
+    must_stop: bool
+
+
+@dataclass(frozen=True)
+class StepValues:
+    """The values that a program keeps; `names` are theirs."""
+
+    names: tuple[str, ...]
+
+    def read(self) -> LastStep:
+        """Return what is kept; waits until the device has finished the last step."""
+        *values, steps, must_stop = np.array(paddle.static.global_scope().find_var(STEP_VALUES).get_tensor()).tolist()
+        return LastStep(dict(zip(self.names, values, strict=True)), int(steps), bool(must_stop))
+
+
+def keep(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> StepValues:
+    """Add operations to the current program that keep the values of each step, until a step with `must_stop`.
+
+    Args:
+        values: float32 scalars.
+        must_stop: bool scalar, whether training must stop after this step.
+
+    The startup program forgets everything. The number of steps is a float32 too, and exact up to 16 million.
+    """
+    # Private in Paddle (3.3.1), and used by its optimizers; the public `create_global_var` fails in its new
+    # intermediate representation (PIR).
+    kept = create_persistable_value("float32", [len(values) + 2], name=STEP_VALUES, initializer=Constant(0.0))
+    kept.stop_gradient = True
+    scalars = paddle.stack([value.detach().reshape([]) for value in values.values()])
+    new = paddle.concat([scalars, kept[-2:-1] + 1, must_stop.astype("float32").reshape([1])])
+    paddle.assign(paddle.where(kept[-1:] > 0, kept, new), kept)
+    return StepValues(tuple(values))
+
+
+def not_finite(*values: paddle.Tensor) -> paddle.Tensor:
+    """Return whether any of some scalars is not finite, a bool scalar."""
+    return paddle.logical_not(paddle.isfinite(paddle.stack([value.detach().reshape([]) for value in values])).all())

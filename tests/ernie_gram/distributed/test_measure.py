@@ -1,0 +1,34 @@
+"""What is measured of a machine and of a process. Exchanges are measured in the tests of the launcher."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.distributed import measure
+from tests.support.static_programs import fresh_scope
+
+
+def test_the_measured_peak_does_not_depend_on_the_number_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smaller products here, and a clock on which each takes 1 ms and each run 2 ms more; runs get longer until the
+    clock shows the products."""
+    for name, size in (("ROWS", 4), ("SIZE_IN", 8), ("SIZE_OUT", 16)):
+        monkeypatch.setattr(measure, name, size)
+
+    def seconds(executor: object, program: object, last: object) -> float:
+        products = sum(op.name() == "pd_op.matmul" for op in program.global_block().ops)  # type: ignore[attr-defined]
+        return 0.002 + 0.001 * products
+
+    monkeypatch.setattr(measure, "_run_seconds", seconds)
+    with fresh_scope() as executor:
+        peak = measure.matmul_peak(executor, "float32", seconds=0.0)
+        assert peak == pytest.approx(32 * 2 * 4 * 8 * 16 / (0.002 + 0.032))
+        monkeypatch.undo()
+        assert measure.matmul_peak(executor, "float32", seconds=0.0) > 1e8
+
+
+def test_the_peak_memory_of_the_process_is_at_least_what_it_has() -> None:
+    has = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    assert has <= measure.process_peak() <= 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.01

@@ -1,0 +1,95 @@
+"""The meters of a training: what they are computed from, what is left out, and what the console shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
+from ernie_gram.training.config import TrainerConfig
+from ernie_gram.training.meters import METERS, Counts, Meters, on_console, rates
+from reader.errors import InputError
+from tests.support.static_programs import fresh_scope
+
+
+def batch(*lengths: int) -> dict[str, np.ndarray]:
+    """Return a batch of sequences of these lengths."""
+    return {"input_ids": np.ones((len(lengths), max(lengths)), np.int64), "lengths": np.array(lengths)}
+
+
+def test_the_rates_of_two_processes_are_those_of_the_whole_job() -> None:
+    """Two steps of 2 + 2 sequences, the second in two micro-batches. The second process waited longer."""
+    first, second = Counts(), Counts()
+    for counts, waiting in ((first, 0.0), (second, 0.5)):
+        counts.add([batch(6, 10)], waiting, 2.0, lambda each: 100.0 * each["input_ids"].size)
+        counts.add([batch(8), batch(4)], 0.0, 3.0, lambda each: 100.0 * each["input_ids"].size)
+    found = rates(np.stack([first.vector(1000.0), second.vector(3000.0)]), sequences=8, steps=2, exchange=0.25)
+    assert found == {
+        "sequences_per_second": 8 / 5,
+        "tokens_per_second": 2 * 28 / 5,
+        "slots_per_second": 2 * (20 + 12) / 5,
+        "mfu": 2 * 3200 / (5 * 4000),
+        "feed_wait_share": 0.5 / 5,
+        "exchange_share": 2 * 0.25 / 5,
+    }
+    assert list(found) == [name for name in METERS if "_gb" not in name]
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    """A job without the fields of sequences, without known operations, in one process."""
+    counts = Counts()
+    counts.add([{"points": np.ones((4, 2))}], 0.0, 2.0, None)
+    assert rates(counts.vector(0.0)[None], 4, 1, 0.0) == {"sequences_per_second": 2.0, "feed_wait_share": 0.0}
+    counts.add([batch(3)], 0.0, 2.0, lambda each: 7.0)
+    assert "mfu" not in rates(counts.vector(0.0)[None], 4, 1, 0.0)
+
+
+def test_the_console_shows_waiting_only_if_it_matters() -> None:
+    meters = dict.fromkeys(METERS, 5.0)
+    assert list(on_console(meters)) == ["sequences_per_second", "mfu", "feed_wait_share"]
+    assert list(on_console({**meters, "feed_wait_share": 0.009})) == ["sequences_per_second", "mfu"]
+    assert list(on_console({"sequences_per_second": 5.0})) == ["sequences_per_second"]
+
+
+def test_meters_start_anew_after_each_log_line() -> None:
+    with fresh_scope() as executor:
+        settings = TrainerConfig(peak_tflops=0.5)
+        meters = Meters(settings, "float32", lambda _: 1e12, [], executor, World(0, 1, executor.place))
+        for _ in range(4):
+            meters.add([batch(4, 2)], waiting=1.0, seconds=8.0)
+        first = meters.take(batch_size=2)
+        meters.add([batch(4, 2)], waiting=0.0, seconds=4.0)
+        second = meters.take(batch_size=2)
+    assert [first[name] for name in METERS[:5]] == [0.25, 0.75, 1.0, 0.25, 0.125]
+    assert [second[name] for name in METERS[:5]] == [0.5, 1.5, 2.0, 0.5, 0.0]
+    assert 0.05 < second["peak_memory_gb"] < 64
+    assert second["peak_allocated_gb"] <= second["peak_memory_gb"]
+
+
+def test_the_peak_is_measured_only_if_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ernie_gram.training import meters
+
+    asked: list[str] = []
+
+    def peak(executor: object, precision: str, seconds: float) -> float:
+        asked.append(precision)
+        return 2e12
+
+    monkeypatch.setattr(meters, "matmul_peak", peak)
+    with fresh_scope() as executor:
+        world = World(0, 1, executor.place)
+        for settings, flops in (
+            (TrainerConfig(), None),
+            (TrainerConfig(peak_tflops=1.0), lambda _: 1.0),
+            (TrainerConfig(), lambda _: 1e12),
+        ):
+            made = Meters(settings, "bfloat16", flops, [], executor, world)
+    assert asked == ["bfloat16"]
+    made.add([batch(1)], 0.0, 1.0)
+    assert made.take(1)["mfu"] == 0.5
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
+def test_an_impossible_peak_is_refused(value: float) -> None:
+    with pytest.raises(InputError, match=r"trainer\.peak_tflops"):
+        TrainerConfig(peak_tflops=value)
