@@ -164,6 +164,7 @@ class FinetuneTrainer:
         workers: threads that prepare batches, per process.
         device: "cpu", "gpu", or "auto" for the GPU if Paddle finds one.
         visualdl: also write curves for VisualDL to the folder visualdl of the run.
+        hang_seconds: as in pre-training, see TrainerConfig.
     """
 
     log_every: int = 50
@@ -173,6 +174,7 @@ class FinetuneTrainer:
     workers: int = 1
     device: Literal["auto", "cpu", "gpu"] = "auto"
     visualdl: bool = False
+    hang_seconds: int = 1800
 
     def __post_init__(self) -> None:
         require(self.save_every is None or self.save_every > 0, "trainer.save_every", "must be positive or null")
@@ -190,6 +192,7 @@ class FinetuneTrainer:
             workers=self.workers,
             device=self.device,
             visualdl=self.visualdl,
+            hang_seconds=self.hang_seconds,
         )
 
 

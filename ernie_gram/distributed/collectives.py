@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 # isort: off
+from functools import cache
+
 from ernie_gram.distributed.buckets import BUCKET_NUMBERS, plan_buckets
 from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
 
@@ -86,9 +88,16 @@ def check_agreement(executor: paddle.static.Executor, number: int, what: str, wo
 
 
 def _sum_on_host(executor: paddle.static.Executor, array: np.ndarray) -> np.ndarray:
+    program, total = _sum_program(array.shape, str(array.dtype))
+    return executor.run(program, feed={"value": array}, fetch_list=[total])[0]
+
+
+# Training asks every second whether to end. An executor keeps every program that it has run.
+@cache
+def _sum_program(shape: tuple[int, ...], dtype: str) -> tuple[paddle.static.Program, paddle.Tensor]:
     program = paddle.static.Program()
     with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
-        value = paddle.static.data("value", list(array.shape), str(array.dtype))
+        value = paddle.static.data("value", list(shape), dtype)
         total = value * 1  # all_reduce works in place, and must not change a feed
         dist.all_reduce(total)
-    return executor.run(program, feed={"value": array}, fetch_list=[total])[0]
+    return program, total

@@ -64,6 +64,9 @@ class TrainerConfig:
         workers: threads that prepare batches, per process.
         device: "cpu", "gpu", or "auto" for the GPU if Paddle finds one.
         visualdl: also write curves for VisualDL to paths.output/visualdl.
+        hang_seconds: with several processes, the launcher ends the job if one makes no progress for this time; 0 for
+            never. Steps, batches of an evaluation and checkpoints are progress, so it must exceed the longest of them,
+            and the time that the first step takes longer.
     """
 
     max_steps: int = 1_000_000
@@ -76,8 +79,10 @@ class TrainerConfig:
     workers: int = 1
     device: Literal["auto", "cpu", "gpu"] = "auto"
     visualdl: bool = True
+    hang_seconds: int = 1800
 
     def __post_init__(self) -> None:
         for key in ("max_steps", "log_every", "eval_every", "eval_sequences", "save_every", "keep_checkpoints"):
             require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
         require(self.workers > 0, "trainer.workers", "must be positive")
+        require(self.hang_seconds >= 0, "trainer.hang_seconds", "must not be negative")

@@ -12,6 +12,7 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.world import World
+from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, Network
 from ernie_gram.training.optimization import adamw, clip_by_global_norm, scale_rates
@@ -40,6 +41,7 @@ class Program:
         values = executor.run(
             self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=list(self.fetches.values())
         )
+        beat()
         return dict(zip(self.fetches, values, strict=True))
 
     @property
