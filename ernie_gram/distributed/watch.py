@@ -95,7 +95,13 @@ class Rank:
         return f"{name} ended with status {status}: {self.last_line() or 'no output'} ({self.log})"
 
 
-def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None], say: Callable[[str], None]) -> int:
+def watch(
+    ranks: Sequence[Rank],
+    signals: list[int],
+    show: Callable[[], None],
+    say: Callable[[str], None],
+    elsewhere: Callable[[], str] = str,
+) -> int:
     """Wait until all ranks have ended; return the exit status of the job.
 
     If a rank fails or hangs, the others get SIGTERM, and SIGKILL KILL_SECONDS later.
@@ -105,6 +111,7 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None], s
         signals: those that the launcher has received, appended by its handler; they are passed on to the ranks.
         show: called often, to print the ranks' output.
         say: prints a line.
+        elsewhere: returns why other machines end the job, or "".
     """
     then = time.monotonic()
     first_signal_at = failed_at = kill_at = float("inf")
@@ -131,6 +138,10 @@ def watch(ranks: Sequence[Rank], signals: list[int], show: Callable[[], None], s
             # Ranks that a signal has ended all end at the same step, so the others follow.
             follow = all(status in ENDED_BY_SIGNAL for status in failed)
             failed_at = now + (KILL_SECONDS if follow else SETTLE_SECONDS)
+        if reason := elsewhere():
+            say(f"error: {reason}")
+            _end(ranks, show)
+            return LOST_PEER_STATUS
         if now >= failed_at:
             cause = _cause(ranks)
             say(f"error: {cause.failure()}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 from paddle.distributed.launch import controllers
 from paddle.distributed.launch.main import launch
 
+from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
 
 
@@ -58,11 +60,24 @@ class WatchedController(controllers.CollectiveController):
             )
             for container, start in zip(self.pod.containers, self._log_starts, strict=True)
         ]
+        # The store exists if the launchers have found each other through it.
+        client = getattr(self.master, "client", None) if self.job.replicas > 1 else None
+        name = f"{self.pod.rank}-{platform.node()}"
+        others = OtherMachines(client, self.job.id, name) if client else None
+
+        def say(line: str) -> None:
+            print(line, file=sys.stderr, flush=True)
+            if others and not others.failure:
+                others.fail(line.removeprefix("error: "))
+
         try:
-            self._status = watch(ranks, self._signals, self._show, _say)
+            elsewhere = (lambda: others.failure) if others else str
+            self._status = watch(ranks, self._signals, self._show, say, elsewhere)
         finally:
             for rank in ranks:
                 rank.send(signal.SIGKILL)
+        if others:
+            others.end()
         return True
 
     def _show(self) -> None:
@@ -77,10 +92,6 @@ class WatchedController(controllers.CollectiveController):
     def _exit(self, status: int) -> NoReturn:
         self.master.stop()
         sys.exit(status)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def launch_watched() -> None:
