@@ -52,11 +52,15 @@ class BackgroundSaver:
         self._best = lambda: checkpoint.save_best(self._folder, state, model)
         self._start(checkpoint.BEST, None)
 
-    def wait(self) -> None:
-        """Wait for the write in progress. Raises its error unless that was a refusal of the system."""
+    def join(self) -> None:
+        """Wait for the write in progress; raises nothing."""
         if self._thread:
             self._thread.join()
             self._thread = None
+
+    def wait(self) -> None:
+        """Wait for the write in progress. Raises its error unless that was a refusal of the system."""
+        self.join()
         if self._error:
             error, self._error = self._error, None
             raise error

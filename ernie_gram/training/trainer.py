@@ -114,7 +114,11 @@ class Trainer:
         Ends the process, after a checkpoint, if a signal has asked any rank to end (see termination.py).
         """
         with termination.deferred():
-            self._train()
+            try:
+                self._train()
+            finally:
+                # An error must not end the process, or free its folder, while a checkpoint is being written.
+                self.saver.join()
 
     def _train(self) -> None:
         settings, batch_size = self.job.trainer, self.job.batch_size
