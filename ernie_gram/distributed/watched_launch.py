@@ -84,6 +84,7 @@ class WatchedController(controllers.CollectiveController):
         """Print what the first rank of this machine has printed since the last call."""
         while self.pod.containers[0].logs():
             pass
+        sys.stdout.flush()
 
     def finalize(self, exit: bool = True) -> None:
         """End with the status of the job."""

@@ -100,8 +100,10 @@ os.environ.update(processor_settings(read_cpuinfo(), os.environ))
 if "PADDLE_TRAINER_ID" in os.environ:
     # A process of a job ends with its launcher, even if that is killed. SIGTERM lets it save (see run/termination.py).
     signal_at_parent_death(signal.SIGTERM)
-    if _LAUNCHER and int(_LAUNCHER) != os.getppid():
-        sys.exit(128 + signal.SIGTERM)
+    try:
+        os.kill(int(_LAUNCHER or os.getppid()), 0)
+    except ProcessLookupError:
+        sys.exit(128 + signal.SIGTERM)  # it has ended already
 
 
 @dataclass(frozen=True)

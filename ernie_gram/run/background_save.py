@@ -44,13 +44,13 @@ class BackgroundSaver:
                 self._check()
             self._say(f"saved {checkpoint.save(self._folder, state, model, optimizer, self._keep)}")
 
-        self._start(f"step_{state.step}", write)
+        self._start((f"step_{state.step}", write))
 
     def save_best(self, state: State, model: Arrays) -> None:
         """Start to write the best model, as `save`."""
         self.wait()
         self._best = lambda: checkpoint.save_best(self._folder, state, model)
-        self._start(checkpoint.BEST, None)
+        self._start()
 
     def join(self) -> None:
         """Wait for the write in progress; raises nothing."""
@@ -69,32 +69,34 @@ class BackgroundSaver:
         """Wait for the write in progress. Raises SystemRefusedError if the newest state could not be written."""
         self.wait()
         if self._best:
-            self._start(checkpoint.BEST, None)
+            self._start()
             self.wait()
         for error in self._refused.values():
             raise SystemRefusedError(f"{error}; make room, and run the same command again to resume") from error
 
-    def _start(self, name: str, write: Write | None) -> None:
+    def _start(self, save: tuple[str, Write] | None = None) -> None:
+        """Start to write the best model, if it waits, and then a checkpoint, if one is given with its name."""
         self.wait()
         # Not a daemon: Python waits for it at its end, whatever ends the training.
-        self._thread = threading.Thread(target=self._write, args=(name, write), name="checkpoint")
+        self._thread = threading.Thread(target=self._write, args=(save,), name="checkpoint")
         self._thread.start()
 
-    def _write(self, name: str, write: Write | None) -> None:
-        self._refused.clear()
+    def _write(self, save: tuple[str, Write] | None) -> None:
         try:
-            if self._best and self._attempt(checkpoint.BEST, self._best):
+            if self._best and self._attempt("best", checkpoint.BEST, self._best):
                 self._best = None
-            if write:
-                self._attempt(name, write)
+            if save:
+                self._attempt("newest", *save)
         except BaseException as error:
             self._error = error
 
-    def _attempt(self, name: str, write: Write) -> bool:
+    def _attempt(self, kind: str, name: str, write: Write) -> bool:
+        """Write; return whether the system has not refused it. A later success of the same kind makes up for it."""
         try:
             write()
+            self._refused.pop(kind, None)
         except (SystemRefusedError, OSError) as error:
-            self._refused[name] = error
+            self._refused[kind] = error
             text = " ".join(f"{error}".split())
             print(f"warning: {name} is not saved: {text}; training goes on", file=sys.stderr, flush=True)
             return False

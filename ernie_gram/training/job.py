@@ -155,7 +155,8 @@ class Job:
         rate_scale: parameter name -> factor of its learning rate, for layer-wise decay; None for 1.
         optimizer, trainer: their settings.
         resume_from: a verified checkpoint of this run, or None.
-        check_data: called on rank 0 before each checkpoint is written; raises InputError if the data are damaged.
+        check_data: called on rank 0, in the thread that writes a checkpoint, before it is written; raises InputError if
+            the data are damaged.
     """
 
     folder: Path

@@ -20,9 +20,10 @@ MAX_STEPS_BETWEEN = 1000
 class StopAgreement:
     """Exchanges of the question whether a rank has been asked to end."""
 
-    def __init__(self, executor: paddle.static.Executor, world: World) -> None:
+    def __init__(self, executor: paddle.static.Executor, world: World, step: int) -> None:
+        """`step` is that from which training starts or resumes."""
         self._executor, self._world = executor, world
-        self._last_step = self._next_step = 0
+        self._last_step = self._next_step = step
         self._time = time.monotonic()
 
     def signal_after(self, step: int) -> int | None:

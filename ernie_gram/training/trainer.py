@@ -59,7 +59,7 @@ class Trainer:
             self.log.say(message)
         self.saver = BackgroundSaver(job.folder, job.trainer.keep_checkpoints, job.check_data, self.log.say)
         self._saved_step = self.step
-        self._stop = StopAgreement(self.executor, world)
+        self._stop = StopAgreement(self.executor, world, self.step)
 
     def _agree_on_checkpoint(self) -> None:
         """Take the checkpoint of rank 0, which alone has verified whole files, on all ranks."""
