@@ -149,6 +149,8 @@ def watch(
             return _status(cause)
         if now >= kill_at:
             _kill(ranks)
+            show()
+            return 128 + signals[-1]
         then = now
         time.sleep(POLL_SECONDS)
     show()
@@ -187,8 +189,6 @@ def _end_hanging(ranks: Sequence[Rank]) -> str:
             rank.send(STACK_SIGNAL)
     time.sleep(1)
     _kill(ranks)
-    for rank in ranks:
-        rank.process.wait()
     return message
 
 
@@ -227,11 +227,11 @@ def _end(ranks: Sequence[Rank], show: Callable[[], None]) -> None:
         show()
         time.sleep(0.1)
     _kill(ranks)
-    for rank in ranks:
-        rank.process.wait()
     show()
 
 
 def _kill(ranks: Sequence[Rank]) -> None:
     for rank in ranks:
         rank.send(signal.SIGKILL)
+    for rank in ranks:
+        rank.process.wait()

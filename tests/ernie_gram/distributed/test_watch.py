@@ -122,4 +122,6 @@ def test_a_second_signal_kills_the_ranks(start: Callable[..., list[Rank]], monke
     signals = [signal.SIGTERM]
     threading.Timer(0.5, signals.append, [signal.SIGTERM]).start()
     said: list[str] = []
-    assert watch(ranks, signals, lambda: None, said.append) == 137
+    assert watch(ranks, signals, lambda: None, said.append) == 143
+    assert said == []
+    assert [rank.status for rank in ranks] == [-signal.SIGKILL] * 2
