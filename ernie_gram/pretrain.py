@@ -8,10 +8,12 @@ from __future__ import annotations
 import sys
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.world import RANK, WORLD_SIZE, quiet, start_world
+from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, quiet, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
-from ernie_gram.run.termination import exit_at_sigterm
+from ernie_gram.run.heartbeat import heartbeat
+from ernie_gram.run.lost_peer import lost_peer_error
+from ernie_gram.run.termination import end_at_signals
 from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import check_parent
 
@@ -35,18 +37,24 @@ def main() -> None:
             check(run)
         return
     lock = run.claim_output() if RANK == 0 else None
+    with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+        train(run)
+    if lock:
+        lock.close()
+
+
+def train(run: Run) -> None:
+    """Train a checked run to its last step."""
     try:
-        world = start_world(config.trainer.device, config.optimizer.precision)
+        world = start_world(run.config.trainer.device, run.config.optimizer.precision)
     except ValueError as error:
         raise InputError(str(error)) from error
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.pretraining.job import pretraining_job
     from ernie_gram.training.trainer import Trainer
 
-    with exit_at_sigterm():
+    with end_at_signals():
         Trainer(pretraining_job(run, world), world).train()
-    if lock:
-        lock.close()
 
 
 def check(run: Run) -> None:

@@ -12,10 +12,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
+from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, World, start_world
 from ernie_gram.plot import plot_runs
 from ernie_gram.run import checkpoint
-from ernie_gram.run.termination import exit_at_sigterm
+from ernie_gram.run.heartbeat import heartbeat
+from ernie_gram.run.lost_peer import lost_peer_error
+from ernie_gram.run.termination import end_at_signals
 from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
 from tasks.metrics.catalog import METRICS
@@ -44,7 +46,8 @@ def main() -> None:
     for line in run.warnings() if RANK == 0 else ():
         print(f"warning: {line}", file=sys.stderr)
     if "check" not in given:
-        finetune(run)
+        with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
+            finetune(run)
         _say(f"next: python -m tasks.predict {run.output} --input TEXTS --output answers.jsonl")
 
 
@@ -69,7 +72,7 @@ def finetune(run: Run) -> dict[str, Any]:
     from tasks.training.evaluation import Predictor
     from tasks.training.job import finetuning_job, network_of
 
-    with exit_at_sigterm():
+    with end_at_signals():
         network = network_of(run)
         predictor = Predictor(network, run.config.evaluation.batch_size, run.config.optimizer.precision)
         began = time.monotonic()

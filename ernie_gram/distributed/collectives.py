@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 # isort: off
 from ernie_gram.distributed.buckets import BUCKET_NUMBERS as BUCKET_NUMBERS
@@ -93,7 +93,8 @@ def _sum_on_host(executor: paddle.static.Executor, array: np.ndarray) -> np.ndar
     return executor.run(program, feed={"value": array}, fetch_list=[total])[0]
 
 
-@lru_cache(maxsize=8)
+# Training asks every second whether to end. An executor keeps every program that it has run.
+@cache
 def _sum_program(shape: tuple[int, ...], dtype: str) -> tuple[paddle.static.Program, paddle.Tensor]:
     """Return a program that sums the feed `value` over all ranks, and the sum."""
     program = paddle.static.Program()

@@ -1,6 +1,8 @@
 """Start the processes of a job: `python -m ernie_gram.distributed.launch`, with the options of Paddle's launcher.
 
-It differs from Paddle's command only in that Paddle is loaded without its messages.
+It differs from Paddle's command in three ways: Paddle is loaded without its messages; a rank that dies or hangs ends
+the job, with its name and the reason on the console; and SIGTERM and SIGINT reach each rank once and are given the time
+that the ranks need to save (see watch.py).
 """
 
 from __future__ import annotations
@@ -9,5 +11,5 @@ from ernie_gram.distributed.world import quiet
 
 if __name__ == "__main__":
     with quiet():
-        from paddle.distributed.launch.main import launch
-    launch()
+        from ernie_gram.distributed.watched_launch import launch_watched
+    launch_watched()

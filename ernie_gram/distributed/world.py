@@ -22,11 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reader.system.parent_death import signal_at_parent_death
+
 if TYPE_CHECKING:
     import paddle
 
 WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
+# Set by our launcher: the file for this process's heartbeat (see run/heartbeat.py), and the launcher's process.
+HEARTBEAT = os.environ.get("ERNIE_GRAM_HEARTBEAT")
+_LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
 _PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 # Paddle's default is one thread. The processes of this machine share its cores.
 os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // _PROCESSES_ON_THIS_MACHINE)))
@@ -56,8 +61,8 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def delayed_sigterm() -> Iterator[None]:
-    """Let a SIGTERM that arrives in the context take effect at its end."""
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    """Let a SIGTERM or SIGINT that arrives in the context take effect at its end."""
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     try:
         yield
     finally:
@@ -92,6 +97,13 @@ def read_cpuinfo() -> str:
 
 
 os.environ.update(processor_settings(read_cpuinfo(), os.environ))
+if "PADDLE_TRAINER_ID" in os.environ:
+    # A process of a job ends with its launcher, even if that is killed. SIGTERM lets it save (see run/termination.py).
+    signal_at_parent_death(signal.SIGTERM)
+    try:
+        os.kill(int(_LAUNCHER or os.getppid()), 0)
+    except ProcessLookupError:
+        sys.exit(128 + signal.SIGTERM)  # it has ended already
 
 
 @dataclass(frozen=True)

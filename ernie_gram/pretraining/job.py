@@ -23,6 +23,7 @@ from ernie_gram.pretraining.prepare import Run
 from ernie_gram.pretraining.programs import build_evaluation
 from ernie_gram.pretraining.warm_start import StartValue, Units, warm_start_values
 from ernie_gram.run.checkpoint import Arrays
+from ernie_gram.run.termination import until_requested
 from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import Program, open_program
@@ -180,7 +181,7 @@ class HeldOutEvaluator:
         batches = self._held_out.held_out_batches(rows, world.rank, world.size, trainer.eval_sequences)
         sums = unit_sums(
             lambda batch: program.run(executor, batch),
-            batches,
+            until_requested(batches),
             log_frequencies(self._corpus.unit_counts) if same_units else None,
             self._corpus.info.num_tokens,
             trainer.eval_draws if self._config.objective.has_generator else 1,

@@ -125,7 +125,7 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     """Check everything that process `rank` of a run on `world_size` processes needs.
 
     `given` holds the dotted keys that the user has set: at a warm start, the other keys of `model` are taken from the
-    given model (see fit_to_start).
+    given model (see fit_to_start). With the flag "check" in it, large files of a checkpoint are not read.
 
     Raises InputError that names the key or file at fault.
     """
@@ -150,7 +150,7 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
         _check_held_out(held_out, corpus, config.objective.is_explicit)
     identity = config.identity(corpus.info, start.digest if start else None)
     output = Path(paths.output)
-    resume_from = resume_checkpoint(output, config.trainer.resume, identity, rank == 0)
+    resume_from = resume_checkpoint(output, config.trainer.resume, identity, rank == 0 and "check" not in given)
     objective = config.objective
     masking = Masking(objective.is_explicit, objective.mask_fraction, config.seed, objective.has_queries)
     train = Feeder(corpus, data.max_seq_len, masking, data.pack_documents)

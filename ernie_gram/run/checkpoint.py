@@ -22,7 +22,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from reader.errors import InputError
+from reader.errors import InputError, SystemRefusedError
 from reader.system.atomic_files import atomic_folder, remove_folder, sha256_of
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
@@ -70,13 +70,19 @@ def save_safetensors(path: Path, arrays: Arrays, metadata: dict[str, str] | None
 def checkpoints(output: Path) -> list[Path]:
     """Return the checkpoints in a run's folder, oldest first. They may be damaged, see `verify`."""
     found = [path for path in output.glob("step_*") if path.is_dir() and path.name[5:].isdecimal()]
-    return sorted(found, key=lambda path: int(path.name[5:]))
+    return sorted(found, key=step_of)
+
+
+def step_of(path: Path) -> int:
+    """Return the step of a folder `step_N`; raises ValueError for another name."""
+    return int(path.name.removeprefix("step_"))
 
 
 def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int) -> Path:
     """Write `output/step_N`, and remove all but the `keep` newest checkpoints.
 
-    Raises InputError if writing fails, or if a parameter is not finite, because such a checkpoint cannot be used.
+    Raises SystemRefusedError if writing fails, InputError if a parameter is not finite: such a checkpoint cannot be
+    used.
     """
     path = output / f"step_{state.step}"
     _write(path, state, {MODEL: model, OPTIMIZER: optimizer})
@@ -100,7 +106,7 @@ def _write(path: Path, state: State, arrays: dict[str, Arrays]) -> None:
             for name, content in arrays.items():
                 save_safetensors(folder / name, content)
         except SafetensorError as error:
-            raise InputError(f"{path}: could not be written: {error}") from error
+            raise SystemRefusedError(f"{path}: could not be written: {error}") from error
         (folder / STATE).write_text(json.dumps(vars(state), indent=1) + "\n")
         sums = {name: sha256_of(folder / name) for name in (*arrays, STATE)}
         (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n")
@@ -118,9 +124,9 @@ def best_step(output: Path) -> int | None:
 def remove_beyond(output: Path, step: int) -> None:
     """Remove the checkpoints of later steps, and the partial folders of interrupted saves."""
     for path in checkpoints(output):
-        if int(path.name[5:]) > step:
+        if step_of(path) > step:
             remove_folder(path)
-    for left in output.glob(".step_*"):
+    for left in (*output.glob(".step_*"), *output.glob(f".{BEST}.partial")):
         shutil.rmtree(left, ignore_errors=True)
 
 

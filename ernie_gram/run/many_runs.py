@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -10,11 +9,13 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+from reader.system.parent_death import signal_at_parent_death
 
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"
-PR_SET_PDEATHSIG = 1  # of prctl in Linux
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,6 @@ def _start(command: Command, parallel: int, processes: int) -> subprocess.Popen[
             env=environment,
             stdout=console,
             stderr=subprocess.STDOUT,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,
+            # Otherwise a run would go on if this process is killed, and the same command could not resume it.
+            preexec_fn=partial(signal_at_parent_death, signal.SIGTERM),
         )
-
-
-def _end_with_parent() -> None:
-    """Ask Linux to send SIGTERM to this process when its parent ends, even if the parent is killed.
-
-    Otherwise a run would go on and hold the lock of its folder, and the command that is run again could not resume it.
-    """
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,8 +30,9 @@ def lock_output(output: Path) -> IO[str]:
 def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: bool = True) -> Path | None:
     """Return the verified checkpoint from which training continues, or None if it starts from step 0.
 
+    That is the newest one, or, with a warning on standard error, the newest of those that are not damaged.
     Checkpoints are large, so each file is read at most once, and only by rank 0. The other ranks verify the state, and
-    wait for rank 0 before they load anything: if its checkpoint is damaged, or is another one, no rank trains.
+    take the checkpoint that rank 0 has chosen before they load anything (see Trainer).
 
     Args:
         output: the run's folder.
@@ -38,7 +40,8 @@ def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: b
         identity: all that can change the result of this run.
         is_first: whether this is rank 0.
 
-    Raises InputError if the checkpoint is damaged, or if the folder holds checkpoints of a run with another identity.
+    Raises InputError if the given checkpoint or all of them are damaged, or if the folder holds checkpoints of a run
+    with another identity.
     """
     require(not output.exists() or output.is_dir(), "paths.output", f"{output} is a file")
     chosen = _chosen_checkpoint(output, resume, checkpoint.FILES if is_first else (checkpoint.STATE,))
@@ -76,17 +79,34 @@ def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Pat
             )
         return None
     if resume != "auto":
-        found = [Path(resume)]
-    if not found:
-        return None
+        return _verified(Path(resume), names)
+    damaged: list[InputError] = []
+    for path in reversed(found):
+        try:
+            checkpoint.verify(path, names)
+        except InputError as error:
+            damaged.append(error)
+            continue
+        # The other ranks find the damage of some files only, and would repeat it.
+        for damage in damaged if checkpoint.MODEL in names else ():
+            print(f"warning: {damage}; passed over, {path.name} is whole", file=sys.stderr, flush=True)
+        return path
+    if damaged:
+        advice = "there is no valid checkpoint: choose another paths.output to start from step 0"
+        raise InputError(f"{damaged[0]}; {advice}") from damaged[0]
+    return None
+
+
+def _verified(path: Path, names: tuple[str, ...]) -> Path:
+    """Return a checkpoint that the user has chosen; raises InputError, with advice, unless its files are intact."""
     try:
-        checkpoint.verify(found[-1], names)
+        checkpoint.verify(path, names)
     except InputError as error:
-        valid = checkpoint.newest_valid(found[-1].parent)
+        valid = checkpoint.newest_valid(path.parent)
         advice = (
             f"the newest valid one is {valid}: continue from it with --trainer.resume {valid}"
             if valid
             else "there is no other valid checkpoint: choose another paths.output to start from step 0"
         )
         raise InputError(f"{error}; {advice}") from error
-    return found[-1]
+    return path

@@ -52,6 +52,34 @@ def _visualdl_writer(output: Path) -> Any:
         return None
 
 
+class _AppendedFile:
+    """A file to which lines are appended. Lines that a full disk refuses are kept in memory and written later."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("ab", buffering=0)
+        self._waiting = b""
+        self._is_refused = False
+
+    def write(self, line: str) -> None:
+        """Append a line. Prints a warning when lines begin to be refused."""
+        self._waiting += line.encode()
+        try:
+            while self._waiting:
+                self._waiting = self._waiting[self._file.write(self._waiting) :]
+            self._is_refused = False
+        except OSError as error:
+            if not self._is_refused:
+                reason = f"{error.strerror}; its lines are kept in memory until there is room"
+                print(f"warning: {self._path}: {reason}", file=sys.stderr, flush=True)
+            self._is_refused = True
+
+    def close(self) -> None:
+        """Write what was refused, if possible, and close the file."""
+        self.write("")
+        self._file.close()
+
+
 class RunLog:
     """The log of one process. Only rank 0 writes.
 
@@ -71,7 +99,7 @@ class RunLog:
         self.evaluated = {record["step"] for record in kept if record["kind"] == "eval"}
         with atomic_file(output / LOG) as partial:
             partial.write_text("".join(json.dumps(record) + "\n" for record in kept))
-        self._file = (output / LOG).open("a")
+        self._file = _AppendedFile(output / LOG)
         self._writer = _visualdl_writer(output) if visualdl else None
 
     def say(self, text: str) -> None:
@@ -84,10 +112,13 @@ class RunLog:
         if not self.writes:
             return
         self._file.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
-        self._file.flush()
         if self._writer:
-            for name, value in values.items():
-                self._writer.add_scalar(f"{kind}/{name}", value, step)
+            try:
+                for name, value in values.items():
+                    self._writer.add_scalar(f"{kind}/{name}", value, step)
+            except OSError as error:
+                self._writer = None
+                print(f"warning: no more curves for VisualDL: {error}", file=sys.stderr, flush=True)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name not in unshown)
         left = f"  left {self._time_left(step)}" if kind == "train" else ""
         self.say(f"{kind:<5} step {step:>{len(str(self.max_steps))}}/{self.max_steps}  {shown}{left}")

@@ -1,4 +1,7 @@
-"""End a training process on SIGTERM."""
+"""SIGTERM and SIGINT: training ends after a step, with a checkpoint; everything else ends at once.
+
+The state here belongs to the process, as signal handlers do.
+"""
 
 from __future__ import annotations
 
@@ -8,42 +11,126 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
 
-STATUS = 128 + signal.SIGTERM
-# Time in seconds for the main thread to end by itself.
+Item = TypeVar("Item")
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# Time in seconds for the main thread to end by itself when nothing has to be saved.
 GRACE_SECONDS = 10.0
+# The same for a process whose launcher was killed, and which still saves.
+ORPHAN_SECONDS = 45.0
+# Signals that follow the first one within this time are the same request: a launcher may pass on a signal that its
+# processes have received as well, and Paddle's launcher sends SIGTERM three times within 0.4 s.
+REPEAT_SECONDS = 1.0
+
+
+@dataclass
+class _State:
+    """`number` is the signal that asked this process to end, if any."""
+
+    number: int | None = None
+    is_deferred: bool = False
+
+
+_state = _State()
+
+
+def requested() -> int | None:
+    """Return the signal that asked this process to end, or None."""
+    return _state.number
+
+
+def end(number: int) -> NoReturn:
+    """Print one line on standard error and end this process with status 128 + number (143 or 130)."""
+    print(f"terminated by {signal.Signals(number).name}; run the same command again to resume", file=sys.stderr)
+    sys.stderr.flush()
+    sys.exit(128 + number)
+
+
+def until_requested(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the first item, and the others until this process is asked to end.
+
+    The evaluation of a process that is to end becomes short, but still takes part in the exchanges between processes.
+    """
+    for item in items:
+        yield item
+        if requested():
+            return
 
 
 @contextmanager
-def exit_at_sigterm(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
-    """Within the context, SIGTERM prints one line on standard error and ends the process with status 143.
+def deferred() -> Iterator[None]:
+    """Within the context, a signal only sets `requested`: the caller polls it, saves, and calls `end`."""
+    _state.is_deferred = True
+    try:
+        yield
+    finally:
+        _state.is_deferred = False
+    if _state.number is not None:
+        end(_state.number)
 
-    The main thread ends as soon as it returns to Python code, usually after the current step. It may be blocked in C++
-    code, waiting for another process that has already ended; then the process ends after `grace_seconds`. Call it from
-    the main thread, after `start_world`, because Paddle installs handlers of its own when it is loaded.
+
+@contextmanager
+def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
+    """Within the context, SIGTERM ends the process with one line and status 143, SIGINT with status 130.
+
+    The main thread ends as soon as it returns to Python code, and inside `deferred` when it polls. It may be blocked
+    in C++ code, waiting for another process that has already ended; then the process ends after `grace_seconds`
+    (inside `deferred` only if its parent has ended too). A second signal ends the process at once in every case.
+
+    Call it from the main thread, after `start_world`, because Paddle installs handlers of its own when it is loaded.
     """
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
+    _state.number, _state.is_deferred = None, False
 
-    def stop(*_: object) -> None:
-        print("terminated by SIGTERM; run the same command again to resume", file=sys.stderr, flush=True)
-        sys.exit(STATUS)
+    def stop(number: int, _: object) -> None:
+        _state.number = _state.number or number
+        if not _state.is_deferred:
+            end(number)
 
-    def watch() -> None:
-        # Python writes the number of each signal to `sender` at once, even if the main thread is blocked.
-        while signals := receiver.recv(1):
-            if signals[0] == signal.SIGTERM:
-                time.sleep(grace_seconds)
-                os._exit(STATUS)
-
-    old_handler = signal.signal(signal.SIGTERM, stop)
+    old_handlers = {number: signal.signal(number, stop) for number in SIGNALS}
     old_fd = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=watch, name="sigterm", daemon=True).start()
+    watch = threading.Thread(target=_watch, args=(receiver, os.getppid(), grace_seconds), name="signals", daemon=True)
+    watch.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(old_fd)
-        signal.signal(signal.SIGTERM, old_handler)
+        for number, handler in old_handlers.items():
+            signal.signal(number, handler)
         sender.close()
+        _state.number = None
+
+
+def _watch(receiver: socket.socket, parent: int, grace_seconds: float) -> None:
+    """React to signals although the main thread may be blocked: Python writes their numbers to a socket at once."""
+    first = 0.0
+    while True:
+        try:
+            received = receiver.recv(1)
+        except TimeoutError:
+            os._exit(128 + (_state.number or signal.SIGTERM))
+        if not received:
+            return
+        number = received[0]
+        if number not in SIGNALS:
+            continue
+        if first:
+            if time.monotonic() - first > REPEAT_SECONDS:
+                os._exit(128 + number)
+            continue
+        first = time.monotonic()
+        _state.number = _state.number or number
+        if not _state.is_deferred:
+            receiver.settimeout(grace_seconds)
+            continue
+        name = signal.Signals(number).name
+        print(f"{name}: ends after this step with a checkpoint; a second signal ends at once", file=sys.stderr)
+        sys.stderr.flush()
+        if os.getppid() != parent:
+            receiver.settimeout(ORPHAN_SECONDS)

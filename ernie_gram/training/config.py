@@ -105,6 +105,9 @@ class TrainerConfig:
         visualdl: also write curves for VisualDL to paths.output/visualdl.
         peak_tflops: TFLOP per second that the device of one process reaches in matrix products, such as 15.7 for
             float32 on a V100, for the logged share of it ("mfu"); null measures a product for a moment at the start.
+        hang_seconds: with several processes, the launcher ends the job if one makes no progress for this time; 0 for
+            never. Steps, batches of an evaluation and checkpoints are progress, so it must exceed the longest of them,
+            and the time that the first step takes longer.
     """
 
     max_steps: int = 1_000_000
@@ -123,6 +126,7 @@ class TrainerConfig:
     recompute: bool = False
     visualdl: bool = True
     peak_tflops: float | None = None
+    hang_seconds: int = 1800
 
     def __post_init__(self) -> None:
         for key in (
@@ -133,3 +137,4 @@ class TrainerConfig:
         require_finite(self, "trainer")
         require(self.micro_batch is None or self.micro_batch > 0, "trainer.micro_batch", "must be positive or null")
         require(self.peak_tflops is None or self.peak_tflops > 0, "trainer.peak_tflops", "must be positive or null")
+        require(self.hang_seconds >= 0, "trainer.hang_seconds", "must not be negative")

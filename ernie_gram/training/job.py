@@ -160,7 +160,8 @@ class Job:
         resume_from: a verified checkpoint of this run, or None.
         row_counts: batch -> number of rows of each term of the network's losses; None if trainer.micro_batch is never
             set.
-        check_data: called on rank 0 before each checkpoint is written; raises InputError if the data are damaged.
+        check_data: called on rank 0, in the thread that writes a checkpoint, before it is written; raises InputError if
+            the data are damaged.
         flops: batch of one process -> floating-point operations of its matrix products in forward and backward pass;
             None if unknown. Then the log has no "mfu".
     """

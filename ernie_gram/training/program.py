@@ -13,6 +13,7 @@ import paddle
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.world import World
+from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, LossTerm, Network
 from ernie_gram.training.loss_scale import UpdateGuard
@@ -46,11 +47,13 @@ class Program:
         values = executor.run(
             self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=list(self.fetches.values())
         )
+        beat()
         return dict(zip(self.fetches, values, strict=True))
 
     def step(self, executor: paddle.static.Executor, batch: Batch) -> None:
         """Run the program once on a batch, and fetch nothing, so that a GPU need not have finished at the return."""
         executor.run(self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=[])
+        beat()
 
     @property
     def parameters(self) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from dataclasses import asdict
+from contextlib import closing
+from dataclasses import asdict, replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,9 @@ import paddle
 
 from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, sum_vector
 from ernie_gram.distributed.world import World
-from ernie_gram.run import checkpoint
+from ernie_gram.run import checkpoint, termination
+from ernie_gram.run.background_save import BackgroundSaver
+from ernie_gram.run.heartbeat import beat
 from ernie_gram.run.run_log import RunLog
 from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.finite_values import logged_values, reason_to_stop, skip_message
@@ -21,6 +24,7 @@ from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.selection import Progress
+from ernie_gram.training.stopping import StopAgreement
 from ernie_gram.training.variables import accumulator_names, get_arrays, get_shapes, set_arrays
 from reader.batches.fields import Batch
 from reader.errors import InputError
@@ -39,6 +43,7 @@ class Trainer:
 
         Raises InputError if the ranks are about to do different things, or if start values do not fit.
         """
+        beat("builds its programs")
         self.job, self.world = job, world
         self.program = Updater(job, world)
         self.executor = paddle.static.Executor(world.place)
@@ -46,7 +51,9 @@ class Trainer:
         self.progress = Progress()
         self._explained = False
         self._said_skipped = 0
+        self._agree_on_checkpoint()
         self._check_agreement()
+        beat("sets its parameters")
         messages = self._initialise()
         if world.is_first:
             checkpoint.remove_beyond(job.folder, self.step)
@@ -54,6 +61,19 @@ class Trainer:
         self.log = RunLog(job.folder, world.is_first, job.trainer.visualdl, self.step, job.trainer.max_steps)
         for message in messages:
             self.log.say(message)
+        self.saver = BackgroundSaver(job.folder, job.trainer.keep_checkpoints, job.check_data, self.log.say)
+        self._saved_step = self.step
+        self._stop = StopAgreement(self.executor, world, self.step)
+
+    def _agree_on_checkpoint(self) -> None:
+        """Take the checkpoint of rank 0, which alone has verified whole files, on all ranks."""
+        chosen = self.job.resume_from
+        own = checkpoint.load_state(chosen).step if chosen else 0
+        step = int(sum_vector(self.executor, np.array([own * float(self.world.is_first)]), self.world)[0])
+        if chosen and step not in (0, own):
+            chosen = chosen.with_name(f"step_{step}")
+            checkpoint.verify(chosen, (checkpoint.STATE,))
+            self.job = replace(self.job, resume_from=chosen)
 
     def _check_agreement(self) -> None:
         """Raise InputError unless all ranks run the same job from the same checkpoint."""
@@ -95,42 +115,69 @@ class Trainer:
         return messages
 
     def train(self) -> None:
-        """Train to the last step. Raises InputError if values are not finite (see finite_values.reason_to_stop)."""
+        """Train to the last step. Raises InputError if values are not finite (see finite_values.reason_to_stop).
+
+        Ends the process, after a checkpoint, if a signal has asked any rank to end (see termination.py).
+        """
+        with termination.deferred():
+            try:
+                self._train()
+            finally:
+                # An error must not end the process, or free its folder, while a checkpoint is being written.
+                self.saver.join()
+
+    def _train(self) -> None:
         settings, batch_size = self.job.trainer, self.job.batch_size
         if self.step >= settings.max_steps or self.has_ended_early:
             self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing left to train")
-        batches = self.job.batches(self.consumed, self.world)
-        # At the start, and after a run was stopped between its checkpoint and its evaluation.
-        self._evaluate_if_due()
-        meters = None
-        while self.step < settings.max_steps and not self.has_ended_early:
-            meters = meters or self._meters()
-            began = time.monotonic()
-            micro_batches = next(batches)
-            waiting = time.monotonic() - began
-            self._update(micro_batches)
-            self.step += 1
-            self.consumed += batch_size
-            is_last = self.step == settings.max_steps
-            is_logged = self.step % settings.log_every == 0 or is_last
-            # Reading the values waits for the device, so the time after it is that of all steps so far.
-            values = self._values() if is_logged or self.program.skips else {}
-            meters.add(micro_batches, waiting, time.monotonic() - began)
-            if is_logged:
-                measured = meters.take(batch_size)
-                unshown = measured.keys() - on_console(measured).keys()
-                self.log.record("train", self.step, logged_values(values) | measured, unshown)
-            # Save before evaluating: an evaluation that fails must not lose the steps before it.
-            if self.step % settings.save_every == 0 or is_last:
-                self.save()
+        with closing(self.job.batches(self.consumed, self.world)) as batches:
+            # At the start, and after a run was stopped between its checkpoint and its evaluation.
             self._evaluate_if_due()
-            if self.has_ended_early and not is_last:
-                count = self.progress.num_worse
-                self.log.say(f"ended early at step {self.step}: {count} evaluations in a row were no better")
-                # With the last evaluation in its state, so that a resumed run ends here as well.
-                self.save()
-        batches.close()
+            meters = None
+            while self.step < settings.max_steps and not self.has_ended_early:
+                meters = meters or self._meters()
+                began = time.monotonic()
+                beat(f"waits for the batch of step {self.step + 1}")
+                micro_batches = next(batches)
+                waiting = time.monotonic() - began
+                beat(f"is in step {self.step + 1}")
+                self._update(micro_batches)
+                self.step += 1
+                self.consumed += batch_size
+                is_last = self.step == settings.max_steps
+                is_logged = self.step % settings.log_every == 0 or is_last
+                # Reading the values waits for the device, so the time after it is that of all steps so far.
+                values = self._values() if is_logged or self.program.skips else {}
+                meters.add(micro_batches, waiting, time.monotonic() - began)
+                if is_logged:
+                    measured = meters.take(batch_size)
+                    unshown = measured.keys() - on_console(measured).keys()
+                    self.log.record("train", self.step, logged_values(values) | measured, unshown)
+                self._end_if_asked(self._stop.signal_after(self.step))
+                # Save before evaluating: an evaluation that fails must not lose the steps before it.
+                if self.step % settings.save_every == 0 or is_last:
+                    self.save()
+                self._evaluate_if_due()
+                if self.has_ended_early and not is_last:
+                    count = self.progress.num_worse
+                    self.log.say(f"ended early at step {self.step}: {count} evaluations in a row were no better")
+                    # With the last evaluation in its state, so that a resumed run ends here as well.
+                    self.save()
+        beat("waits for the last checkpoint")
+        self.saver.finish()
         self.log.close()
+
+    def _end_if_asked(self, number: int | None) -> None:
+        """Save this step and end the process if `number` is a signal, which is the same on all ranks."""
+        if number is None:
+            return
+        if self.step != self._saved_step:
+            self.save()
+        self.saver.finish()
+        # A rank that ended before rank 0 has saved would look like one that died.
+        sum_vector(self.executor, np.zeros(1), self.world)
+        self.log.close()
+        termination.end(number)
 
     @property
     def has_ended_early(self) -> bool:
@@ -160,6 +207,7 @@ class Trainer:
         last = self.program.read()
         step, reason = self.log.start + last.steps, reason_to_stop(last.values, self.job.trainer)
         if reason:
+            self.saver.wait()
             saved = checkpoint.newest_valid(self.job.folder)
             raise InputError(
                 f"step {step}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
@@ -190,7 +238,7 @@ class Trainer:
     def evaluate(self) -> None:
         """Call the evaluators and log their metrics in one record. The console explains them before the first time.
 
-        If the job selects the best evaluation and this is the best so far, its model is written first.
+        If the job selects the best evaluation and this is the best so far, its model is written.
         """
         if self.job.metrics_explained and not self._explained:
             self.log.say(self.job.metrics_explained)
@@ -200,13 +248,16 @@ class Trainer:
         for evaluator in self.job.evaluators:
             # The same random numbers in every evaluation: results differ only because the model does.
             _seed(self.job.seed, self.world.rank)
+            beat(f"evaluates step {self.step}")
             found = evaluator(self.executor, self.world)
             assert not metrics.keys() & found.keys(), "two evaluators use the same name for a metric"
             metrics |= found
+        # Evaluators end early when a signal has arrived; what they return is then wrong.
+        self._end_if_asked(self._stop.signal_now(self.step))
         if self.job.selection:
             self.progress = self.progress.after(self.step, metrics[self.job.selection.metric], self.job.selection)
             if self.progress.best_step == self.step and self.world.is_first:
-                checkpoint.save_best(self.job.folder, self._state(), get_arrays(self.program.parameters))
+                self.saver.save_best(self._state(), get_arrays(self.program.parameters))
         if self.step not in self.log.evaluated:
             self.log.record("eval", self.step, metrics)
 
@@ -234,18 +285,15 @@ class Trainer:
         )
 
     def save(self) -> None:
-        """Write a checkpoint, on rank 0. Raises InputError if the data are damaged, or a step was not finite."""
+        """Start to write a checkpoint, on rank 0.
+
+        Raises InputError if a step was not finite, and the error of an earlier checkpoint (see BackgroundSaver).
+        """
         self._values()
+        self._saved_step = self.step
         if not self.world.is_first:
             return
-        if self.job.check_data:
-            self.job.check_data()
+        beat(f"saves step {self.step}")
+        self.saver.wait()
         names = self.program.parameters
-        path = checkpoint.save(
-            self.job.folder,
-            self._state(),
-            get_arrays(names),
-            get_arrays(accumulator_names(names)),
-            self.job.trainer.keep_checkpoints,
-        )
-        self.log.say(f"saved {path}")
+        self.saver.save(self._state(), get_arrays(names), get_arrays(accumulator_names(names)))

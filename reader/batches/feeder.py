@@ -66,6 +66,7 @@ class Feeder:
 
         The names, shapes and dtypes are those of fields.py.
         """
+        self.corpus.check_size()
         firsts = self.starts[indices]
         masking = self.masking
         masked = mask_sequences(

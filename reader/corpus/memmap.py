@@ -33,7 +33,7 @@ from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary
 
 FORMAT = 2
-LEXICON = "lexicon.tsv"
+UNITS, DOCUMENTS, LEXICON = "units.bin", "documents.bin", "lexicon.tsv"
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
 
 Int32s = npt.NDArray[np.int32]
@@ -111,8 +111,8 @@ class Corpus:
         """Open the corpus in folder `path`. Raises InputError if it is missing or damaged."""
         self.path = path
         self.info = CorpusInfo.load(path)
-        self.units = self._map("units.bin", np.dtype(self.info.unit_dtype), self.info.units)
-        self.documents = self._map("documents.bin", np.dtype(np.int64), self.info.documents + 1)
+        self.units = self._map(UNITS, np.dtype(self.info.unit_dtype), self.info.units)
+        self.documents = self._map(DOCUMENTS, np.dtype(np.int64), self.info.documents + 1)
         self.ngram_tokens = self._load("ngram_tokens.npy")
         self.ngram_offsets = self._load("ngram_offsets.npy")
         self.unit_counts = self._load("unit_counts.npy")
@@ -125,6 +125,16 @@ class Corpus:
         )
         if not fits:
             raise InputError(f"{path}: its files do not match each other; build it again")
+
+    def check_size(self) -> None:
+        """Raise InputError if a mapped file has become shorter: reading beyond its end would kill this process."""
+        for mapped, name in ((self.units, UNITS), (self.documents, DOCUMENTS)):
+            file = self.path / name
+            # A file that was removed remains mapped.
+            if file.is_file() and (size := file.stat().st_size) < mapped.nbytes:
+                raise InputError(
+                    f"{file}: expected {mapped.nbytes} bytes, found {size}; it has become shorter while it was in use"
+                )
 
     def _map(self, name: str, dtype: np.dtype, count: int) -> np.ndarray:
         """Memory-map a file of `count` numbers. Raises InputError if it is missing or has another size."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
-import platform
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,11 +12,10 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from reader.errors import SystemRefusedError
+from reader.system.parent_death import signal_at_parent_death
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-
-PR_SET_PDEATHSIG = 1
 
 _function: Callable[[Any], Any] | None = None
 
@@ -59,10 +56,9 @@ def _start_worker(function: Callable[[Any], Any], parent: int) -> None:
     _function = function
     # The parent process handles interrupts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if platform.system() == "Linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
+    signal_at_parent_death(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _call_function(task: Any) -> Any:

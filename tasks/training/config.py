@@ -166,6 +166,7 @@ class FinetuneTrainer:
         recompute: compute the encoder's layers again in the backward pass instead of keeping what they compute: less
             memory, a third more operations, and the same result to the bit.
         visualdl: also write curves for VisualDL to the folder visualdl of the run.
+        hang_seconds: as in pre-training, see TrainerConfig.
     """
 
     log_every: int = 50
@@ -176,6 +177,7 @@ class FinetuneTrainer:
     device: Literal["auto", "cpu", "gpu"] = "auto"
     recompute: bool = False
     visualdl: bool = False
+    hang_seconds: int = 1800
 
     def __post_init__(self) -> None:
         require(self.save_every is None or self.save_every > 0, "trainer.save_every", "must be positive or null")
@@ -194,6 +196,7 @@ class FinetuneTrainer:
             device=self.device,
             recompute=self.recompute,
             visualdl=self.visualdl,
+            hang_seconds=self.hang_seconds,
         )
 
 

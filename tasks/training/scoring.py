@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from tqdm import tqdm
 
+from ernie_gram.run.termination import until_requested
 from reader.batches.fields import Batch
 from tasks.data.batches import evaluation_batches
 from tasks.data.features import Features
@@ -27,6 +28,6 @@ def batch_scores(
     scores = np.zeros((features.num_units, width), np.float32)
     batches = evaluation_batches(features.lengths, batch_size)[rank::size]
     # The bar is shown by rank 0 in a terminal.
-    for samples in tqdm(batches, desc="predicting", leave=False, disable=True if rank else None):
+    for samples in until_requested(tqdm(batches, desc="predicting", leave=False, disable=True if rank else None)):
         scores[features.unit_rows(samples)] = compute(features.batch(samples))
     return scores

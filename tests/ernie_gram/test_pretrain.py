@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,8 +16,7 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from tests.support.commands import ROOT
-from tests.support.launched import launch
+from tests.support.commands import ROOT, two_ranks
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses
 
@@ -32,7 +32,8 @@ def test_two_processes_give_the_same_result_as_one(
         assert pretrain(built, tmp_path / "run1", *more).returncode == 0
     alone = checkpoint.load_model(tmp_path / "run1" / "step_20")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DUMP": str(tmp_path)}
-    command = launch("tests/support/train_and_dump.py", tmp_path / "log", *options(built, tmp_path / "run2", *more))
+    script = two_ranks(tmp_path / "log", "tests/support/train_and_dump.py")
+    command = [sys.executable, *script, *options(built, tmp_path / "run2", *more)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr + done.stdout
     first, second = (np.load(tmp_path / name) for name in ("0.npz", "1.npz"))
@@ -83,20 +84,64 @@ def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) ->
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
 
 
-def test_a_killed_run_of_two_processes_resumes_to_the_same_losses(built: Path, tmp_path: Path) -> None:
-    more = ["--trainer.max_steps=12", "--trainer.save_every=2"]
-    losses = []
-    for name in ("uninterrupted", "killed"):
-        output = tmp_path / name
-        command = launch("ernie_gram/pretrain.py", tmp_path / "log", *options(built, output, *more))
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        if name == "killed":
-            start_and_kill(command, environment, output, step=5)
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr + done.stdout
-        losses.append(train_losses(output))
-    assert len(losses[0]) == 12
-    np.testing.assert_allclose(np.array(losses[1]), np.array(losses[0]), rtol=1e-5)
+def rank_processes(output: Path) -> dict[int, int]:
+    """Return rank -> process of the ranks that write to a folder."""
+    found = {}
+    for pid in subprocess.run(["pgrep", "-f", str(output)], capture_output=True, text=True, check=False).stdout.split():
+        with suppress(OSError):
+            variables = Path(f"/proc/{pid}/environ").read_text().split("\0")
+            found |= {int(line.split("=")[1]): int(pid) for line in variables if line.startswith("PADDLE_TRAINER_ID=")}
+    return found
+
+
+def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(built: Path, tmp_path: Path) -> None:
+    """The first process gets SIGTERM, then rank 1 alone of two gets it, then rank 0 of two is killed."""
+    finished, output, log = tmp_path / "undisturbed", tmp_path / "run", tmp_path / "log"
+    more = ["--trainer.max_steps=60", "--trainer.save_every=20", "--trainer.eval_every=60", *NO_DROPOUT]
+    assert pretrain(built, finished, *more).returncode == 0
+    alone, two = [sys.executable, "-m", "ernie_gram.pretrain"], [sys.executable, *two_ranks(log)]
+
+    def disturb(command: list[str], step: int, rank: int, number: int) -> tuple[int, str]:
+        """Send a signal to one rank as soon as `step` is logged; return the status of the job and its last line."""
+        with subprocess.Popen(
+            [*command, *options(built, output, *more)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            deadline = time.monotonic() + 280
+            while all(record["step"] < step for record in read_log(output)):
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+            ranks = rank_processes(output)
+            os.kill(ranks.get(rank, process.pid), number)
+            console = process.communicate(timeout=200)[0]
+        assert rank_processes(output) == {}, "a rank has outlived its launcher"
+        return process.returncode, console.splitlines()[-1]
+
+    def saved_step() -> int:
+        found = checkpoint.newest_valid(output)
+        return int(found.name[5:]) if found else 0
+
+    assert disturb(alone, 3, 0, signal.SIGTERM)[0] == 143
+    first = saved_step()
+    assert 3 <= first == read_log(output)[-1]["step"]
+    status, line = disturb(two, first + 2, 1, signal.SIGTERM)
+    assert (status, line.split(" (")[0]) == (143, "error: rank 0")
+    second = saved_step()
+    assert first + 2 <= second == read_log(output)[-1]["step"]
+    status, line = disturb(two, second + 2, 0, signal.SIGKILL)
+    assert status == 137
+    assert re.match(r"error: rank 0 \(process \d+\) was killed by SIGKILL", line)
+    assert saved_step() >= second
+    assert pretrain(built, output, *more).returncode == 0
+    np.testing.assert_allclose(np.array(train_losses(output)), np.array(train_losses(finished)), rtol=1e-4)
+    (_, last), (_, expected) = evaluations(output), evaluations(finished)
+    assert last.pop("kind") == expected.pop("kind")
+    assert last == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,12 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
     )
 
 
+def two_ranks(log: Path, script: str = "ernie_gram/pretrain.py") -> list[str]:
+    """Return the arguments of Python that run a script in two processes with our launcher."""
+    launcher = ["-m", "ernie_gram.distributed.launch", "--log_level", "ERROR", "--nproc_per_node", "2"]
+    return [*launcher, "--log_dir", str(log), str(ROOT / script)]
+
+
 def digest_of(text: TextFiles) -> str:
     """Return the digest of a text that has been read completely."""
     digest = TextDigest(text.paths, text.text_field)

@@ -1,4 +1,4 @@
-"""SIGTERM ends a process with status 143, whether its main thread runs Python code or is blocked in C code."""
+"""SIGTERM and SIGINT: a process ends with one line and status 143 or 130; training saves first."""
 
 from __future__ import annotations
 
@@ -10,62 +10,104 @@ from pathlib import Path
 
 import pytest
 
+from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from tests.support.commands import ROOT
 from tests.support.runs import options
 
-LINE = "terminated by SIGTERM; run the same command again to resume\n"
+LINE = "terminated by {}; run the same command again to resume\n"
+NOTICE = "{}: ends after this step with a checkpoint; a second signal ends at once\n"
 WAITING = """
 import hashlib, time
-from ernie_gram.run.termination import exit_at_sigterm
-with exit_at_sigterm(grace_seconds=0.5):
+from ernie_gram.run import termination
+from ernie_gram.run.termination import deferred, end_at_signals, until_requested
+with end_at_signals(grace_seconds=0.5):
     print("ready", flush=True)
     {}
 """
-
-
-def terminate(process: subprocess.Popen[str]) -> str:
-    """Send SIGTERM; return what the process writes to standard error. It is killed if it does not end."""
-    process.terminate()
-    try:
-        return process.communicate(timeout=20)[1]
-    finally:
-        process.kill()
+SLEEP = "time.sleep(60)"
+# C code that no signal interrupts.
+BLOCKED = "hashlib.pbkdf2_hmac('sha256', b'x', b'y', 10**9)"
+POLL = """
+    with deferred():
+        print(len(list(until_requested(iter(lambda: time.sleep(0.02), 1)))) > 1, flush=True)
+        print('saved', flush=True)
+"""
 
 
 @pytest.mark.parametrize(
-    ("code", "line"),
-    [("time.sleep(60)", LINE), ("hashlib.pbkdf2_hmac('sha256', b'x', b'y', 10**9)", "")],
-    ids=["Python code", "C code that no signal interrupts"],
+    ("code", "numbers", "stdout", "stderr"),
+    [
+        (SLEEP, [signal.SIGTERM], "", LINE),
+        (SLEEP, [signal.SIGINT], "", LINE),
+        (BLOCKED, [signal.SIGTERM], "", ""),
+        (POLL, [signal.SIGTERM], "True\nsaved\n", NOTICE + LINE),
+        (POLL, [signal.SIGINT], "True\nsaved\n", NOTICE + LINE),
+        # Paddle's launcher sends SIGTERM three times within half a second.
+        (POLL, [signal.SIGTERM] * 3, "True\nsaved\n", NOTICE + LINE),
+        (f"with deferred(): {BLOCKED}", [signal.SIGTERM, None, signal.SIGTERM], "", NOTICE),
+    ],
+    ids=["waits", "waits, SIGINT", "blocked", "saves", "saves, SIGINT", "repeated signal", "second signal"],
 )
-def test_a_waiting_process_ends(code: str, line: str) -> None:
+def test_a_process_ends(code: str, numbers: list[int | None], stdout: str, stderr: str) -> None:
     command = [sys.executable, "-c", WAITING.format(code)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        time.sleep(0.5)  # until the process is inside the call
-        stderr = terminate(process)
-    assert process.returncode == 143
-    assert stderr == line
+        time.sleep(0.3)  # until the process is inside the call
+        for number in numbers:
+            if number is None:
+                time.sleep(1.2)
+            else:
+                process.send_signal(number)
+        try:
+            found = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    name = signal.Signals(numbers[0] or 0).name
+    assert process.returncode == 128 + (numbers[0] or 0)
+    assert found == (stdout, stderr.replace("{}", name))
 
 
 def test_the_former_handlers_return_after_the_context() -> None:
-    from ernie_gram.run.termination import exit_at_sigterm
+    from ernie_gram.run.termination import SIGNALS, end_at_signals
 
-    before = signal.getsignal(signal.SIGTERM)
-    with exit_at_sigterm():
-        assert signal.getsignal(signal.SIGTERM) is not before
-    assert signal.getsignal(signal.SIGTERM) is before
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with end_at_signals():
+        assert all(signal.getsignal(number) is not old for number, old in zip(SIGNALS, before, strict=True))
+    assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_a_training_process_ends_and_releases_its_folder(built: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["step", "evaluation"])
+def test_a_training_process_saves_and_releases_its_folder(built: Path, tmp_path: Path, moment: str) -> None:
     """Paddle's own handler could block for ever here, with the folder locked (2 of 9 runs)."""
+    output = tmp_path / "run"
     command = [sys.executable, "-m", "ernie_gram.pretrain"]
-    command += options(built, tmp_path / "run", "--trainer.max_steps=100000", "--optimizer.decay_steps=100000")
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    more = ["--trainer.max_steps=100000", "--optimizer.decay_steps=100000"]
+    if moment == "evaluation":
+        # It has some 40 batches; those after the first are not computed any more.
+        more += ["--trainer.eval_every=5", "--data.batch_size=2", "--trainer.save_every=3"]
+    with subprocess.Popen(
+        [*command, *options(built, output, *more)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         deadline = time.monotonic() + 60
-        while len(read_log(tmp_path / "run")) < 5 and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        stderr = terminate(process)
+        steps: list[int] = []
+        while (not steps or steps[-1] < 5) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+            steps = [record["step"] for record in read_log(output)]
+        process.terminate()
+        try:
+            stderr = process.communicate(timeout=20)[1]
+        finally:
+            process.kill()
     assert process.returncode == 143
-    assert stderr.splitlines()[-1] + "\n" == LINE
+    assert stderr.endswith(NOTICE.format("SIGTERM") + LINE.format("SIGTERM"))
+    last = read_log(output)[-1]["step"]
+    found = checkpoint.checkpoints(output)[-1]
+    checkpoint.verify(found)
+    assert checkpoint.load_state(found).step == last

@@ -104,7 +104,7 @@ def test_join_refuses_a_damaged_corpus(copied: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["corpus", "held_out"])
-def test_training_stops_before_its_first_checkpoint(copied: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_training_stops_without_a_checkpoint(copied: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The check is slowed down, so that training reaches step 4, where a checkpoint is due, before the check ends."""
     swap_two_units(copied / name / "units.bin")
     output = copied / "run"
@@ -120,7 +120,8 @@ def test_training_stops_before_its_first_checkpoint(copied: Path, monkeypatch: p
     assert done.returncode == 2
     expected = f"error: {copied / name / 'units.bin'}: the content does not match the digest in corpus.json"
     assert done.stderr.splitlines()[-1].startswith(expected)
-    assert max(record["step"] for record in read_log(output)) == 4
+    # Training goes on while the thread that writes the checkpoint waits for the check.
+    assert max(record["step"] for record in read_log(output)) >= 4
     assert not list(output.glob("step_*"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from tests.reader.corpus.test_units import tokens_of
@@ -45,6 +47,21 @@ def test_with_packed_documents_pieces_continue_into_the_next_document(corpus: Co
     # Except for the last piece, no piece has room for its next unit.
     following = corpus.unit_tokens[corpus.units[packed[1:-1]]]
     assert (tokens[:-1] + following > 62).all()
+
+
+@pytest.mark.parametrize("name", ["units.bin", "documents.bin"])
+def test_a_file_that_becomes_shorter_while_it_is_in_use_is_an_error(built: Path, tmp_path: Path, name: str) -> None:
+    """Reading beyond the end of a mapped file would kill the process with SIGBUS."""
+    corpus = Corpus(Path(shutil.copytree(built / "corpus", tmp_path / "c")))
+    feeder = Feeder(corpus, 32, Masking(True, 0.15, 1))
+    indices = np.arange(4)
+    feeder.batch(indices, indices)
+    path = corpus.path / name
+    os.truncate(path, path.stat().st_size - 8)
+    with pytest.raises(InputError, match=rf"{name}: expected \d+ bytes, found \d+; it has become shorter"):
+        feeder.batch(indices, indices)
+    path.unlink()
+    feeder.batch(indices, indices)
 
 
 def test_opening_a_damaged_corpus_fails(built: Path, tmp_path: Path) -> None:

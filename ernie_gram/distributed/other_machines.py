@@ -1,0 +1,87 @@
+"""What the launchers of a job on several machines tell each other, through the store of the first one."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Protocol
+
+POLL_SECONDS = 2.0
+# A launcher that has shown no sign of life for this time is taken for dead.
+SILENT_SECONDS = 30.0
+# The launcher with the store stays this long at its end, so that the others can read why.
+LINGER_SECONDS = 3 * POLL_SECONDS
+RUNNING, DONE, FAILED = "running", "done", "failed"
+
+
+class Store(Protocol):
+    """The key-value store of Paddle's launcher, on the machine of --master."""
+
+    def put(self, key: str, value: str) -> bool:
+        """Return whether the value was stored."""
+
+    def get_prefix(self, key: str) -> dict[str, str] | str | None:
+        """Return the values of all keys with a prefix; "" or None if there are none or the store is out of reach."""
+
+
+class OtherMachines:
+    """Tells the other launchers of a job how this one is, and watches them, in a thread."""
+
+    def __init__(self, store: Store, job: str, name: str) -> None:
+        """`name` is that of this machine, unique in the job."""
+        self._store, self._prefix, self._name = store, f"/{job}/watch/", name
+        self._own, self._failure = (RUNNING, ""), ""
+        self._count = 0
+        self._ended, self._told = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="other machines", daemon=True)
+        self._thread.start()
+
+    @property
+    def failure(self) -> str:
+        """Why the job cannot go on, as far as other machines are the cause, or ""."""
+        return self._failure
+
+    def fail(self, reason: str) -> None:
+        """Tell the others that this machine has failed; the first reason counts."""
+        if self._own[0] != FAILED:
+            self._own = FAILED, reason
+
+    def end(self) -> None:
+        """Tell the others that this machine has finished, unless it has failed; waits until they can know."""
+        if self._own[0] != FAILED:
+            self._own = DONE, ""
+        self._told.wait(2 * POLL_SECONDS)
+        time.sleep(LINGER_SECONDS)
+        self._ended.set()
+
+    def _run(self) -> None:
+        seen: dict[str, tuple[str, float]] = {}
+        reached = time.monotonic()
+        while not self._ended.is_set():
+            self._count += 1
+            (state, reason), now = self._own, time.monotonic()
+            value = json.dumps([state, reason, self._count])
+            if self._store.put(self._prefix + self._name, value):
+                reached = now
+                if state != RUNNING:
+                    self._told.set()
+            values = self._store.get_prefix(self._prefix)
+            for key, text in values.items() if isinstance(values, dict) else ():
+                if text != seen.get(key, ("", 0.0))[0]:
+                    seen[key] = text, now
+            self._failure = self._failure or self._judge(seen, reached, now)
+            self._ended.wait(POLL_SECONDS)
+
+    def _judge(self, seen: dict[str, tuple[str, float]], reached: float, now: float) -> str:
+        states = {key.removeprefix(self._prefix): (*json.loads(text), when) for key, (text, when) in seen.items()}
+        states.pop(self._name, None)
+        for name, (state, message, _, when) in states.items():
+            if state == FAILED:
+                return f"machine {name}: {message}"
+            # Out of reach, nothing is known of the others.
+            if state == RUNNING and reached - when > SILENT_SECONDS:
+                return f"machine {name}: no sign of life from its launcher for {SILENT_SECONDS:.0f} s"
+        if now - reached > SILENT_SECONDS and any(state == RUNNING for state, *_ in states.values()):
+            return f"the launcher on the machine of --master has been out of reach for {SILENT_SECONDS:.0f} s"
+        return ""

@@ -1,0 +1,103 @@
+"""Paddle's launcher with our watch over the ranks (see watch.py), for collective jobs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from paddle.distributed.launch import controllers
+from paddle.distributed.launch.main import launch
+
+from ernie_gram.distributed.other_machines import OtherMachines
+from ernie_gram.distributed.watch import Rank, watch
+
+
+class WatchedController(controllers.CollectiveController):
+    """Starts the ranks of this machine as Paddle does, and watches them until all have ended."""
+
+    def __init__(self, ctx: Any) -> None:
+        self._signals: list[int] = []
+        self._status = 1
+        self._log_starts: list[int] = []
+        super().__init__(ctx)
+
+    def add_container(self, container: Any = None, envs: dict[str, str] | None = None, **options: Any) -> None:
+        """Add a rank, which is told its heartbeat file and its parent."""
+        folder = os.path.abspath(self.ctx.args.log_dir)
+        path = Path(folder) / f"heartbeat.{(envs or {}).get('PADDLE_TRAINER_ID', 'init')}"
+        path.unlink(missing_ok=True)
+        ours = {"ERNIE_GRAM_HEARTBEAT": str(path), "ERNIE_GRAM_LAUNCHER": str(os.getpid())}
+        super().add_container(container, envs={**(envs or {}), **ours}, **options)
+
+    def deploy_pod(self) -> None:
+        """Start the ranks; without ranks a signal has ended the wait for other machines."""
+        if not self.pod.containers:
+            self._exit(128 + self._signals[0])
+        logs = [Path(container.outfile) for container in self.pod.containers]
+        self._log_starts = [
+            log.stat().st_size if log.is_file() and not self.ctx.args.log_overwrite else 0 for log in logs
+        ]
+        super().deploy_pod()
+
+    def signal_handler(self, sigint: int, frame: Any) -> None:
+        """Note the signal for `watch`, or end the wait for other machines."""
+        self._signals.append(signal.SIGTERM if sigint == signal.SIGABRT else sigint)
+        self.ctx.status.done()
+
+    def watch(self) -> bool:
+        """Watch the ranks until all have ended."""
+        ranks = [
+            Rank(
+                int(container.env["PADDLE_TRAINER_ID"]),
+                container._proc._proc,
+                Path(container.outfile),
+                start,
+                Path(container.env["ERNIE_GRAM_HEARTBEAT"]),
+            )
+            for container, start in zip(self.pod.containers, self._log_starts, strict=True)
+        ]
+        # The store exists if the launchers have found each other through it.
+        client = getattr(self.master, "client", None) if self.job.replicas > 1 else None
+        name = f"{self.pod.rank}-{platform.node()}"
+        others = OtherMachines(client, self.job.id, name) if client else None
+
+        def say(line: str) -> None:
+            print(line, file=sys.stderr, flush=True)
+            if others and not others.failure:
+                others.fail(line.removeprefix("error: "))
+
+        try:
+            elsewhere = (lambda: others.failure) if others else str
+            self._status = watch(ranks, self._signals, self._show, say, elsewhere)
+        finally:
+            for rank in ranks:
+                rank.send(signal.SIGKILL)
+        if others:
+            others.end()
+        return True
+
+    def _show(self) -> None:
+        """Print what the first rank of this machine has printed since the last call."""
+        while self.pod.containers[0].logs():
+            pass
+        sys.stdout.flush()
+
+    def finalize(self, exit: bool = True) -> None:
+        """End with the status of the job."""
+        self._exit(self._status)
+
+    def _exit(self, status: int) -> NoReturn:
+        self.master.stop()
+        sys.exit(status)
+
+
+def launch_watched() -> None:
+    """Run Paddle's launcher; `sys.argv` has its options."""
+    # Private: Paddle's launcher knows no other way to replace a controller (3.3.1).
+    found = controllers._controllers
+    found[found.index(controllers.CollectiveController)] = WatchedController
+    launch()

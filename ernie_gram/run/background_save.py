@@ -1,0 +1,105 @@
+"""Checkpoints are written by a thread while training goes on. A full disk does not stop training."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from ernie_gram.run import checkpoint
+from ernie_gram.run.checkpoint import Arrays, State
+from ernie_gram.run.heartbeat import beat
+from reader.errors import SystemRefusedError
+
+Write = Callable[[], None]
+
+
+class BackgroundSaver:
+    """Writes checkpoints and the best model of a run, one at a time; used by rank 0.
+
+    What the system refuses, for example because the disk is full, gives a warning; the next checkpoint is a new
+    attempt. A best model that could not be written is kept in memory and written with the next checkpoint. Other errors
+    (parameters that are not finite, a damaged corpus) are raised by the next call.
+    """
+
+    def __init__(self, folder: Path, keep: int, check: Callable[[], None] | None, say: Callable[[str], None]) -> None:
+        """Write to `folder`, which keeps the `keep` newest checkpoints.
+
+        Args:
+            check: called before each checkpoint is written; it raises InputError if there must be none.
+            say: called with a line for the console, in the thread.
+        """
+        self._folder, self._keep, self._check, self._say = folder, keep, check, say
+        self._thread: threading.Thread | None = None
+        self._best: Write | None = None
+        self._refused: dict[str, Exception] = {}
+        self._error: BaseException | None = None
+
+    def save(self, state: State, model: Arrays, optimizer: Arrays) -> None:
+        """Start to write a checkpoint. The arrays must not change any more; waits for the write before this one."""
+
+        def write() -> None:
+            if self._check:
+                self._check()
+            self._say(f"saved {checkpoint.save(self._folder, state, model, optimizer, self._keep)}")
+
+        self._start((f"step_{state.step}", write))
+
+    def save_best(self, state: State, model: Arrays) -> None:
+        """Start to write the best model, as `save`."""
+        self.wait()
+        self._best = lambda: checkpoint.save_best(self._folder, state, model)
+        self._start()
+
+    def join(self) -> None:
+        """Wait for the write in progress; raises nothing."""
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+
+    def wait(self) -> None:
+        """Wait for the write in progress. Raises its error unless that was a refusal of the system."""
+        self.join()
+        if self._error:
+            error, self._error = self._error, None
+            raise error
+
+    def finish(self) -> None:
+        """Wait for the write in progress. Raises SystemRefusedError if the newest state could not be written."""
+        self.wait()
+        if self._best:
+            self._start()
+            self.wait()
+        for error in self._refused.values():
+            raise SystemRefusedError(f"{error}; make room, and run the same command again to resume") from error
+
+    def _start(self, save: tuple[str, Write] | None = None) -> None:
+        """Start to write the best model, if it waits, and then a checkpoint, if one is given with its name."""
+        self.wait()
+        # Not a daemon: Python waits for it at its end, whatever ends the training.
+        self._thread = threading.Thread(target=self._write, args=(save,), name="checkpoint")
+        self._thread.start()
+
+    def _write(self, save: tuple[str, Write] | None) -> None:
+        try:
+            if self._best and self._attempt("best", checkpoint.BEST, self._best):
+                self._best = None
+            if save:
+                self._attempt("newest", *save)
+        except BaseException as error:
+            self._error = error
+
+    def _attempt(self, kind: str, name: str, write: Write) -> bool:
+        """Write; return whether the system has not refused it. A later success of the same kind makes up for it."""
+        try:
+            write()
+            self._refused.pop(kind, None)
+        except (SystemRefusedError, OSError) as error:
+            self._refused[kind] = error
+            text = " ".join(f"{error}".split())
+            print(f"warning: {name} is not saved: {text}; training goes on", file=sys.stderr, flush=True)
+            return False
+        finally:
+            beat()
+        return True

@@ -1,0 +1,127 @@
+"""The watch over the ranks of a machine, with shell commands in place of ranks."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.distributed import watch as watching
+from ernie_gram.distributed.watch import Rank, watch
+from tests.support.commands import ROOT
+
+HEARTBEAT = """
+import sys, time
+from ernie_gram.run.heartbeat import beat, heartbeat
+with heartbeat(sys.argv[1], 1):
+    for i in range(int(sys.argv[2])):
+        time.sleep(0.1)
+        beat(f"is in step {i}")
+    time.sleep(float(sys.argv[3]))
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Rank]]:
+    """Return a function that starts a shell command for each rank, in its own process group, as a launcher does."""
+    for name, value in (("POLL", 0.05), ("SETTLE", 0.3), ("KILL", 1.0), ("SECOND_SIGNAL", 0.2)):
+        monkeypatch.setattr(watching, f"{name}_SECONDS", value)
+
+    def call(*commands: str) -> list[Rank]:
+        ranks = []
+        for number, command in enumerate(commands):
+            log = tmp_path / f"workerlog.{number}"
+            log.write_text("error: of an earlier job\n")
+            start = log.stat().st_size
+            with log.open("a") as file:
+                process = subprocess.Popen(
+                    ["sh", "-c", command], cwd=ROOT, stdout=file, stderr=file, start_new_session=True
+                )
+            ranks.append(Rank(number, process, log, start, tmp_path / f"heartbeat.{number}"))
+        return ranks
+
+    return call
+
+
+def run(ranks: list[Rank], *signals: int) -> tuple[int, list[str]]:
+    """Watch the ranks; return the status and what was said. No rank may be left."""
+    said: list[str] = []
+    status = watch(ranks, list(signals), lambda: None, said.append)
+    assert all(rank.status is not None for rank in ranks)
+    return status, said
+
+
+def test_ranks_that_end_well_are_not_mentioned(start: Callable[..., list[Rank]]) -> None:
+    assert run(start("true", "sleep 0.2")) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "reason"),
+    [
+        ("echo one; echo 'error: no corpus'; echo two; exit 2", 2, "ended with status 2: error: no corpus"),
+        ("echo Traceback; echo ValueError: bad; exit 1", 1, "ended with status 1: ValueError: bad"),
+        ("exit 3", 3, "ended with status 3: no output"),
+        ("kill -9 $$", 137, "was killed by SIGKILL (perhaps by the system, because memory ran out)"),
+        ("kill -7 $$", 135, "was killed by SIGBUS (a file that it was reading became shorter, or"),
+        ("kill -11 $$", 139, "was killed by SIGSEGV"),
+    ],
+)
+def test_a_rank_that_dies_ends_the_job_with_its_name_and_reason(
+    start: Callable[..., list[Rank]], command: str, status: int, reason: str
+) -> None:
+    """Rank 0 notices first that the connection is lost (75); rank 2 waits for ever, and ignores SIGTERM."""
+    ranks = start("sleep 0.05; exit 75", f"sleep 0.1; {command}", "trap '' TERM; sleep 60")
+    found, (line,) = run(ranks)
+    assert found == status
+    assert line.startswith(f"error: rank 1 (process {ranks[1].process.pid}) {reason}")
+    assert line.rstrip(")").endswith(f"{ranks[1].log}")
+    assert ranks[2].status == -signal.SIGKILL
+
+
+def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
+    script = tmp_path / "rank.py"
+    script.write_text(HEARTBEAT)
+    python = f"PYTHONPATH={ROOT} exec {sys.executable} {script}"
+    ranks = start(f"{python} {tmp_path}/heartbeat.0 8 60", f"{python} {tmp_path}/heartbeat.1 3 60")
+    status, (line,) = run(ranks)
+    assert status == 124
+    assert line == (
+        "error: rank 1 hangs: no progress for 1 s (trainer.hang_seconds): rank 0 is in step 7, rank 1 is in step 2; "
+        f"the stacks of all ranks are in {tmp_path}"
+    )
+    assert 'rank.py", line 8 in <module>' in ranks[1].log.read_text()
+
+
+def test_progress_and_time_without_a_limit_are_no_hang(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
+    script = tmp_path / "rank.py"
+    script.write_text(HEARTBEAT + "time.sleep(1.5)\n")
+    assert run(start(f"PYTHONPATH={ROOT} {sys.executable} {script} {tmp_path}/heartbeat.0 15 0")) == (0, [])
+
+
+@pytest.mark.parametrize(("signals", "status"), [([signal.SIGTERM], 143), ([signal.SIGINT], 130)])
+def test_a_signal_is_passed_on_once(start: Callable[..., list[Rank]], signals: list[int], status: int) -> None:
+    """A rank may take longer than the time after which ranks are killed in other cases."""
+    name = "TERM" if status == 143 else "INT"
+    save = f"trap 'echo signal; sleep 2; exit {status}' {name}; while :; do sleep 0.05; done"
+    ranks = start(save, save)
+    time.sleep(0.3)
+    assert run(ranks, *signals) == (status, [])
+    assert all(rank.log.read_text().count("signal\n") == 1 for rank in ranks)
+
+
+def test_a_second_signal_kills_the_ranks(start: Callable[..., list[Rank]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "REPEAT_SECONDS", 0.2)
+    ranks = start("trap '' TERM; sleep 60", "trap '' TERM; sleep 60")
+    time.sleep(0.2)
+    signals = [signal.SIGTERM]
+    threading.Timer(0.5, signals.append, [signal.SIGTERM]).start()
+    said: list[str] = []
+    assert watch(ranks, signals, lambda: None, said.append) == 143
+    assert said == []
+    assert [rank.status for rank in ranks] == [-signal.SIGKILL] * 2

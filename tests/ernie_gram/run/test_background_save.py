@@ -1,0 +1,68 @@
+"""Checkpoints written by a thread: one at a time, refusals of the system are no errors until the end."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ernie_gram.run import checkpoint
+from ernie_gram.run.background_save import BackgroundSaver
+from reader.errors import InputError, SystemRefusedError
+
+MODEL = {"w": np.ones(3, np.float32)}
+
+
+def state(step: int) -> checkpoint.State:
+    return checkpoint.State(step, 8 * step, 0.1, {}, {})
+
+
+def test_the_next_save_waits_for_the_one_before(tmp_path: Path) -> None:
+    gate, lines = threading.Event(), []
+    saver = BackgroundSaver(tmp_path, 2, gate.wait, lines.append)  # type: ignore[arg-type]
+    saver.save(state(1), MODEL, {})
+    assert lines == []
+    assert checkpoint.checkpoints(tmp_path) == []
+    second = threading.Thread(target=saver.save, args=(state(2), MODEL, {}))
+    second.start()
+    second.join(0.1)
+    assert second.is_alive()
+    gate.set()
+    second.join()
+    saver.finish()
+    assert lines == [f"saved {tmp_path / 'step_1'}", f"saved {tmp_path / 'step_2'}"]
+    for path in checkpoint.checkpoints(tmp_path):
+        checkpoint.verify(path)
+
+
+def test_what_the_system_refuses_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saver = BackgroundSaver(tmp_path, 2, None, print)
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "save_safetensors", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        saver.save(state(1), MODEL, {})
+        saver.save_best(state(1), MODEL)
+        saver.wait()
+        for name in ("step_1", "best"):
+            text = f"{tmp_path / name}: could not be written: No space left; training goes on"
+            assert f"warning: {name} is not saved: {text}" in capsys.readouterr().err or name == "best"
+        with pytest.raises(
+            SystemRefusedError, match="could not be written: No space left; make room, and run the same"
+        ):
+            saver.finish()
+        assert list(tmp_path.iterdir()) == []
+    saver.save(state(2), MODEL, {})
+    saver.finish()
+    assert checkpoint.best_step(tmp_path) == 1
+    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_2"]
+
+
+def test_other_errors_are_raised_by_the_next_call(tmp_path: Path) -> None:
+    saver = BackgroundSaver(tmp_path, 2, None, print)
+    saver.save(state(1), {"w": np.array([np.nan], np.float32)}, {})
+    with pytest.raises(InputError, match="step_1: not written, w holds numbers that are not finite"):
+        saver.save(state(2), MODEL, {})
+    assert checkpoint.checkpoints(tmp_path) == []
