@@ -30,10 +30,11 @@ REPEAT_SECONDS = 1.0
 
 @dataclass
 class _State:
-    """`number` is the signal that asked this process to end, if any."""
+    """`number` is the signal that asked this process to end, if any; `is_ending` tells that `end` was called."""
 
     number: int | None = None
     is_deferred: bool = False
+    is_ending: bool = False
 
 
 _state = _State()
@@ -46,6 +47,7 @@ def requested() -> int | None:
 
 def end(number: int) -> NoReturn:
     """Print one line on standard error and end this process with status 128 + number (143 or 130)."""
+    _state.is_ending = True
     print(f"terminated by {signal.Signals(number).name}; run the same command again to resume", file=sys.stderr)
     sys.stderr.flush()
     sys.exit(128 + number)
@@ -86,7 +88,7 @@ def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
     """
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    _state.number, _state.is_deferred = None, False
+    _state.number, _state.is_deferred, _state.is_ending = None, False, False
 
     def stop(number: int, _: object) -> None:
         _state.number = _state.number or number
@@ -99,6 +101,11 @@ def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
     watch.start()
     try:
         yield
+    except Exception:
+        # Paddle turns an exit that is raised inside one of its C++ calls into an error of another kind.
+        if _state.is_ending and _state.number is not None:
+            sys.exit(128 + _state.number)
+        raise
     finally:
         signal.set_wakeup_fd(old_fd)
         for number, handler in old_handlers.items():

@@ -28,6 +28,13 @@ with end_at_signals(grace_seconds=0.5):
 SLEEP = "time.sleep(60)"
 # C code that no signal interrupts.
 BLOCKED = "hashlib.pbkdf2_hmac('sha256', b'x', b'y', 10**9)"
+# A C++ call that turns the exit into an error of its own, as Paddle's do.
+CONVERTED = """
+    try:
+        time.sleep(60)
+    except SystemExit as error:
+        raise SystemError("returned a result with an exception set") from error
+"""
 POLL = """
     with deferred():
         print(len(list(until_requested(iter(lambda: time.sleep(0.02), 1)))) > 1, flush=True)
@@ -40,6 +47,7 @@ POLL = """
     [
         (SLEEP, [signal.SIGTERM], "", LINE),
         (SLEEP, [signal.SIGINT], "", LINE),
+        (CONVERTED, [signal.SIGTERM], "", LINE),
         (BLOCKED, [signal.SIGTERM], "", ""),
         (POLL, [signal.SIGTERM], "True\nsaved\n", NOTICE + LINE),
         (POLL, [signal.SIGINT], "True\nsaved\n", NOTICE + LINE),
@@ -47,7 +55,16 @@ POLL = """
         (POLL, [signal.SIGTERM] * 3, "True\nsaved\n", NOTICE + LINE),
         (f"with deferred(): {BLOCKED}", [signal.SIGTERM, None, signal.SIGTERM], "", NOTICE),
     ],
-    ids=["waits", "waits, SIGINT", "blocked", "saves", "saves, SIGINT", "repeated signal", "second signal"],
+    ids=[
+        "waits",
+        "waits, SIGINT",
+        "converted exit",
+        "blocked",
+        "saves",
+        "saves, SIGINT",
+        "repeated signal",
+        "second signal",
+    ],
 )
 def test_a_process_ends(code: str, numbers: list[int | None], stdout: str, stderr: str) -> None:
     command = [sys.executable, "-c", WAITING.format(code)]
