@@ -131,7 +131,7 @@ class TrainerConfig:
     def __post_init__(self) -> None:
         for key in (
             *("max_steps", "log_every", "eval_every", "eval_sequences", "eval_draws"),
-            *("save_every", "keep_checkpoints", "workers"),
+            *("save_every", "keep_checkpoints", "workers", "max_skipped"),
         ):
             require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
         require_finite(self, "trainer")

@@ -48,7 +48,7 @@ def keep(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> StepValu
     """Add operations to the current program that keep the values of each step, until a step with `must_stop`.
 
     Args:
-        values: float32 scalars.
+        values: scalars, kept as float32.
         must_stop: bool scalar, whether training must stop after this step.
 
     The startup program forgets everything. The number of steps is a float32 too, and exact up to 16 million.
@@ -57,7 +57,7 @@ def keep(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> StepValu
     # intermediate representation (PIR).
     kept = create_persistable_value("float32", [len(values) + 2], name=STEP_VALUES, initializer=Constant(0.0))
     kept.stop_gradient = True
-    scalars = paddle.stack([value.detach().reshape([]) for value in values.values()])
+    scalars = paddle.stack([value.detach().astype("float32").reshape([]) for value in values.values()])
     new = paddle.concat([scalars, kept[-2:-1] + 1, must_stop.astype("float32").reshape([1])])
     paddle.assign(paddle.where(kept[-1:] > 0, kept, new), kept)
     return StepValues(tuple(values))

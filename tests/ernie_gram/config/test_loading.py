@@ -63,7 +63,7 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
         ("seed: {a: 1}", r"x\.yaml: seed: expected a whole number, found a section$"),
         ("seed: 1\ndata: {batch_size: 8}\nseed: 2", r"x\.yaml, line 3: seed is given twice, first in line 1$"),
         ("data: {batch_size: 8, batch_size: 8}", r"x\.yaml, line 1: batch_size is given twice, first in line 1$"),
-        ("optimizer: {precision: half}", r"optimizer\.precision: expected float32 or bfloat16, got 'half'$"),
+        ("optimizer: {precision: half}", r"optimizer\.precision: expected float32 or bfloat16 or float16, got 'half'$"),
         ("base: nowhere.yaml", r"nowhere\.yaml: cannot read"),
         ("base: deep.yaml", r"deep\.yaml: has a base of its own"),
         ("model: nowhere.yaml", r"nowhere\.yaml: cannot read"),

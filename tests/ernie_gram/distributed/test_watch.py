@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -91,9 +92,11 @@ def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_pa
     ranks = start(f"{python} {tmp_path}/heartbeat.0 8 60", f"{python} {tmp_path}/heartbeat.1 3 60")
     status, (line,) = run(ranks)
     assert status == 124
-    assert line == (
-        "error: rank 1 hangs: no progress for 1 s (trainer.hang_seconds): rank 0 is in step 7, rank 1 is in step 2; "
-        f"the stacks of all ranks are in {tmp_path}"
+    # On a loaded machine the launcher may have read the notes before the last one was written.
+    assert re.fullmatch(
+        r"error: rank 1 hangs: no progress for 1 s \(trainer.hang_seconds\): rank 0 is in step [1-7], rank 1 is in step "
+        rf"[12]; the stacks of all ranks are in {re.escape(str(tmp_path))}",
+        line,
     )
     assert 'rank.py", line 8 in <module>' in ranks[1].log.read_text()
 

@@ -77,7 +77,7 @@ def test_a_conflict_is_named_by_its_key(options: list[str], changes: dict[str, A
 
 def test_recompute_is_proposed_where_more_sequences_fit_with_it() -> None:
     batch, recompute = found("--model.num_hidden_layers=8", memory=26e6)
-    assert batch.startswith("data.batch_size: 16 sequences per process need")
+    assert batch.startswith("trainer.micro_batch: 16 sequences at a time need")
     assert recompute == "trainer.recompute: set to true, 29 sequences per process would fit"
 
 

@@ -222,9 +222,7 @@ def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: py
     seeds: list[int] = []
 
     def update(seed: int, step: int, rank: int) -> None:
-        program = SimpleNamespace(
-            schedule=SimpleNamespace(step=lambda step: None), run=lambda *_: {"loss": 1.0, "grad_norm": 1.0}
-        )
+        program = SimpleNamespace(set_rate=lambda step: None, step=lambda executor, batches, seed: seed())
         trainer = SimpleNamespace(
             job=SimpleNamespace(seed=seed, learning_rate=lambda step: 0.1),
             step=step,
@@ -232,7 +230,7 @@ def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: py
             program=program,
             executor=None,
         )
-        Trainer._update(trainer, {})  # type: ignore[arg-type]
+        Trainer._update(trainer, [{}])  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
         patched.setattr(paddle, "seed", seeds.append)

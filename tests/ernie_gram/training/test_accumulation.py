@@ -26,10 +26,12 @@ SETTINGS = [f"--trainer.max_steps={STEPS}", ONE_LAYER, *NO_DROPOUT]
 
 
 def training_records(output: Path) -> list[dict[str, float]]:
-    """Return what was logged in training: numbers except speeds. A skipped update has no gradient norm."""
+    """Return what was logged in training: numbers except meters. A skipped update has no gradient norm."""
+    from ernie_gram.training.meters import METERS
+
     records = [record for record in read_log(output) if record["kind"] == "train"]
     return [
-        {key: value for key, value in record.items() if key not in ("kind", "sequences_per_second")}
+        {key: value for key, value in record.items() if key not in ("kind", "sent_bytes", *METERS)}
         for record in records
     ]
 
