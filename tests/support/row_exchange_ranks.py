@@ -1,4 +1,7 @@
-"""One rank of a job that exchanges gradients by row and densely; it writes RANK.npz to the folder in argument 1."""
+"""One rank of a job that exchanges gradients by row and densely; it writes RANK.npz to the folder in argument 1.
+
+With a second argument, "sums", it does not train.
+"""
 
 from __future__ import annotations
 
@@ -74,12 +77,14 @@ def sum_each(executor: paddle.static.Executor, world: World, sparse: frozenset[s
 
 def main() -> None:
     """Run both, by row and densely."""
+    trains = sys.argv[2:] != ["sums"]
     world = start_world("cpu")
     executor = paddle.static.Executor(world.place)
     collectives.BUCKET_NUMBERS = BUCKET_NUMBERS
     arrays: dict[str, np.ndarray] = {}
     for way, sparse in (("row", CONFIG.sparse_parameters), ("dense", frozenset())):
-        arrays |= {f"{way}/{name}": array for name, array in train(executor, world, sparse).items()}
+        if trains:
+            arrays |= {f"{way}/{name}": array for name, array in train(executor, world, sparse).items()}
         sums = sum_each(executor, world, frozenset(gradients_of(0)) if way == "row" else sparse)
         arrays |= {f"{way} sum/{name}": array for name, array in sums.items()}
     np.savez(Path(sys.argv[1]) / f"{world.rank}.npz", **arrays)

@@ -94,8 +94,8 @@ def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_pa
     assert status == 124
     # On a loaded machine the launcher may have read the notes before the last one was written.
     assert re.fullmatch(
-        r"error: rank 1 hangs: no progress for 1 s \(trainer.hang_seconds\): rank 0 is in step [1-7], rank 1 is in step "
-        rf"[12]; the stacks of all ranks are in {re.escape(str(tmp_path))}",
+        r"error: rank 1 hangs: no progress for 1 s \(trainer.hang_seconds\): rank 0 is in step [1-7], rank 1 is in "
+        rf"step [12]; the stacks of all ranks are in {re.escape(str(tmp_path))}",
         line,
     )
     assert 'rank.py", line 8 in <module>' in ranks[1].log.read_text()
