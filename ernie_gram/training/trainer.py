@@ -78,7 +78,8 @@ class Trainer:
     def _check_agreement(self) -> None:
         """Raise InputError unless all ranks run the same job from the same checkpoint."""
         resume_from = self.job.resume_from
-        plan = json.dumps([self.job.identity, resume_from and resume_from.name], sort_keys=True)
+        # Micro-batches may differ, because nothing is exchanged within them.
+        plan = json.dumps([self.job.identity, resume_from and resume_from.name, self.program.skips], sort_keys=True)
         what = "the settings, the corpus or the checkpoint"
         try:
             check_agreement(self.executor, zlib.crc32(plan.encode()), what, self.world)
