@@ -168,6 +168,9 @@ def _sizes(
     sequences = config.held_sequences(ranks)
     if run is None:
         sizes, per_unit = own.assume
+        rows = config.model.vocab_size
+        if rows is not None and rows < sizes.tokens:
+            raise InputError(f"--assume: {sizes.tokens} tokens, but model.vocab_size is {rows}")
         return sizes, assumed_shape(config, sequences, per_unit)
     return CorpusSizes.of(run.train.corpus), measured_shape(run.train, sequences)
 

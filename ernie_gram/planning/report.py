@@ -11,6 +11,7 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
     """Return the lines that the command prints; all of them are predictions."""
     shape, memory = prediction.shape, prediction.memory
     parts = {"parameters": memory.parameters, "Adam's moments": memory.moments, **memory.parts}
+    moment = "update" if memory.moment == "update" else f"{memory.moment} pass"
     listed = ", ".join(f"{name} {_bytes(size)}" for name, size in parts.items() if size)
     flops = sum(prediction.flops.values())
     shares = ", ".join(f"{name} {value / flops:.0%}" for name, value in prediction.flops.items())
@@ -20,7 +21,7 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         f"{shape.slots} slots, {shape.predicted:.1f} predicted"
         + (f", {shape.fine:.1f} query rows" if shape.queries else "")
         + (f"; {shape.padding:.0%} padding" if shape.padding else ""),
-        f"memory   {_bytes(memory.total)} per process in the {memory.moment} pass: {listed}",
+        f"memory   {_bytes(memory.total)} per process in the {moment}: {listed}",
         *_fitting(prediction, cluster),
         f"compute  {_operations(flops)} per process and step: {shares}",
         f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import zlib
 from contextlib import closing
@@ -12,6 +13,7 @@ from functools import partial
 import numpy as np
 import paddle
 
+from ernie_gram.distributed.buckets import is_summed_by_row
 from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, sum_vector
 from ernie_gram.distributed.world import World
 from ernie_gram.run import checkpoint, termination
@@ -189,7 +191,11 @@ class Trainer:
         """Measure what the meters need of this device."""
         job = self.job
         # Of parameters that are exchanged by row, a step exchanges little.
-        shapes = get_shapes([name for name in self.program.parameters if name not in job.sparse_parameters])
+        shapes = [
+            shape
+            for name, shape in get_shapes(self.program.parameters).items()
+            if not (name in job.sparse_parameters and is_summed_by_row(math.prod(shape)))
+        ]
         return Meters(job.trainer, job.optimizer.precision, job.flops, shapes, self.executor, self.world)
 
     def _update(self, micro_batches: list[Batch]) -> None:

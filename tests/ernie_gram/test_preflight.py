@@ -48,6 +48,13 @@ def test_without_a_corpus_it_predicts_from_assumed_sizes(tmp_path: Path) -> None
     assert "warning: data.batch_size: 5112 is not a multiple of 64" in done.stderr
 
 
+def test_more_assumed_tokens_than_rows_of_the_embedding_are_refused(tmp_path: Path) -> None:
+    arguments = [f"--paths.output={tmp_path / 'run'}", "--assume=18001,300000,1.9", *SPEED]
+    done = preflight("--config", "conf/pretrain/base_zh.yaml", *arguments)
+    assert done.returncode == 2
+    assert done.stderr == "error: --assume: 18001 tokens, but model.vocab_size is 18000\n"
+
+
 def test_a_damaged_corpus_is_an_error(built: Path, tmp_path: Path) -> None:
     corpus = Path(shutil.copytree(built / "corpus", tmp_path / "corpus"))
     units = corpus / "units.bin"
