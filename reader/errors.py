@@ -47,12 +47,13 @@ def one_line_errors(main: Callable[[], None]) -> None:
 
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    # One write: lines of several processes on the same console must not be mixed, as print's two writes may be.
+    sys.stderr.write(f"error: {' '.join(message.split())}\n")
 
 
 def print_note(message: str) -> None:
     """Print what the user should know although nothing failed, as one line on standard error."""
-    print(f"note: {' '.join(message.split())}", file=sys.stderr)
+    sys.stderr.write(f"note: {' '.join(message.split())}\n")
 
 
 def _fail(message: str, status: int) -> NoReturn:

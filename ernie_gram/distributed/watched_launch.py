@@ -6,6 +6,8 @@ import os
 import platform
 import signal
 import sys
+import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -96,8 +98,22 @@ class WatchedController(controllers.CollectiveController):
 
 
 def launch_watched() -> None:
-    """Run Paddle's launcher; `sys.argv` has its options."""
+    """Run Paddle's launcher, and end this process; `sys.argv` has the launcher's options."""
     # Private: Paddle's launcher knows no other way to replace a controller (3.3.1).
     found = controllers._controllers
     found[found.index(controllers.CollectiveController)] = WatchedController
-    launch()
+    status: object = 1
+    try:
+        launch()
+    except SystemExit as ended:
+        status = 0 if ended.code is None else ended.code
+    except BaseException:
+        # For example BrokenPipeError, if nobody reads the console any more.
+        with suppress(OSError):
+            traceback.print_exc()
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        # After an error, the thread of the store would keep this process alive for ever.
+        os._exit(status if isinstance(status, int) else 1)
