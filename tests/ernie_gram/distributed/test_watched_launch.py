@@ -1,0 +1,39 @@
+"""The launcher ends with the status of the job, also after an error of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.commands import ROOT
+
+# Paddle's launcher with the thread of its store, which does not end by itself.
+CODE = """
+import threading, time
+from ernie_gram.distributed import watched_launch
+
+def launch():
+    threading.Thread(target=time.sleep, args=(600,)).start()
+    raise {}
+
+watched_launch.launch = launch
+watched_launch.launch_watched()
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "error"),
+    [
+        ("SystemExit(143)", 143, ""),
+        ("SystemExit", 0, ""),
+        ("BrokenPipeError('console')", 1, "BrokenPipeError: console"),
+    ],
+)
+def test_it_ends_although_the_store_still_runs(end: str, status: int, error: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CODE.format(end)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == status, done.stderr
+    assert error in done.stderr
