@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import paddle
-from paddle.nn.initializer import Constant
-from paddle.pir.core import create_persistable_value
+
+from ernie_gram.training.variables import get_arrays, zeros
 
 # The name of the variable.
 STEP_VALUES = "step_values"
@@ -40,7 +39,7 @@ class StepValues:
 
     def read(self) -> LastStep:
         """Return what is kept; waits until the device has finished the last step."""
-        *values, steps, must_stop = np.array(paddle.static.global_scope().find_var(STEP_VALUES).get_tensor()).tolist()
+        *values, steps, must_stop = get_arrays([STEP_VALUES])[STEP_VALUES].tolist()
         return LastStep(dict(zip(self.names, values, strict=True)), int(steps), bool(must_stop))
 
 
@@ -53,10 +52,7 @@ def keep(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> StepValu
 
     The startup program forgets everything. The number of steps is a float32 too, and exact up to 16 million.
     """
-    # Private in Paddle (3.3.1), and used by its optimizers; the public `create_global_var` fails in its new
-    # intermediate representation (PIR).
-    kept = create_persistable_value("float32", [len(values) + 2], name=STEP_VALUES, initializer=Constant(0.0))
-    kept.stop_gradient = True
+    kept = zeros(STEP_VALUES, [len(values) + 2])
     scalars = paddle.stack([value.detach().astype("float32").reshape([]) for value in values.values()])
     new = paddle.concat([scalars, kept[-2:-1] + 1, must_stop.astype("float32").reshape([1])])
     paddle.assign(paddle.where(kept[-1:] > 0, kept, new), kept)

@@ -154,7 +154,7 @@ class Trainer:
                 meters.add(micro_batches, waiting, time.monotonic() - began)
                 if is_logged:
                     measured = meters.take(batch_size)
-                    unshown = measured.keys() - on_console(measured).keys()
+                    unshown = {"sent_bytes", *(measured.keys() - on_console(measured).keys())}
                     self.log.record("train", self.step, logged_values(values) | measured, unshown)
                 self._end_if_asked(self._stop.signal_after(self.step))
                 # Save before evaluating: an evaluation that fails must not lose the steps before it.
