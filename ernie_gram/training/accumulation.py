@@ -110,7 +110,7 @@ def build_accumulation(job: Job, world: World, skips: bool) -> tuple[Program, Pr
             terms = job.network.losses(opened.feeds)
         optimizer, _ = adamw(job.optimizer, job.learning_rate)
         counts = opened.feeds[ROW_COUNTS.name]
-        pairs, shares = add_backward(optimizer, opened, terms, counts, guard, job.trainer.recompute)
+        pairs, shares = add_backward(optimizer, opened, terms, counts, guard, world, job.trainer.recompute)
         shapes = {parameter.name: list(parameter.shape) for parameter, _ in pairs}
         add_in_place(zeros(SHARES, [1 + len(terms)]), shares)
         for parameter, gradient in pairs:

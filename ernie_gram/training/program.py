@@ -15,6 +15,7 @@ from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.world import World
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.training.dropout_masks import draw_masks_faster
 from ernie_gram.training.job import Feeds, LossTerm, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.optimization import adamw, clip_by_global_norm, scale_rates
@@ -124,7 +125,7 @@ def build_training(
         counts.stop_gradient = True
         (counts,) = sum_over_ranks([counts], world)
         optimizer, schedule = adamw(settings, learning_rate)
-        pairs, shares = add_backward(optimizer, opened, terms, counts, guard, recompute)
+        pairs, shares = add_backward(optimizer, opened, terms, counts, guard, world, recompute)
         names = [term.name for term in terms]
         update = Update(settings, world, rate_scale, sparse_parameters, guard)
         return update.add(optimizer, schedule, opened, pairs, shares, names)
@@ -139,6 +140,7 @@ def add_backward(
     terms: list[LossTerm],
     counts: paddle.Tensor,
     guard: UpdateGuard | None,
+    world: World,
     recompute: bool,
 ) -> tuple[Pairs, paddle.Tensor]:
     """Add the backward pass of the sum of weight x total / count over the terms.
@@ -157,6 +159,8 @@ def add_backward(
     pairs = optimizer.backward(scaled, opened.startup)
     if recompute:
         recompute_layers(scaled)
+    if world.place.is_cpu_place():
+        draw_masks_faster(opened.main)
     return pairs, paddle.stack([value.detach() for value in (total, *shares)])
 
 

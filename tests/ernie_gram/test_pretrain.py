@@ -150,7 +150,7 @@ def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(
 )
 def test_training_lowers_the_held_out_perplexity(built: Path, tmp_path: Path, objective: str, start: str) -> None:
     # At 32 tokens, a quarter of a sequence is kept free for hidden tokens; so it takes more steps to see as many units.
-    more = ["--trainer.max_steps=120", "--trainer.eval_every=60", "--trainer.log_every=60", "--data.batch_size=32"]
+    more = ["--trainer.max_steps=160", "--trainer.eval_every=80", "--trainer.log_every=80", "--data.batch_size=32"]
     done = pretrain(built, tmp_path / "run", *more, *as_options(objective), f"--objective.output_bias={start}")
     assert done.returncode == 0, done.stderr
     first, middle, last = (record["perplexity"] for record in evaluations(tmp_path / "run"))

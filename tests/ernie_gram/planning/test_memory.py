@@ -31,12 +31,16 @@ def config_of(
     )
 
 
+# The bias of the scores is only the mask of padding.
+MASK = {"use_relative_position": False}
 RECOMPUTE = {"recompute": True, "num_hidden_layers": 3}
 # Memory is mostly tables of classes, or rows; tests/benchmarks/pretrain_step.py has larger models and all objectives.
 CASES = {
     "classes": ("explicit", 2, 48, 60_000, {"hidden_size": 48, "num_attention_heads": 3, "out_emb_size": 0}),
     "rows, bfloat16": ("contiguous", 24, 48, 0, {"hidden_size": 96, "num_attention_heads": 3, "precision": "bfloat16"}),
     "recompute": ("explicit", 4, 256, 0, {"hidden_size": 96, "num_attention_heads": 6, **RECOMPUTE}),
+    "mask": ("contiguous", 4, 256, 0, {"hidden_size": 96, "num_attention_heads": 6, **MASK}),
+    "mask, recompute": ("contiguous", 4, 256, 0, {"hidden_size": 96, "num_attention_heads": 6, **MASK, **RECOMPUTE}),
 }
 
 
