@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ernie_gram.distributed.gloo import connect_first_group
 from reader.system.parent_death import signal_at_parent_death
 
 if TYPE_CHECKING:
@@ -158,10 +159,11 @@ def start_world(device: str, precision: str = "float32") -> World:
     if WORLD_SIZE > 1:
         from paddle.distributed import fleet
 
-        if not use_gpu:
-            os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
         # fleet has to be initialised before static mode is switched on.
         with quiet():
+            if not use_gpu:
+                os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
+                connect_first_group(RANK, WORLD_SIZE)
             fleet.init(is_collective=True, log_level="WARNING")
     paddle.enable_static()
     place = paddle.CUDAPlace(paddle.device.cuda.current_device_id()) if use_gpu else paddle.CPUPlace()
