@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 Item = TypeVar("Item")
@@ -26,15 +26,19 @@ ORPHAN_SECONDS = 45.0
 # Signals that follow the first one within this time are the same request: a launcher may pass on a signal that its
 # processes have received as well, and Paddle's launcher sends SIGTERM three times within 0.4 s.
 REPEAT_SECONDS = 1.0
+# The longest time that the last line of a process waits for the line about its signal.
+NOTICE_SECONDS = 1.0
 
 
 @dataclass
 class _State:
-    """`number` is the signal that asked this process to end, if any; `is_ending` tells that `end` was called."""
+    """`number` is the signal that asked this process to end, if any; `is_ending` tells that `end` was called, and
+    `is_noticed` that the thread has said what there is to say about the signal."""
 
     number: int | None = None
     is_deferred: bool = False
     is_ending: bool = False
+    is_noticed: threading.Event = field(default_factory=threading.Event)
 
 
 _state = _State()
@@ -48,9 +52,16 @@ def requested() -> int | None:
 def end(number: int) -> NoReturn:
     """Print one line on standard error and end this process with status 128 + number (143 or 130)."""
     _state.is_ending = True
-    print(f"terminated by {signal.Signals(number).name}; run the same command again to resume", file=sys.stderr)
-    sys.stderr.flush()
+    if _state.number is not None:
+        # Otherwise the lines of the two threads might be mixed.
+        _state.is_noticed.wait(NOTICE_SECONDS)
+    _say(f"terminated by {signal.Signals(number).name}; run the same command again to resume")
     sys.exit(128 + number)
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")  # at once: `print` writes the end of the line separately
+    sys.stderr.flush()
 
 
 def until_requested(items: Iterable[Item]) -> Iterator[Item]:
@@ -71,6 +82,8 @@ def deferred() -> Iterator[None]:
     try:
         yield
     finally:
+        if _state.number is not None:
+            _state.is_noticed.wait(NOTICE_SECONDS)
         _state.is_deferred = False
     if _state.number is not None:
         end(_state.number)
@@ -89,6 +102,7 @@ def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
     _state.number, _state.is_deferred, _state.is_ending = None, False, False
+    _state.is_noticed.clear()
 
     def stop(number: int, _: object) -> None:
         _state.number = _state.number or number
@@ -134,10 +148,10 @@ def _watch(receiver: socket.socket, parent: int, grace_seconds: float) -> None:
         first = time.monotonic()
         _state.number = _state.number or number
         if not _state.is_deferred:
+            _state.is_noticed.set()
             receiver.settimeout(grace_seconds)
             continue
-        name = signal.Signals(number).name
-        print(f"{name}: ends after this step with a checkpoint; a second signal ends at once", file=sys.stderr)
-        sys.stderr.flush()
+        _say(f"{signal.Signals(number).name}: ends after this step with a checkpoint; a second signal ends at once")
+        _state.is_noticed.set()
         if os.getppid() != parent:
             receiver.settimeout(ORPHAN_SECONDS)

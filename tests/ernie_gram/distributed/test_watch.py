@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,8 +29,10 @@ with heartbeat(sys.argv[1], 1):
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Rank]]:
-    """Return a function that starts a shell command for each rank, in its own process group, as a launcher does."""
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[Rank]]]:
+    """Yield a function that starts a shell command for each rank, in its own process group, as a launcher does."""
+    # A shell cannot trap a signal that was ignored when it was started, as SIGINT is in a background job of a script.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     for name, value in (("POLL", 0.05), ("SETTLE", 0.3), ("KILL", 1.0), ("SECOND_SIGNAL", 0.2)):
         monkeypatch.setattr(watching, f"{name}_SECONDS", value)
 
@@ -47,7 +49,8 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
             ranks.append(Rank(number, process, log, start, tmp_path / f"heartbeat.{number}"))
         return ranks
 
-    return call
+    yield call
+    signal.signal(signal.SIGINT, before)
 
 
 def run(ranks: list[Rank], *signals: int) -> tuple[int, list[str]]:

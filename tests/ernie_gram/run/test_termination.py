@@ -40,6 +40,12 @@ POLL = """
         print(len(list(until_requested(iter(lambda: time.sleep(0.02), 1)))) > 1, flush=True)
         print('saved', flush=True)
 """
+# The thread that says the notice is late, as on a busy machine.
+LATE_NOTICE = f"""
+    import threading
+    now = time.monotonic
+    time.monotonic = lambda: (time.sleep(0.3 * (threading.current_thread().name == "signals")), now())[1]
+{POLL}"""
 
 
 @pytest.mark.parametrize(
@@ -51,6 +57,7 @@ POLL = """
         (BLOCKED, [signal.SIGTERM], "", ""),
         (POLL, [signal.SIGTERM], "True\nsaved\n", NOTICE + LINE),
         (POLL, [signal.SIGINT], "True\nsaved\n", NOTICE + LINE),
+        (LATE_NOTICE, [signal.SIGTERM], "True\nsaved\n", NOTICE + LINE),
         # Paddle's launcher sends SIGTERM three times within half a second.
         (POLL, [signal.SIGTERM] * 3, "True\nsaved\n", NOTICE + LINE),
         (f"with deferred(): {BLOCKED}", [signal.SIGTERM, None, signal.SIGTERM], "", NOTICE),
@@ -62,6 +69,7 @@ POLL = """
         "blocked",
         "saves",
         "saves, SIGINT",
+        "late notice",
         "repeated signal",
         "second signal",
     ],
