@@ -22,6 +22,7 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         + (f", {shape.fine:.1f} query rows" if shape.queries else "")
         + (f"; {shape.padding:.0%} padding" if shape.padding else ""),
         f"memory   {_bytes(memory.total)} per process in the {moment}: {listed}",
+        f"         process 0 needs {_bytes(prediction.checkpoint)} of main memory more while it writes a checkpoint",
         *_fitting(prediction, cluster),
         f"compute  {_operations(flops)} per process and step: {shares}",
         f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s"

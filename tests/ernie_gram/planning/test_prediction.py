@@ -101,6 +101,8 @@ def test_what_is_unknown_is_not_predicted() -> None:
     assert "give --bandwidth" in text
     assert "at least" in text
     assert "at a time at most" not in text
+    assert prediction.checkpoint > 0
+    assert f"process 0 needs {prediction.checkpoint / 1e6:.1f} MB of main memory more" in text
     alone = replace(CLUSTER, ranks=1, bandwidth=None)
     assert predict(CONFIG, SIZES, SHAPE, alone).waiting == 0
 
