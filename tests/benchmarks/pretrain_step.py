@@ -6,8 +6,8 @@ n-grams). The column "products alone" is the ratio expected from the matrix prod
 for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. "of the peak"
 is the share of the operations per second that a large product reaches in the same process, with the same threads,
 before or after the steps, whichever is faster. `--rungs explicit explicit+recompute` compares a rung with and without
-trainer.recompute. `--torch` also times Hugging Face's BERT with the same encoder and a masked-LM head over the same
-classes; it needs torch and transformers.
+trainer.recompute. `--hf_python` and `--paddlenlp_python` name interpreters with transformers and with PaddleNLP: then
+steps of their models are timed too, with the sequences of `explicit` (see pretrain_step_others.py).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,12 @@ OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
 TOKENS_PER_UNIT = 1.9
 PEAK_SECONDS = 2.0
+OTHERS = Path(__file__).with_name("pretrain_step_others.py")
+OTHER_NAMES = {
+    "bert": "transformers, the same head",
+    "masked_lm": "transformers, BertForMaskedLM",
+    "paddlenlp": "PaddleNLP's ErnieGramModel, the same head",
+}
 Times = list[tuple[float, float]]  # wall and CPU seconds
 # The default of run_pretrain.sh.
 MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1000000000000"
@@ -133,40 +140,33 @@ def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> tuple[
     return times, max(before, matmul_peak(executor, "float32", PEAK_SECONDS)), allocated
 
 
-def time_torch(name: str, dropout: float) -> Times:
-    """Return the same for Hugging Face's BERT; its head predicts all classes, at the masked slots only."""
-    import torch
-    from transformers import BertConfig, BertModel
-
+def time_other(tool: str, python: Path, name: str, dropout: float, threads: int) -> dict[str, float]:
+    """Return wall and CPU seconds of a step of another tool's model, the median, and the peak of its memory in GB."""
     layers, hidden, heads, batch, length, ngrams, steps = MODELS[name]
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=TOKENS,
-        hidden_size=hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        intermediate_size=4 * hidden,
-        hidden_dropout_prob=dropout,
-        attention_probs_dropout_prob=dropout,
-    )
-    encoder = BertModel(config, add_pooling_layer=False)
-    head = torch.nn.Sequential(torch.nn.Linear(hidden, 128), torch.nn.GELU(), torch.nn.Linear(128, TOKENS + ngrams))
-    parameters = [*encoder.parameters(), *head.parameters()]
-    optimizer = torch.optim.AdamW(parameters, 1e-4)
-    feed = {
-        key: torch.as_tensor(value) for key, value in random_batch(batch, length, TOKENS + ngrams, "explicit").items()
+    fields = random_batch(batch, length, TOKENS + ngrams, "explicit")
+    model = {
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "intermediate_size": 4 * hidden,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
     }
+    job = {"tool": tool, "tokens": TOKENS, "classes": TOKENS + ngrams, "model": model, "steps": steps}
+    with tempfile.TemporaryDirectory() as folder:
+        job_file, batch_file = Path(folder) / "job.json", Path(folder) / "batch.npz"
+        job_file.write_text(json.dumps({**job, "threads": threads}), encoding="utf-8")
+        inputs = {key: fields[key] for key in ("input_ids", "slots")}
+        np.savez(batch_file, **inputs, labels=fields["coarse_labels"])
+        return _last_line([str(python), "-I", str(OTHERS), str(job_file), str(batch_file)], threads)
 
-    def step() -> float:
-        optimizer.zero_grad()
-        encoded = encoder(feed["input_ids"]).last_hidden_state.flatten(0, 1)[feed["slots"]]
-        loss = torch.nn.functional.cross_entropy(head(encoded), feed["coarse_labels"])
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
-        return float(loss)
 
-    return _times(step, steps)
+def _last_line(command: list[str], threads: int) -> dict[str, float]:
+    """Run a command with so many threads, and return what the last line of its output says."""
+    environment = {"GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": str(threads), **os.environ}
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def _times(step: Callable[[], object], steps: int) -> Times:
@@ -179,30 +179,23 @@ def _times(step: Callable[[], object], steps: int) -> Times:
     return seconds[1:]
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", nargs="+", choices=MODELS, default=["small"])
-    parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(OBJECTIVE_RUNGS))
-    parser.add_argument("--out_emb_size", type=int, default=128)
-    parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--torch", action="store_true", help="also time Hugging Face's BERT")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        (name,), (rung,) = arguments.model, arguments.rungs
-        if arguments.torch:
-            times, product, allocated = time_torch(name, arguments.dropout), 0.0, 0
-        else:
-            times, product, allocated = time_ours(name, rung, arguments.out_emb_size, arguments.dropout)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-        wall, cpu = np.median(times, axis=0).tolist()
-        found = {"seconds": wall, "cpu": cpu, "product": product, "peak": peak, "allocated": allocated / 1e9}
-        print(json.dumps(found))
-        return
+def measure_one(arguments: argparse.Namespace) -> dict[str, float]:
+    """Return what this process measures of the only model and the only rung of the arguments."""
+    (name,), (rung,) = arguments.model, arguments.rungs
+    times, product, allocated = time_ours(name, rung, arguments.out_emb_size, arguments.dropout)
+    wall, cpu = np.median(times, axis=0).tolist()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return {"seconds": wall, "cpu": cpu, "product": product, "peak": peak, "allocated": allocated / 1e9}
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Measure everything and print the table."""
     from ernie_gram.distributed.world import processor_name, read_cpuinfo
 
-    print(f"{processor_name(read_cpuinfo())}, {os.cpu_count()} cores\n")
+    threads = len(os.sched_getaffinity(0))
+    others = [(tool, arguments.hf_python) for tool in ("bert", "masked_lm") if arguments.hf_python]
+    others += [("paddlenlp", arguments.paddlenlp_python)] if arguments.paddlenlp_python else []
+    print(f"{processor_name(read_cpuinfo())}, {threads} threads\n")
     columns = ["seconds a step", "to explicit", "CPU seconds", "to explicit", "products alone", "of the peak"]
     columns += ["peak GB", "of it allocated by Paddle", "predicted"]
     print(f"| model | rung | {' | '.join(columns)} |")
@@ -211,27 +204,57 @@ def main() -> None:
         # Explicit runs first, because the ratios are relative to it.
         rungs = sorted(arguments.rungs, key=lambda rung: rung != "explicit")
         base: dict[str, float] | None = None
-        for rung in [*rungs, *(["torch"] if arguments.torch else [])]:
-            command = [sys.executable, "-m", "tests.benchmarks.pretrain_step", "--one", "--model", name]
-            command += ["--torch", "--rungs", "explicit"] if rung == "torch" else ["--rungs", rung]
+        base_flops = 0.0
+        for rung in rungs:
+            command = [
+                sys.executable,
+                "-m",
+                "tests.benchmarks.pretrain_step",
+                "--one",
+                "--model",
+                name,
+                "--rungs",
+                rung,
+            ]
             command += ["--out_emb_size", str(arguments.out_emb_size), "--dropout", str(arguments.dropout)]
-            tunables = {"GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": str(os.cpu_count())}
-            done = subprocess.run(
-                command, cwd=ROOT, env={**tunables, **os.environ}, capture_output=True, text=True, check=True
-            )
-            result = json.loads(done.stdout.splitlines()[-1])
+            result = _last_line(command, threads)
             base = base or result
-            ratios = [f"{result[key]:.2f} | {result[key] / base[key]:.2f}" for key in ("seconds", "cpu")]
-            cells = [*ratios, "", "", f"{result['peak']:.2f}", "", ""]
-            if rung != "torch":
-                predicted = {
-                    each: predictions(config_of(name, each, arguments.out_emb_size, arguments.dropout), name, each)
-                    for each in (rungs[0], rung)
-                }
-                cells[2] = f"{predicted[rung][0] / predicted[rungs[0]][0]:.2f}"
-                cells[3] = f"{predicted[rung][0] / (result['seconds'] * result['product']):.0%}"
-                cells[5:] = [f"{result['allocated']:.2f}", f"{predicted[rung][1] / 1e9:.2f}"]
+            flops, memory = predictions(config_of(name, rung, arguments.out_emb_size, arguments.dropout), name, rung)
+            base_flops = base_flops or flops
+            cells = [
+                *_ratios(result, base),
+                f"{flops / base_flops:.2f}",
+                f"{flops / (result['seconds'] * result['product']):.0%}",
+                f"{result['peak']:.2f}",
+                f"{result['allocated']:.2f}",
+                f"{memory / 1e9:.2f}",
+            ]
             print(f"| {name} | {rung} | {' | '.join(cells)} |", flush=True)
+        for tool, python in others:
+            result = time_other(tool, python, name, arguments.dropout, threads)
+            cells = [*_ratios(result, base or result), "", "", f"{result['peak']:.2f}", "", ""]
+            print(f"| {name} | {OTHER_NAMES[tool]} | {' | '.join(cells)} |", flush=True)
+
+
+def _ratios(result: dict[str, float], base: dict[str, float]) -> list[str]:
+    return [cell for key in ("seconds", "cpu") for cell in (f"{result[key]:.2f}", f"{result[key] / base[key]:.2f}")]
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", nargs="+", choices=MODELS, default=["small"])
+    parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(OBJECTIVE_RUNGS))
+    parser.add_argument("--out_emb_size", type=int, default=128)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--hf_python", type=Path, help="interpreter with torch and transformers")
+    parser.add_argument("--paddlenlp_python", type=Path, help="interpreter with paddlenlp")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(measure_one(arguments)))
+    else:
+        report(arguments)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,8 @@ class Training:
         """Return the command that starts or resumes the training."""
         more = [f"--trainer.max_steps={self.max_steps}", f"--trainer.save_every={SAVE_EVERY}"]
         more += [f"--trainer.eval_every={self.max_steps}", "--trainer.hang_seconds=300", *NO_DROPOUT]
+        # Two processes round otherwise than one. At this rate the differences do not grow from step to step.
+        more.append("--optimizer.learning_rate=1e-3")
         start = ["-m", "ernie_gram.pretrain"] if processes == 1 else two_ranks(self.log)
         return [sys.executable, *start, *options(self.built, self.output, *more)]
 

@@ -1,0 +1,120 @@
+"""Time training steps of BERT in transformers, or of ERNIE-Gram in PaddleNLP, for pretrain_step.py.
+
+It runs in an interpreter of its own, with torch and transformers, or with PaddleNLP, and with nothing of this project:
+`python pretrain_step_others.py JOB.json BATCH.npz`. It prints one line of JSON. The tools of a job are
+
+- masked_lm: transformers' BertForMaskedLM as it is, which predicts at every slot;
+- bert: transformers' BertModel with a head of ours, hidden -> GELU -> classes, at the masked slots only;
+- paddlenlp: PaddleNLP's ErnieGramModel (dynamic graph) with the same head.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+HEAD_SIZE = 128
+LEARNING_RATE, WEIGHT_DECAY, CLIP_NORM = 1e-4, 0.01, 1.0
+IGNORED = -100
+
+Batch = dict[str, np.ndarray]
+
+
+def torch_step(job: dict[str, Any], batch: Batch) -> Callable[[], float]:
+    """Return a function that makes a training step in PyTorch and returns the loss."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM, BertModel
+
+    torch.manual_seed(0)
+    torch.set_num_threads(job["threads"])
+    config = BertConfig(vocab_size=job["tokens"], **job["model"])
+    ids, slots, labels = (torch.as_tensor(batch[key]) for key in ("input_ids", "slots", "labels"))
+    if job["tool"] == "masked_lm":
+        network: Any = BertForMaskedLM(config)
+        everywhere = torch.full(ids.shape, IGNORED)
+        everywhere.view(-1)[slots] = labels % job["tokens"]
+
+        def forward() -> Any:
+            return network(ids, labels=everywhere).loss
+    else:
+        encoder = BertModel(config, add_pooling_layer=False)
+        layers = (torch.nn.Linear(config.hidden_size, HEAD_SIZE), torch.nn.GELU())
+        head = torch.nn.Sequential(*layers, torch.nn.Linear(HEAD_SIZE, job["classes"]))
+        network = torch.nn.ModuleList([encoder, head])
+
+        def forward() -> Any:
+            rows = encoder(ids).last_hidden_state.flatten(0, 1)[slots]
+            return torch.nn.functional.cross_entropy(head(rows), labels)
+
+    optimizer = torch.optim.AdamW(network.parameters(), LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    network.train()
+
+    def step() -> float:
+        optimizer.zero_grad()
+        loss = forward()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP_NORM)
+        optimizer.step()
+        return float(loss)
+
+    return step
+
+
+def paddle_step(job: dict[str, Any], batch: Batch) -> Callable[[], float]:
+    """Return a function that makes a training step in Paddle's dynamic graph and returns the loss."""
+    import paddle
+    from paddlenlp.transformers import ErnieGramConfig, ErnieGramModel
+
+    paddle.seed(0)
+    paddle.set_device("cpu")
+    encoder = ErnieGramModel(ErnieGramConfig(vocab_size=job["tokens"], **job["model"]))
+    layers = (paddle.nn.Linear(job["model"]["hidden_size"], HEAD_SIZE), paddle.nn.GELU())
+    head = paddle.nn.Sequential(*layers, paddle.nn.Linear(HEAD_SIZE, job["classes"]))
+    network = paddle.nn.LayerList([encoder, head])
+    network.train()
+    optimizer = paddle.optimizer.AdamW(
+        LEARNING_RATE,
+        parameters=network.parameters(),
+        weight_decay=WEIGHT_DECAY,
+        grad_clip=paddle.nn.ClipGradByGlobalNorm(CLIP_NORM),
+    )
+    ids, slots, labels = (paddle.to_tensor(batch[key]) for key in ("input_ids", "slots", "labels"))
+
+    def step() -> float:
+        rows = paddle.gather(encoder(ids)[0].flatten(0, 1), slots)
+        loss = paddle.nn.functional.cross_entropy(head(rows), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        return float(loss)
+
+    return step
+
+
+def main() -> None:
+    """Run the command line."""
+    with open(sys.argv[1], encoding="utf-8") as file:
+        job = json.load(file)
+    with np.load(sys.argv[2]) as archive:
+        batch = dict(archive)
+    step = (paddle_step if job["tool"] == "paddlenlp" else torch_step)(job, batch)
+    step()
+    times = []
+    for _ in range(job["steps"]):
+        wall, cpu = time.perf_counter(), time.process_time()
+        step()
+        times.append((time.perf_counter() - wall, time.process_time() - cpu))
+    seconds, cpu_seconds = (statistics.median(column) for column in zip(*times, strict=True))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(json.dumps({"seconds": seconds, "cpu": cpu_seconds, "peak": peak}))
+
+
+if __name__ == "__main__":
+    main()
