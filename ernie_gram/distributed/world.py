@@ -164,7 +164,8 @@ def start_world(device: str, precision: str = "float32") -> World:
             if not use_gpu:
                 os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
                 connect_first_group(RANK, WORLD_SIZE)
-            fleet.init(is_collective=True, log_level="WARNING")
+            # It would warn that the first group is there already.
+            fleet.init(is_collective=True, log_level="ERROR")
     paddle.enable_static()
     place = paddle.CUDAPlace(paddle.device.cuda.current_device_id()) if use_gpu else paddle.CPUPlace()
     return World(RANK, WORLD_SIZE, place)
