@@ -282,10 +282,11 @@ def _recomputing_backward(
     ledger.change(ACTIVATIONS, scores if model.use_relative_position else 0)
     for _ in range(model.num_hidden_layers):
         ledger.change(ACTIVATIONS, again)
-        # The gradient of the activation's output; then that of the attention weights.
+        # The gradient of the activation's output; then those of the attention weights and of the scores. On a CPU, what
+        # an operation was the last to read is freed while the next one runs.
         ledger.briefly(ACTIVATIONS, inner / 2)
         ledger.change(ACTIVATIONS, -inner)
-        ledger.briefly(ACTIVATIONS, scores)
+        ledger.briefly(ACTIVATIONS, 2 * scores)
         ledger.change(GRADIENTS, _layer_weights(model) * FLOAT)
         ledger.change(ACTIVATIONS, inner - again - kept)
     if model.use_relative_position:
