@@ -4,8 +4,8 @@ Each side trains on the same rows with the same settings (fine_tuning_plan.py) a
 seed in a process of its own. Sides are model folders that this project fine-tunes, and, with --hf_python, the first of
 them as Hugging Face transformers fine-tunes it. All predictions are scored by the metrics of this project.
 
-Results are kept in OUTPUT/TASK/SIDE/seed_N.json. What is there is not repeated, so that a run may be stopped at any
-time; the tables show what is there.
+Results are kept in OUTPUT/results.jsonl. What is there is not repeated, so that a run may be stopped at any time, and
+continued on another machine; the tables show what is there.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ernie_gram.distributed.world import processor_name, read_cpuinfo
+from ernie_gram.formats.digest import digest_of
+from ernie_gram.formats.registry import read_model
 from reader.errors import InputError, one_line_errors
-from reader.system.atomic_files import atomic_file
 from tasks.data.examples import ClassificationExample, Example, RegressionExample
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
@@ -38,12 +39,12 @@ from tasks.registry import TASKS
 from tasks.registry.task import TRAIN
 from tasks.training.splits import dev_splits
 from tests.benchmarks.fine_tuning_plan import PLANS, Plan, labels_of, plain, settings_of
+from tests.benchmarks.fine_tuning_results import Result, ResultsFile
 from tests.benchmarks.pretrain_step import MALLOC, ROOT
 from tests.benchmarks.subsets import spread
 
 TRANSFORMERS = "transformers"
 SCRIPT = Path(__file__).with_name("fine_tuning_torch.py")
-Result = dict[str, Any]
 
 
 class Side(NamedTuple):
@@ -133,11 +134,11 @@ def train_side(side: Side, plan: Plan, seed: int, arguments: argparse.Namespace)
     result: Result = json.loads(result_file.read_text(encoding="utf-8"))
     result["seconds"] |= {"process": time.monotonic() - began, "processor": cpu_of_children() - cpu}
     if "figures" not in result:
-        result["figures"] = figures_of(task, result["predictions"])
+        result["figures"] = figures_of(task, result.pop("predictions"))
         result["score"] = result["figures"][METRICS[task.kind.task.metric].main]
     for path in (job_file, result_file):
         path.unlink()
-    return result
+    return {name: value for name, value in result.items() if name != "losses"}
 
 
 def cpu_of_children() -> float:
@@ -148,18 +149,23 @@ def cpu_of_children() -> float:
 
 def result_of(side: Side, plan: Plan, seed: int, arguments: argparse.Namespace) -> Result | None:
     """Return a result that is there; raises InputError if it was made with other settings."""
-    path = arguments.output / plan.task / side.name / f"seed_{seed}.json"
-    if not path.is_file():
-        return None
-    result: Result = json.loads(path.read_text(encoding="utf-8"))
-    if result["made_with"] != made_with(side, plan, arguments):
-        raise InputError(f"{path}: made with other settings, or from another model; choose another --output")
-    return result
+    return results_file(arguments).find(plan.task, side.name, seed, made_with(side, plan, arguments))
+
+
+def results_file(arguments: argparse.Namespace) -> ResultsFile:
+    """Return the file of all results."""
+    return ResultsFile(arguments.output / "results.jsonl")
 
 
 def made_with(side: Side, plan: Plan, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what a result depends on, beside the seed."""
-    return {"plan": asdict(plan), "model": str(side.model), "threads": arguments.threads}
+    return {"plan": asdict(plan), "model": model_digest(side.model), "threads": arguments.threads}
+
+
+@cache
+def model_digest(folder: Path) -> str:
+    """Return the digest of a model's parameters."""
+    return digest_of(read_model(folder).parameters)
 
 
 def train_all(sides: Sequence[Side], plans: Sequence[Plan], arguments: argparse.Namespace) -> None:
@@ -169,9 +175,10 @@ def train_all(sides: Sequence[Side], plans: Sequence[Plan], arguments: argparse.
             for side in sides:
                 if result_of(side, plan, seed, arguments) is not None:
                     continue
-                result = train_side(side, plan, seed, arguments) | {"made_with": made_with(side, plan, arguments)}
-                with atomic_file(arguments.output / plan.task / side.name / f"seed_{seed}.json") as partial:
-                    partial.write_text(json.dumps(result), encoding="utf-8")
+                result = train_side(side, plan, seed, arguments)
+                key = {"task": plan.task, "side": side.name, "seed": seed}
+                more = {"made_with": made_with(side, plan, arguments), "processor": processor_name(read_cpuinfo())}
+                results_file(arguments).add(key | result | more)
                 seconds = "  ".join(f"{name} {value:.1f} s" for name, value in result["seconds"].items())
                 print(f"{plan.task}  {side.name}  seed {seed}: {result['score']:.4f}  {seconds}", flush=True)
 
@@ -274,7 +281,8 @@ def main() -> None:
         if TRAIN not in available_splits(TASKS[plan.task], arguments.data):
             raise InputError(f"{arguments.data}: no training files of {plan.task}; leave it out of --tasks")
     train_all(sides, plans, arguments)
-    print(f"\n{processor_name(read_cpuinfo())}, {arguments.threads} threads\n\n{tables(sides, plans, arguments)}")
+    processors = {result["processor"] for result in results_file(arguments).all()}
+    print(f"\n{'; '.join(sorted(processors))}: {arguments.threads} threads\n\n{tables(sides, plans, arguments)}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from reader.errors import InputError
 from tasks.data.examples import ClassificationExample, MultipleChoiceExample, TaggingExample
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
@@ -15,6 +16,7 @@ from tasks.training.config import FinetuneConfig, FinetuneOptimizer, FinetunePat
 from tasks.training.prepare import prepare
 from tests.benchmarks.fine_tuning import TaskData, constant_score, figures_of, mean_and_range, table
 from tests.benchmarks.fine_tuning_plan import plain
+from tests.benchmarks.fine_tuning_results import ResultsFile
 from tests.benchmarks.subsets import examples_for, spread, with_examples
 from tests.support.tiny_task import make_task
 from tests.tasks.kinds.tiny import PLACE
@@ -74,3 +76,30 @@ def test_scores_are_shown_as_mean_and_range(values: list[float], shown: str) -> 
 
 def test_a_table_aligns_numbers_to_the_right() -> None:
     assert table([["task", "a", "b"], ["x", "1", "2"]], 1) == "| task | a | b |\n| --- | ---: | ---: |\n| x | 1 | 2 |"
+
+
+def test_results_are_found_by_task_side_and_seed(tmp_path: Path) -> None:
+    file = ResultsFile(tmp_path / "results.jsonl")
+    made = {"model": "x", "threads": 1}
+    assert file.find("rte", "ours", 1, made) is None
+    results = [
+        {"task": task, "side": "ours", "seed": seed, "made_with": made, "score": 0.5, "seconds": {}}
+        for task in ("rte", "cola")
+        for seed in (1, 2)
+    ]
+    for result in results:
+        file.add(result)
+    assert ResultsFile(file.path).all() == results
+    assert file.find("rte", "ours", 2, made) == results[1]
+    assert file.find("rte", "ours", 3, made) is None
+    with pytest.raises(InputError, match="cola, ours, seed 1 was made with other settings"):
+        file.find("cola", "ours", 1, {**made, "model": "y"})
+
+
+def test_a_damaged_line_of_the_results_is_named(tmp_path: Path) -> None:
+    file = ResultsFile(tmp_path / "results.jsonl")
+    file.add({"task": "rte", "side": "ours", "seed": 1, "made_with": {}, "score": 1.0, "seconds": {}})
+    with file.path.open("a") as lines:
+        lines.write('{"task": "rte", "si')
+    with pytest.raises(InputError, match="line 2: not a result"):
+        file.all()
