@@ -216,7 +216,8 @@ def run(folder: Path, kills: int, chance: random.Random) -> int:
     print(ROW.format("kill", "processes", "target", "moment", "step", "status", "end, s", "saved", ""), flush=True)
     bad = 0
     for number, (processes, target, moment) in enumerate(plan(kills, chance)):
-        step = max(STEPS_PER_KILL * number + chance.randrange(STEPS_PER_KILL), training.saved + 1)
+        # Steps after the newest checkpoint are in the log already; the kill comes when it has a new one.
+        step = max(STEPS_PER_KILL * number + chance.randrange(STEPS_PER_KILL), training.step() + 1)
         cells = disturb(training, processes, target, moment, step, chance)
         bad += not cells.endswith(("ok", "(the moment was missed)"))
         print(f"{number + 1:>4}  {processes:>9}  {target:<8}  {moment:<8}  {cells}", flush=True)
