@@ -191,8 +191,8 @@ class Encoder(nn.Layer):
         # One bias for all layers, including the padding mask. The scores are by far the largest tensors of a step: this
         # way each layer makes one addition to them, and the gradient of the bias is summed over the batch once.
         bias = padding_B11L if relative_ALL is None else padding_B11L + relative_ALL
-        if relative_ALL is None and not self.training:
-            # On a CPU an addition that broadcasts takes four times as long. While training, memory counts more.
+        if relative_ALL is None:
+            # On a CPU an addition that broadcasts takes four times as long.
             bias = paddle.expand(bias, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
         context_NH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
         streams = [(context_NH, Stream(self._by_head(length), ones_column(context_NH), bias))]

@@ -255,10 +255,10 @@ def _encoder_forward(
         ledger.change(ACTIVATIONS, NUM_BUCKETS * shape.slots**2 * FLOAT)
     for _ in range(model.num_hidden_layers):
         ledger.change(ACTIVATIONS, _kept_layer_bytes(config, model, shape, queries))
-    if model.use_relative_position and config.trainer.recompute:
+    if config.trainer.recompute:
         # All layers read the same bias of all pairs, and read it again.
         ledger.change(ACTIVATIONS, _scores(model, rows, shape))
-    elif model.use_relative_position:
+    else:
         # The bias is freed after the attention of the last layer.
         ledger.change(ACTIVATIONS, -_feed_forward_bytes(config, model, rows))
         ledger.briefly(ACTIVATIONS, _scores(model, shape.rows, shape))
@@ -282,15 +282,16 @@ def _recomputing_backward(
     ledger.change(ACTIVATIONS, scores if model.use_relative_position else 0)
     for _ in range(model.num_hidden_layers):
         ledger.change(ACTIVATIONS, again)
-        # The gradient of the activation's output; then those of the attention weights and of the scores. On a CPU, what
-        # an operation was the last to read is freed while the next one runs.
+        # The gradient of the activation's output; then that of the attention weights. (On a CPU, what an operation was
+        # the last to read may be freed only while the next one runs: then it is twice as much.)
         ledger.briefly(ACTIVATIONS, inner / 2)
         ledger.change(ACTIVATIONS, -inner)
-        ledger.briefly(ACTIVATIONS, 2 * scores)
+        ledger.briefly(ACTIVATIONS, scores)
         ledger.change(GRADIENTS, _layer_weights(model) * FLOAT)
         ledger.change(ACTIVATIONS, inner - again - kept)
+    ledger.change(ACTIVATIONS, -scores)
     if model.use_relative_position:
-        ledger.change(ACTIVATIONS, -2 * scores - NUM_BUCKETS * shape.slots**2 * FLOAT)
+        ledger.change(ACTIVATIONS, -scores - NUM_BUCKETS * shape.slots**2 * FLOAT)
     _free_embeddings(ledger, model, rows)
 
 
