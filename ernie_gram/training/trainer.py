@@ -155,7 +155,8 @@ class Trainer:
                 if is_logged:
                     measured = meters.take(batch_size)
                     unshown = {"sent_bytes", *(measured.keys() - on_console(measured).keys())}
-                    self.log.record("train", self.step, logged_values(values) | measured, unshown)
+                    rate = {"learning_rate": self.job.learning_rate(self.step - 1)}
+                    self.log.record("train", self.step, logged_values(values) | rate | measured, unshown)
                 self._end_if_asked(self._stop.signal_after(self.step))
                 # Save before evaluating: an evaluation that fails must not lose the steps before it.
                 if self.step % settings.save_every == 0 or is_last:
@@ -207,7 +208,7 @@ class Trainer:
         self.program.step(self.executor, micro_batches, seed)
 
     def _values(self) -> dict[str, float]:
-        """Return the values of the last step, and its learning rate; say if its update was skipped.
+        """Return the values of the last step, if there is one; say if its update was skipped.
 
         Raises InputError, on all ranks, if training must stop after this step or an earlier one.
         """
@@ -223,7 +224,7 @@ class Trainer:
         if last.values.get("skipped_in_a_row") and step > self._said_skipped:
             self.log.say(skip_message(step, last.values))
             self._said_skipped = step
-        return {**last.values, "learning_rate": self.job.learning_rate(self.step - 1)}
+        return last.values
 
     def _evaluate_if_due(self) -> None:
         """Evaluate every eval_every steps and at the last step, unless this evaluation is already known."""

@@ -91,6 +91,7 @@ def toy_job(
     eval_every: int = 60,
     nan_step: int | None = None,
     selection: Selection | None = None,
+    optimizer: OptimizerConfig = SETTINGS,
 ) -> Job:
     """Return the job; `start` is a checkpoint to take start values from."""
     identity = {"toy": str(start)}
@@ -106,9 +107,9 @@ def toy_job(
         evaluates_start=selection is None,
         selection=selection,
         start_values=(StartValues.of_checkpoint(start),) if start else (),
-        learning_rate=partial(learning_rate, settings=SETTINGS, decay_steps=120),
+        learning_rate=partial(learning_rate, settings=optimizer, decay_steps=120),
         rate_scale=rate_scale and rate_scale.__getitem__,
-        optimizer=SETTINGS,
+        optimizer=optimizer,
         trainer=TrainerConfig(
             max_steps=steps,
             log_every=log_every,

@@ -57,6 +57,17 @@ def test_the_toy_job_learns_is_evaluated_and_is_saved(train: Callable[..., str],
     assert sorted(checkpoint.load_model(tmp_path / "step_120")) == BODY + HEAD
 
 
+def test_a_run_without_warm_up_is_evaluated_before_its_first_step(train: Callable[..., str], tmp_path: Path) -> None:
+    from tests.support.toy_classifier import SETTINGS
+
+    optimizer = dataclasses.replace(SETTINGS, warmup_steps=0)
+    train(tmp_path, steps=2, log_every=1, optimizer=optimizer)
+    log = read_log(tmp_path)
+    assert [record["step"] for record in log if record["kind"] == "eval"] == [0, 2]
+    rates = [record["learning_rate"] for record in log if record["kind"] == "train"]
+    assert rates == pytest.approx([SETTINGS.learning_rate, SETTINGS.learning_rate * 119 / 120], rel=1e-4)
+
+
 def test_a_resumed_toy_job_equals_an_uninterrupted_one(train: Callable[..., str], tmp_path: Path) -> None:
     for name, stops in (("whole", [120]), ("parts", [40, 80, 120])):
         for steps in stops:
