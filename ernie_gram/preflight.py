@@ -19,7 +19,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
 from ernie_gram.planning.conflicts import conflicts
-from ernie_gram.planning.prediction import Cluster, predict
+from ernie_gram.planning.prediction import Cluster, Speeds, predict
 from ernie_gram.planning.report import report
 from ernie_gram.planning.sizes import (
     BatchShape,
@@ -34,6 +34,8 @@ from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.system.atomic_files import check_parent
 
+# Of the peak that is given for a device.
+ASSUMED_UTILISATION = 0.4
 DESCRIPTION = (
     "Predict memory, time, exchanged bytes and disk space of a pre-training run, check its corpora, and name settings "
     "that work against each other. Other options are settings of the run, as for ernie_gram.pretrain."
@@ -101,9 +103,9 @@ def build_parser() -> OneLineParser:
     parser.add_argument(
         "--utilisation",
         type=parse_share,
-        default=0.4,
         metavar="SHARE",
-        help="share of the peak that a step reaches (%(default)s)",
+        help=f"share of the peak that a step reaches; if neither is given, measured with a shorter model on this "
+        f"machine, otherwise {ASSUMED_UTILISATION}",
     )
     parser.add_argument(
         "--bandwidth",
@@ -141,9 +143,11 @@ def main() -> None:
         check_parent(run.output)
     world = _start(config) if own.peak_tflops is None or WORLD_SIZE > 1 else None
     checked = check_corpora(run, world) if run else []
-    peak, bandwidth, measured = _speeds(own, config, world)
     sizes, shape = _sizes(own, config, run, ranks)
-    cluster = Cluster(ranks, peak, own.utilisation, own.memory, bandwidth)
+    speeds, measured = _speeds(own, config, sizes, shape, world)
+    assert speeds.peak is not None
+    utilisation = speeds.utilisation or ASSUMED_UTILISATION
+    cluster = Cluster(ranks, speeds.peak, utilisation, own.memory, speeds.bandwidth)
     prediction = predict(config, sizes, shape, cluster)
     if RANK > 0:
         return
@@ -211,27 +215,16 @@ def check_corpora(run: Run, world: World | None) -> list[str]:
 
 
 def _speeds(
-    own: argparse.Namespace, config: PretrainConfig, world: World | None
-) -> tuple[float, float | None, list[str]]:
-    """Return the operations per second of a process, the bytes per second that it sends, and what was measured."""
-    peak, bandwidth, lines = own.peak_tflops and own.peak_tflops * 1e12, own.bandwidth, []
+    own: argparse.Namespace, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, world: World | None
+) -> tuple[Speeds, list[str]]:
+    """Return the speeds that are given or measured, and lines about those that were measured."""
+    given = Speeds(own.peak_tflops and own.peak_tflops * 1e12, own.utilisation, own.bandwidth)
     if world is None:
-        return peak, bandwidth, []
-    # Imported late: they load Paddle.
-    import paddle
+        return given, []
+    # Imported late: it loads Paddle.
+    from ernie_gram.planning.speeds import measure_missing
 
-    from ernie_gram.distributed.measure import exchange_bandwidth, matmul_peak
-
-    executor = paddle.static.Executor(world.place)
-    if peak is None:
-        precision = config.optimizer.precision
-        peak = matmul_peak(executor, precision)
-        lines.append(f"measured {peak / 1e12:.3f} TFLOP/s in {precision} products on this machine")
-    if world.size > 1:
-        found = exchange_bandwidth(executor, world)
-        lines.append(f"measured {found / 1e9:.2f} GB/s sent by each of {world.size} processes in a sum over them")
-        bandwidth = bandwidth or found
-    return peak, bandwidth, lines
+    return measure_missing(given, config, sizes, shape, own.gpus, world)
 
 
 def _free_space(output: Path) -> int:

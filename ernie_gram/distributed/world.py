@@ -33,9 +33,9 @@ RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 # Set by our launcher: the file for this process's heartbeat (see run/heartbeat.py), and the launcher's process.
 HEARTBEAT = os.environ.get("ERNIE_GRAM_HEARTBEAT")
 _LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
-_PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
+PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 # Paddle's default is one thread. The processes of this machine share its cores.
-os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // _PROCESSES_ON_THIS_MACHINE)))
+os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // PROCESSES_ON_THIS_MACHINE)))
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
 # GPU memory that an exported model reserves when it is loaded; more is allocated when needed.
 _GPU_POOL_MB = 256

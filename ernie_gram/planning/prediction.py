@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints_on_disk, step_exchange
 from ernie_gram.planning.memory import Memory, rank_memory
@@ -14,6 +15,14 @@ from ernie_gram.pretraining.config import PretrainConfig
 from reader.batches.sampler import accumulation_steps
 
 DAY = 24 * 60 * 60.0
+
+
+class Speeds(NamedTuple):
+    """Speeds of one process, as in Cluster; None where they are unknown."""
+
+    peak: float | None = None
+    utilisation: float | None = None
+    bandwidth: float | None = None
 
 
 @dataclass(frozen=True)

@@ -68,24 +68,11 @@ def shapes(length: int, rung: str) -> tuple[int, int, int]:
 
 def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, np.ndarray]:
     """Return a batch of random sequences without padding."""
-    rung = rung.partition("+")[0]
-    random = np.random.default_rng(0)
-    width, masked, queries = shapes(length, rung)
-    slots = np.sort(np.argsort(random.random((batch, width - 2)))[:, :masked] + 1)
-    flat_slots = slots + np.arange(batch)[:, None] * width
-    labels = random.integers(0, TOKENS if rung == "contiguous" else classes, slots.size)
-    fields = {
-        "input_ids": random.integers(200, TOKENS, (batch, width)),
-        "lengths": np.full(batch, width),
-        "slots": flat_slots.flatten(),
-        ("token_labels" if rung == "contiguous" else "coarse_labels"): labels,
-    }
-    if queries:
-        fields["query_slots"] = np.sort(np.resize(slots, (batch, queries)))
-        fields["query_ranks"] = random.integers(0, 3, (batch, queries))
-        fields["fine_rows"] = np.arange(batch * queries)
-        fields["fine_labels"] = random.integers(0, TOKENS, batch * queries)
-    return fields
+    from ernie_gram.planning.trial_step import random_batch as batch_of
+
+    slots, masked, queries = shapes(length, rung)
+    shape = BatchShape(batch, slots, masked, queries, queries)
+    return batch_of(shape, CorpusSizes(TOKENS, classes - TOKENS), rung.partition("+")[0] != "contiguous")
 
 
 def config_of(name: str, rung: str, out_emb_size: int, dropout: float) -> PretrainConfig:

@@ -48,6 +48,26 @@ def test_without_a_corpus_it_predicts_from_assumed_sizes(tmp_path: Path) -> None
     assert "warning: data.batch_size: 5112 is not a multiple of 64" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([], r"measured (\d+)% of it in training steps of a shorter model"),
+        (["--utilisation=0.25"], r"(25)% of"),
+    ],
+)
+def test_speeds_that_are_not_given_are_measured(built: Path, tmp_path: Path, given: list[str], expected: str) -> None:
+    done = preflight(*options(built, tmp_path / "run"), "--bandwidth=1GB", "--gpus=2", *given)
+    assert done.returncode == 0, done.stderr
+    assert ("shorter model" in done.stdout) == (not given)
+    share = re.search(expected, done.stdout)
+    assert share
+    assert re.search(rf"step +[\d.]+ s at {share[1]}% of ", done.stdout)
+    # Both processes compute on the cores of this machine.
+    peaks = re.search(r"measured ([\d.]+) TFLOP/s in (?:.|\n)+taken as ([\d.]+) TFLOP/s for each of 2", done.stdout)
+    assert peaks
+    assert float(peaks[2]) == pytest.approx(float(peaks[1]) / 2, abs=1e-3)
+
+
 def test_more_assumed_tokens_than_rows_of_the_embedding_are_refused(tmp_path: Path) -> None:
     arguments = [f"--paths.output={tmp_path / 'run'}", "--assume=18001,300000,1.9", *SPEED]
     done = preflight("--config", "conf/pretrain/base_zh.yaml", *arguments)

@@ -1,0 +1,107 @@
+"""The share of a device's peak that a training step reaches, measured with a shorter model on random batches.
+
+What is not a matrix product (softmax, dropout, LayerNorm, the update) takes a share of a step that depends on the width
+of the model, the length of the sequences, the objective and the device. So it is measured rather than assumed.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+# isort: off
+from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
+
+import numpy as np
+import paddle
+# isort: on
+
+from ernie_gram.planning.products import recomputed_flops, step_flops
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.job import PretrainNetwork
+from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.training.program import build_training
+from reader.batches import fields
+from reader.batches.fields import Batch
+
+LAYERS = 4
+# Seconds that a step of the shorter model should take at ASSUMED of the peak. This limits the number of sequences.
+STEP_SECONDS, ASSUMED = 2.0, 0.4
+# The first steps prepare the program.
+FIRST_STEPS, STEPS = 2, 4
+
+
+def measured_utilisation(
+    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, peak: float, world: World
+) -> float:
+    """Return the share of `peak` (operations per second) that a training step of one process reaches.
+
+    The model has LAYERS layers, and as much fewer classes, so that both keep their shares of a step. Its batches have
+    at most as many sequences as `shape`.
+    """
+    config, sizes = shortened(config, sizes)
+    single = _flops(config, sizes, replace(shape, sequences=1))
+    sequences = min(max(1, int(STEP_SECONDS * ASSUMED * peak / single)), shape.sequences)
+    shape = replace(shape, sequences=sequences)
+    config = replace(config, data=replace(config.data, batch_size=sequences))
+    seconds = _step_seconds(config, sizes, random_batch(shape, sizes, config.objective.is_explicit), world)
+    return min(1.0, _flops(config, sizes, shape) / (seconds * peak))
+
+
+def shortened(config: PretrainConfig, sizes: CorpusSizes) -> tuple[PretrainConfig, CorpusSizes]:
+    """Return a model of at most LAYERS layers, and a vocabulary and a lexicon that are smaller in the same ratio."""
+    layers = min(LAYERS, config.model.num_hidden_layers)
+    ratio = layers / config.model.num_hidden_layers
+    own = config.generator.num_hidden_layers
+    generator = replace(config.generator, num_hidden_layers=own and max(1, round(ratio * own)))
+    model = replace(config.model, num_hidden_layers=layers, vocab_size=None)
+    config = replace(config, model=model, generator=generator, trainer=replace(config.trainer, micro_batch=None))
+    return config, CorpusSizes(max(1, round(ratio * sizes.tokens)), round(ratio * sizes.ngrams))
+
+
+def random_batch(shape: BatchShape, sizes: CorpusSizes, is_explicit: bool) -> Batch:
+    """Return random sequences of equal length, without padding, with the fields that every objective reads."""
+    random = np.random.default_rng(0)
+    rows, width, predicted = shape.sequences, shape.slots, max(1, round(shape.predicted))
+    slots = np.sort(np.argsort(random.random((rows, width - 2)))[:, :predicted] + 1)
+    classes = sizes.tokens + sizes.ngrams if is_explicit else sizes.tokens
+    label_field = fields.COARSE_LABELS if is_explicit else fields.TOKEN_LABELS
+    batch = {
+        fields.INPUT_IDS: random.integers(0, sizes.tokens, (rows, width)),
+        fields.LENGTHS: np.full(rows, width),
+        fields.SLOTS: (slots + np.arange(rows)[:, None] * width).flatten(),
+        label_field: random.integers(0, classes, slots.size),
+    }
+    if shape.queries:
+        fine = np.arange(rows)[:, None] * shape.queries + np.arange(max(1, min(round(shape.fine), shape.queries)))
+        batch |= {
+            fields.QUERY_SLOTS: np.sort(np.resize(slots, (rows, shape.queries))),
+            fields.QUERY_RANKS: random.integers(0, 3, (rows, shape.queries)),
+            fields.FINE_ROWS: fine.flatten(),
+            fields.FINE_LABELS: random.integers(0, sizes.tokens, fine.size),
+        }
+    return {field.name: values for field, values in batch.items()}
+
+
+def _flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> float:
+    return sum(step_flops(config, sizes, shape).values()) + recomputed_flops(config, shape)
+
+
+def _step_seconds(config: PretrainConfig, sizes: CorpusSizes, batch: Batch, world: World) -> float:
+    """Return the seconds of the fastest step of a process that exchanges nothing."""
+    program = build_training(
+        PretrainNetwork(config, VocabularySizes(sizes.tokens, sizes.ngrams), 1),
+        config.optimizer,
+        lambda step: config.optimizer.learning_rate,
+        World(0, 1, world.place),
+        recompute=config.trainer.recompute,
+    )
+    executor, found = paddle.static.Executor(world.place), []
+    with paddle.static.scope_guard(paddle.static.Scope()):
+        executor.run(program.startup)
+        for _ in range(FIRST_STEPS + STEPS):
+            began = time.perf_counter()
+            program.run(executor, batch)  # it fetches the loss, so that a device has finished
+            found.append(time.perf_counter() - began)
+    return min(found[FIRST_STEPS:])

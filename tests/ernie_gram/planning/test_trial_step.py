@@ -1,0 +1,82 @@
+"""The share of the peak that a step of a shorter model reaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
+from ernie_gram.planning.products import recomputed_flops, step_flops
+from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.training.config import TrainerConfig
+from tests.support.small_model import MODEL, RUNGS, config_of
+
+SIZES = CorpusSizes(120, 36)
+SHAPE = BatchShape(6, 20, 3.4, 5, 4.6)
+RECOMPUTE = TrainerConfig(recompute=True)
+CASES = {
+    **{rung: config_of(rung) for rung in RUNGS},
+    "both, own tables, recompute": replace(config_of("both", share_embeddings=False), trainer=RECOMPUTE),
+}
+
+
+def shape_of(case: str) -> BatchShape:
+    return SHAPE if case.startswith(("both", "cnp")) else replace(SHAPE, queries=0, fine=0.0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_step_of_every_objective_is_measured(case: str) -> None:
+    from ernie_gram.planning.trial_step import measured_utilisation
+
+    # No processor reaches this peak with so small a model, and every one reaches a part of it.
+    share = measured_utilisation(CASES[case], SIZES, shape_of(case), 1e12, start_world("cpu"))
+    assert 0 < share < 0.9
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_share_is_operations_by_time_and_peak(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ernie_gram.planning import trial_step
+
+    config, shape = CASES[case], shape_of(case)
+    monkeypatch.setattr(trial_step, "_step_seconds", lambda *arguments: 0.5)
+    flops = sum(step_flops(config, SIZES, shape).values()) + recomputed_flops(config, shape)
+    peak = 10 * flops
+    share = trial_step.measured_utilisation(config, SIZES, shape, peak, start_world("cpu"))
+    assert share == pytest.approx(1 / 5)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_shorter_model_keeps_the_shares_of_layers_and_classes(case: str) -> None:
+    from ernie_gram.planning.trial_step import shortened
+
+    config, shape = CASES[case], shape_of(case)
+    long = replace(config, model=replace(config.model, num_hidden_layers=12, vocab_size=200))
+    short, sizes = shortened(long, SIZES)
+    assert (short.model.num_hidden_layers, short.model.vocab_size, sizes.tokens, sizes.ngrams) == (4, None, 40, 12)
+    whole, part = (
+        sum(step_flops(*each, shape).values()) + recomputed_flops(each[0], shape)
+        for each in ((long, SIZES), (short, sizes))
+    )
+    assert part == pytest.approx(whole / 3, rel=0.15)  # mappings between widths are not shortened
+    generator = replace(long.generator, num_hidden_layers=6)
+    assert shortened(replace(long, generator=generator), SIZES)[0].generator.num_hidden_layers == 2
+
+
+def test_a_model_that_is_short_already_stays_as_it_is() -> None:
+    from ernie_gram.planning.trial_step import shortened
+
+    config = replace(config_of("both"), model=replace(MODEL, num_hidden_layers=1))
+    assert shortened(config, SIZES) == (config, SIZES)
+
+
+def test_a_slow_device_gets_fewer_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ernie_gram.planning import trial_step
+
+    batches = []
+    monkeypatch.setattr(trial_step, "_step_seconds", lambda config, sizes, batch, world: batches.append(batch) or 1.0)
+    config = config_of("both")
+    for peak in (1.0, 1e12):
+        trial_step.measured_utilisation(config, SIZES, SHAPE, peak, start_world("cpu"))
+    assert [batch["input_ids"].shape for batch in batches] == [(1, 20), (6, 20)]
+    assert [batch["fine_rows"].max() for batch in batches] == [4, 5 * 5 + 4]
