@@ -104,8 +104,8 @@ def build_parser() -> OneLineParser:
         "--utilisation",
         type=parse_share,
         metavar="SHARE",
-        help=f"share of the peak that a step reaches; if neither is given, measured with a shorter model on this "
-        f"machine, otherwise {ASSUMED_UTILISATION}",
+        help="share of the peak that a step reaches; if not given, it is measured with a shorter model on this "
+        f"machine, but taken as {ASSUMED_UTILISATION} with --peak_tflops",
     )
     parser.add_argument(
         "--bandwidth",

@@ -26,8 +26,9 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 
 LAYERS = 4
-# Seconds that a step of the shorter model should take at ASSUMED of the peak. This limits the number of sequences.
-STEP_SECONDS, ASSUMED = 2.0, 0.4
+# Seconds that a step of the shorter model may take at ASSUMED of the peak. This limits the number of sequences. So does
+# memory: a batch that the device cannot hold must not end the prediction that would say so.
+STEP_SECONDS, ASSUMED, MOST_SEQUENCES = 2.0, 0.4, 16
 # The first steps prepare the program.
 FIRST_STEPS, STEPS = 2, 4
 
@@ -37,12 +38,12 @@ def measured_utilisation(
 ) -> float:
     """Return the share of `peak` (operations per second) that a training step of one process reaches.
 
-    The model has LAYERS layers, and as much fewer classes, so that both keep their shares of a step. Its batches have
-    at most as many sequences as `shape`.
+    The model has LAYERS layers, and as many fewer classes, so that both keep their shares of a step. Its batches have
+    at most MOST_SEQUENCES sequences of those of `shape`.
     """
     config, sizes = shortened(config, sizes)
     single = _flops(config, sizes, replace(shape, sequences=1))
-    sequences = min(max(1, int(STEP_SECONDS * ASSUMED * peak / single)), shape.sequences)
+    sequences = min(max(1, int(STEP_SECONDS * ASSUMED * peak / single)), shape.sequences, MOST_SEQUENCES)
     shape = replace(shape, sequences=sequences)
     config = replace(config, data=replace(config.data, batch_size=sequences))
     seconds = _step_seconds(config, sizes, random_batch(shape, sizes, config.objective.is_explicit), world)
@@ -77,7 +78,7 @@ def random_batch(shape: BatchShape, sizes: CorpusSizes, is_explicit: bool) -> Ba
         fine = np.arange(rows)[:, None] * shape.queries + np.arange(max(1, min(round(shape.fine), shape.queries)))
         batch |= {
             fields.QUERY_SLOTS: np.sort(np.resize(slots, (rows, shape.queries))),
-            fields.QUERY_RANKS: random.integers(0, 3, (rows, shape.queries)),
+            fields.QUERY_RANKS: random.integers(0, 2, (rows, shape.queries)),  # every n-gram has two tokens
             fields.FINE_ROWS: fine.flatten(),
             fields.FINE_LABELS: random.integers(0, sizes.tokens, fine.size),
         }

@@ -70,13 +70,14 @@ def test_a_model_that_is_short_already_stays_as_it_is() -> None:
     assert shortened(config, SIZES) == (config, SIZES)
 
 
-def test_a_slow_device_gets_fewer_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_device_gets_fewer_sequences_and_a_fast_one_not_all_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from ernie_gram.planning import trial_step
 
     batches = []
     monkeypatch.setattr(trial_step, "_step_seconds", lambda config, sizes, batch, world: batches.append(batch) or 1.0)
     config = config_of("both")
-    for peak in (1.0, 1e12):
-        trial_step.measured_utilisation(config, SIZES, SHAPE, peak, start_world("cpu"))
-    assert [batch["input_ids"].shape for batch in batches] == [(1, 20), (6, 20)]
-    assert [batch["fine_rows"].max() for batch in batches] == [4, 5 * 5 + 4]
+    for peak, sequences in ((1.0, 6), (1e12, 6), (1e12, 600)):
+        shape = replace(SHAPE, sequences=sequences)
+        trial_step.measured_utilisation(config, SIZES, shape, peak, start_world("cpu"))
+    assert [batch["input_ids"].shape for batch in batches] == [(1, 20), (6, 20), (16, 20)]
+    assert [batch["fine_rows"].max() for batch in batches] == [4, 5 * 5 + 4, 15 * 5 + 4]
