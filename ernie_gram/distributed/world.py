@@ -36,6 +36,7 @@ _LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
 PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 # Paddle's default is one thread. The processes of this machine share its cores.
 os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // PROCESSES_ON_THIS_MACHINE)))
+MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
 # GPU memory that an exported model reserves when it is loaded; more is allocated when needed.
 _GPU_POOL_MB = 256
@@ -78,15 +79,14 @@ def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str
     another one: 7 that for AVX-512 as in Intel's Skylake, 5 that for AVX2. One thread of a Zen 5 makes 175 GFLOP/s in
     matrix products with 7, 100 with 5, and 30 without. On Intel processors MKL selects the fastest path itself.
     """
-    name = "MKL_DEBUG_CPU_TYPE"
     is_amd = re.search(r"^vendor_id\s*:\s*AuthenticAMD\s*$", cpuinfo, re.MULTILINE) is not None
-    if not is_amd or name in environment:
+    if not is_amd or MKL_SETTING in environment:
         return {}
     found = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
     flags = set(found[1].split()) if found else set()
     if flags >= _SKYLAKE_AVX512:
-        return {name: "7"}
-    return {name: "5"} if "avx2" in flags else {}
+        return {MKL_SETTING: "7"}
+    return {MKL_SETTING: "5"} if "avx2" in flags else {}
 
 
 def processor_name(cpuinfo: str) -> str:

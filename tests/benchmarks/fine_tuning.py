@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ernie_gram.distributed.world import processor_name, read_cpuinfo
+from ernie_gram.distributed.world import MKL_SETTING, processor_name, read_cpuinfo
 from ernie_gram.formats.digest import digest_of
 from ernie_gram.formats.registry import read_model
 from reader.errors import InputError, one_line_errors
@@ -177,10 +177,16 @@ def train_all(sides: Sequence[Side], plans: Sequence[Plan], arguments: argparse.
                     continue
                 result = train_side(side, plan, seed, arguments)
                 key = {"task": plan.task, "side": side.name, "seed": seed}
-                more = {"made_with": made_with(side, plan, arguments), "processor": processor_name(read_cpuinfo())}
+                more = {"made_with": made_with(side, plan, arguments), "processor": this_processor()}
                 results_file(arguments).add(key | result | more)
                 seconds = "  ".join(f"{name} {value:.1f} s" for name, value in result["seconds"].items())
                 print(f"{plan.task}  {side.name}  seed {seed}: {result['score']:.4f}  {seconds}", flush=True)
+
+
+def this_processor() -> str:
+    """Return the name of this machine's processor, and the setting for it that Paddle's MKL gets."""
+    name, setting = processor_name(read_cpuinfo()), os.environ.get(MKL_SETTING)
+    return f"{name}, {MKL_SETTING}={setting}" if setting else name
 
 
 def mean_and_range(values: Sequence[float], factor: float) -> str:
@@ -197,8 +203,15 @@ def table(rows: Iterable[Sequence[str]], left: int) -> str:
     return "\n".join(lines)
 
 
+def median_seconds(results: Iterable[Result], name: str, processor: str) -> float | None:
+    """Return the median of the seconds that were measured on a processor; None if none were."""
+    seconds = [each["seconds"][name] for each in results if each["processor"] == processor and name in each["seconds"]]
+    return statistics.median(seconds) if seconds else None
+
+
 def tables(sides: Sequence[Side], plans: Sequence[Plan], arguments: argparse.Namespace) -> str:
-    """Return the table of scores and the table of seconds, with what is there."""
+    """Return the table of scores, and the table of seconds on the processor of the last result, with what is there."""
+    last = results_file(arguments).all()[-1]["processor"]
     scores = [["task", "metric", "train rows", "seeds", "majority", *(side.name for side in sides)]]
     measured = ("training", "training processor", "prediction", "prediction processor", "process", "processor")
     seconds = [["task", "seconds of", *(side.name for side in sides), "ratio"]]
@@ -223,10 +236,7 @@ def tables(sides: Sequence[Side], plans: Sequence[Plan], arguments: argparse.Nam
             ]
         )
         for name in measured:
-            medians = [
-                statistics.median(r["seconds"].get(name, float("nan")) for r in each) if each else None
-                for each in results.values()
-            ]
+            medians = [median_seconds(each, name, last) for each in results.values()]
             first, last = medians[0], medians[-1]
             ratio = f"{first / last:.2f}" if len(sides) > 1 and first and last else "-"
             shown = ("-" if value is None else f"{value:.1f}" for value in medians)
@@ -281,8 +291,8 @@ def main() -> None:
         if TRAIN not in available_splits(TASKS[plan.task], arguments.data):
             raise InputError(f"{arguments.data}: no training files of {plan.task}; leave it out of --tasks")
     train_all(sides, plans, arguments)
-    processors = {result["processor"] for result in results_file(arguments).all()}
-    print(f"\n{'; '.join(sorted(processors))}: {arguments.threads} threads\n\n{tables(sides, plans, arguments)}")
+    processor = results_file(arguments).all()[-1]["processor"]
+    print(f"\n{processor}: {arguments.threads} threads\n\n{tables(sides, plans, arguments)}")
 
 
 if __name__ == "__main__":

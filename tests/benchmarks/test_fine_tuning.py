@@ -14,7 +14,7 @@ from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.registry import TASKS
 from tasks.training.config import FinetuneConfig, FinetuneOptimizer, FinetunePaths
 from tasks.training.prepare import prepare
-from tests.benchmarks.fine_tuning import TaskData, constant_score, figures_of, mean_and_range, table
+from tests.benchmarks.fine_tuning import TaskData, constant_score, figures_of, mean_and_range, median_seconds, table
 from tests.benchmarks.fine_tuning_plan import plain
 from tests.benchmarks.fine_tuning_results import ResultsFile
 from tests.benchmarks.subsets import examples_for, spread, with_examples
@@ -72,6 +72,14 @@ def test_examples_become_plain_values() -> None:
 @pytest.mark.parametrize(("values", "shown"), [([0.5], "50.0"), ([0.25, 0.75], "50.0 (25.0..75.0)")])
 def test_scores_are_shown_as_mean_and_range(values: list[float], shown: str) -> None:
     assert mean_and_range(values, 100) == shown
+
+
+def test_seconds_are_those_of_one_processor() -> None:
+    measured = [("a", 3.0), ("b", 1.0), ("a", 5.0), ("a", 4.0)]
+    results = [{"processor": name, "seconds": {"training": seconds}} for name, seconds in measured]
+    assert median_seconds(results, "training", "a") == 4
+    assert median_seconds(results, "training", "b") == 1
+    assert median_seconds(results, "training", "c") is median_seconds(results, "prediction", "a") is None
 
 
 def test_a_table_aligns_numbers_to_the_right() -> None:
