@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.world import RANK, WORLD_SIZE, World, start_world
+from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, World, start_world
 from ernie_gram.planning.conflicts import conflicts
 from ernie_gram.planning.prediction import Cluster, Speeds, predict
 from ernie_gram.planning.report import report
@@ -84,13 +84,19 @@ def parse_sizes(text: str) -> tuple[CorpusSizes, float]:
 def build_parser() -> OneLineParser:
     """Return the parser of the command's own options."""
     parser = OneLineParser(prog="python -m ernie_gram.preflight", description=DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--nodes", type=parse_positive, default=1, metavar="N", help="number of machines (%(default)s)")
+    parser.add_argument(
+        "--nodes",
+        type=parse_positive,
+        default=WORLD_SIZE // PROCESSES_ON_THIS_MACHINE,
+        metavar="N",
+        help="number of machines (those of this command)",
+    )
     parser.add_argument(
         "--gpus",
         type=parse_positive,
-        default=WORLD_SIZE,
+        default=PROCESSES_ON_THIS_MACHINE,
         metavar="G",
-        help="processes per machine, one per GPU (the number of processes of this command)",
+        help="processes per machine, one per GPU (those of this command)",
     )
     parser.add_argument("--memory", type=parse_bytes, metavar="SIZE", help="memory per process, such as 32GB")
     parser.add_argument(

@@ -76,8 +76,8 @@ def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str
     """Return the environment variables to set for a processor, given the text of /proc/cpuinfo; unset ones only.
 
     Paddle's package contains MKL of 2019, which takes its slowest path on AMD processors. MKL_DEBUG_CPU_TYPE selects
-    another one: 7 that for AVX-512 as in Intel's Skylake, 5 that for AVX2. One thread of a Zen 5 makes 175 GFLOP/s in
-    matrix products with 7, 100 with 5, and 30 without. On Intel processors MKL selects the fastest path itself.
+    another one: 7 is the path for AVX-512 (Intel's Skylake), 5 the path for AVX2. One thread of a Zen 5 reaches 175
+    GFLOP/s in matrix products with 7, 100 with 5, and 30 without. On Intel processors MKL itself selects the fastest.
     """
     is_amd = re.search(r"^vendor_id\s*:\s*AuthenticAMD\s*$", cpuinfo, re.MULTILINE) is not None
     if not is_amd or MKL_SETTING in environment:

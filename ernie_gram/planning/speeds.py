@@ -4,7 +4,9 @@ from __future__ import annotations
 
 # isort: off
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, World  # before Paddle
+from ernie_gram.distributed.collectives import sum_vector
 
+import numpy as np
 import paddle
 # isort: on
 
@@ -20,7 +22,8 @@ def measure_missing(
 ) -> tuple[Speeds, list[str]]:
     """Measure the speeds that are not given; return all of them, and a line about each that was measured.
 
-    The share of a given peak is not measured, and without other processes the bandwidth is not.
+    The share of a given peak is not measured. The bandwidth is measured whenever there are other processes, but a given
+    one counts. All processes must call this together; peaks and shares are their means.
 
     Args:
         shape: of the batch that one process holds at a time.
@@ -28,15 +31,22 @@ def measure_missing(
     """
     (peak, utilisation, bandwidth), lines = given, []
     executor = paddle.static.Executor(world.place)
+
+    def mean(value: float) -> float:
+        return float(sum_vector(executor, np.array([value]), world)[0]) / world.size
+
     if peak is None:
-        peak = matmul_peak(executor, config.optimizer.precision)
+        peak = mean(matmul_peak(executor, config.optimizer.precision))
         lines.append(f"measured {_tflops(peak)} in {config.optimizer.precision} products on this machine")
         if utilisation is None:
-            utilisation = measured_utilisation(config, sizes, shape, peak, world)
+            utilisation = mean(measured_utilisation(config, sizes, shape, peak, world))
             lines.append(f"measured {utilisation:.0%} of it in training steps of a shorter model")
         if world.place.is_cpu_place() and processes > PROCESSES_ON_THIS_MACHINE:
             peak *= PROCESSES_ON_THIS_MACHINE / processes
-            lines.append(f"taken as {_tflops(peak)} for each of {processes} processes, which share the cores")
+            lines.append(
+                f"taken as {_tflops(peak)} for each of {processes} processes, which share the cores; "
+                f"start this command with {processes} processes to measure them together"
+            )
     if world.size > 1:
         found = exchange_bandwidth(executor, world)
         lines.append(f"measured {found / 1e9:.2f} GB/s sent by each of {world.size} processes in a sum over them")

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 # isort: off
 from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
+from ernie_gram.distributed.collectives import sum_vector
 
 import numpy as np
 import paddle
@@ -26,8 +27,8 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 
 LAYERS = 4
-# Seconds that a step of the shorter model may take at ASSUMED of the peak. This limits the number of sequences. So does
-# memory: a batch that the device cannot hold must not end the prediction that would say so.
+# The number of sequences is limited by the seconds that a step may take at ASSUMED of the peak, and by MOST_SEQUENCES,
+# so that the trial does not run out of memory before the prediction is printed.
 STEP_SECONDS, ASSUMED, MOST_SEQUENCES = 2.0, 0.4, 16
 # The first steps prepare the program.
 FIRST_STEPS, STEPS = 2, 4
@@ -38,15 +39,21 @@ def measured_utilisation(
 ) -> float:
     """Return the share of `peak` (operations per second) that a training step of one process reaches.
 
-    The model has LAYERS layers, and as many fewer classes, so that both keep their shares of a step. Its batches have
-    at most MOST_SEQUENCES sequences of those of `shape`.
+    The model has at most LAYERS layers and proportionally fewer classes, so that layers and heads keep their shares of
+    the operations. A batch has at most MOST_SEQUENCES of the sequences of `shape`. Every trial step includes an update,
+    whose time does not depend on the batch: for a step with many more sequences per update the share is too low.
+
+    All processes must call this together, with the same peak.
     """
     config, sizes = shortened(config, sizes)
+    # The length of sequences is checked against the start model only if there is a corpus.
+    positions = max(config.model.max_position_embeddings, shape.slots)
+    config = replace(config, model=replace(config.model, max_position_embeddings=positions))
     single = _flops(config, sizes, replace(shape, sequences=1))
     sequences = min(max(1, int(STEP_SECONDS * ASSUMED * peak / single)), shape.sequences, MOST_SEQUENCES)
     shape = replace(shape, sequences=sequences)
     config = replace(config, data=replace(config.data, batch_size=sequences))
-    seconds = _step_seconds(config, sizes, random_batch(shape, sizes, config.objective.is_explicit), world)
+    seconds = _step_seconds(config, sizes, random_batch(config, sizes, shape), world)
     return min(1.0, _flops(config, sizes, shape) / (seconds * peak))
 
 
@@ -61,24 +68,24 @@ def shortened(config: PretrainConfig, sizes: CorpusSizes) -> tuple[PretrainConfi
     return config, CorpusSizes(max(1, round(ratio * sizes.tokens)), round(ratio * sizes.ngrams))
 
 
-def random_batch(shape: BatchShape, sizes: CorpusSizes, is_explicit: bool) -> Batch:
-    """Return random sequences of equal length, without padding, with the fields that every objective reads."""
+def random_batch(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> Batch:
+    """Return random sequences of equal length, without padding, with the fields that the objective reads."""
     random = np.random.default_rng(0)
     rows, width, predicted = shape.sequences, shape.slots, max(1, round(shape.predicted))
     slots = np.sort(np.argsort(random.random((rows, width - 2)))[:, :predicted] + 1)
-    classes = sizes.tokens + sizes.ngrams if is_explicit else sizes.tokens
-    label_field = fields.COARSE_LABELS if is_explicit else fields.TOKEN_LABELS
+    label_field = fields.COARSE_LABELS if config.objective.is_explicit else fields.TOKEN_LABELS
     batch = {
         fields.INPUT_IDS: random.integers(0, sizes.tokens, (rows, width)),
         fields.LENGTHS: np.full(rows, width),
         fields.SLOTS: (slots + np.arange(rows)[:, None] * width).flatten(),
-        label_field: random.integers(0, classes, slots.size),
+        label_field: random.integers(0, sizes.classes(config), slots.size),
     }
-    if shape.queries:
-        fine = np.arange(rows)[:, None] * shape.queries + np.arange(max(1, min(round(shape.fine), shape.queries)))
+    if config.objective.has_queries:
+        queries, ranks = max(1, shape.queries), min(2, config.model.max_ngram_tokens)
+        fine = np.arange(rows)[:, None] * queries + np.arange(max(1, min(round(shape.fine), queries)))
         batch |= {
-            fields.QUERY_SLOTS: np.sort(np.resize(slots, (rows, shape.queries))),
-            fields.QUERY_RANKS: random.integers(0, 2, (rows, shape.queries)),  # every n-gram has two tokens
+            fields.QUERY_SLOTS: np.sort(np.resize(slots, (rows, queries))),
+            fields.QUERY_RANKS: random.integers(0, ranks, (rows, queries)),
             fields.FINE_ROWS: fine.flatten(),
             fields.FINE_LABELS: random.integers(0, sizes.tokens, fine.size),
         }
@@ -90,7 +97,7 @@ def _flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> flo
 
 
 def _step_seconds(config: PretrainConfig, sizes: CorpusSizes, batch: Batch, world: World) -> float:
-    """Return the seconds of the fastest step of a process that exchanges nothing."""
+    """Return the seconds of the fastest step, in which nothing is exchanged."""
     program = build_training(
         PretrainNetwork(config, VocabularySizes(sizes.tokens, sizes.ngrams), 1),
         config.optimizer,
@@ -101,8 +108,11 @@ def _step_seconds(config: PretrainConfig, sizes: CorpusSizes, batch: Batch, worl
     executor, found = paddle.static.Executor(world.place), []
     with paddle.static.scope_guard(paddle.static.Scope()):
         executor.run(program.startup)
-        for _ in range(FIRST_STEPS + STEPS):
+        for _ in range(FIRST_STEPS):
+            program.run(executor, batch)
+        sum_vector(executor, np.zeros(1), world)  # waits for the other processes, which share the cores of a machine
+        for _ in range(STEPS):
             began = time.perf_counter()
             program.run(executor, batch)  # it fetches the loss, so that a device has finished
             found.append(time.perf_counter() - began)
-    return min(found[FIRST_STEPS:])
+    return min(found)

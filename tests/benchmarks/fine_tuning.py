@@ -47,6 +47,10 @@ TRANSFORMERS = "transformers"
 SCRIPT = Path(__file__).with_name("fine_tuning_torch.py")
 
 
+# The seconds of a result.
+MEASURED = ("training", "training processor", "prediction", "prediction processor", "process", "processor")
+
+
 class Side(NamedTuple):
     """One column of the tables: a model, and the interpreter with transformers, or None for this project."""
 
@@ -203,17 +207,27 @@ def table(rows: Iterable[Sequence[str]], left: int) -> str:
     return "\n".join(lines)
 
 
-def median_seconds(results: Iterable[Result], name: str, processor: str) -> float | None:
-    """Return the median of the seconds that were measured on a processor; None if none were."""
-    seconds = [each["seconds"][name] for each in results if each["processor"] == processor and name in each["seconds"]]
-    return statistics.median(seconds) if seconds else None
+def seconds_rows(task: str, sides: Sequence[Sequence[Result | None]], processor: str) -> list[list[str]]:
+    """Return the median seconds of every side, and the ratio of the first to the last one.
+
+    `sides` has each side's results, one for each seed, None where there is none. Only seeds count that all sides have
+    run on `processor`.
+    """
+    seeds = [
+        each for each in zip(*sides, strict=True) if all(r is not None and r["processor"] == processor for r in each)
+    ]
+    rows = []
+    for name in MEASURED if seeds else ():
+        medians = [statistics.median(r["seconds"][name] for r in each) for each in zip(*seeds, strict=True)]
+        ratio = f"{medians[0] / medians[-1]:.2f}" if len(medians) > 1 and medians[-1] else "-"
+        rows.append([task, name, *(f"{value:.1f}" for value in medians), ratio])
+    return rows
 
 
 def tables(sides: Sequence[Side], plans: Sequence[Plan], arguments: argparse.Namespace) -> str:
     """Return the table of scores, and the table of seconds on the processor of the last result, with what is there."""
-    last = results_file(arguments).all()[-1]["processor"]
+    processor = results_file(arguments).all()[-1]["processor"]
     scores = [["task", "metric", "train rows", "seeds", "majority", *(side.name for side in sides)]]
-    measured = ("training", "training processor", "prediction", "prediction processor", "process", "processor")
     seconds = [["task", "seconds of", *(side.name for side in sides), "ratio"]]
     for plan in plans:
         found = {side: [result_of(side, plan, seed, arguments) for seed in arguments.seeds] for side in sides}
@@ -235,12 +249,7 @@ def tables(sides: Sequence[Side], plans: Sequence[Plan], arguments: argparse.Nam
                 *(mean_and_range([r["score"] for r in each], factor) if each else "-" for each in results.values()),
             ]
         )
-        for name in measured:
-            medians = [median_seconds(each, name, last) for each in results.values()]
-            first, last = medians[0], medians[-1]
-            ratio = f"{first / last:.2f}" if len(sides) > 1 and first and last else "-"
-            shown = ("-" if value is None else f"{value:.1f}" for value in medians)
-            seconds.append([TASKS[plan.task].title, name, *shown, ratio])
+        seconds += seconds_rows(TASKS[plan.task].title, list(found.values()), processor)
     return f"{table(scores, 2)}\n\n{table(seconds, 2)}"
 
 

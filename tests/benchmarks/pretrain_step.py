@@ -71,8 +71,8 @@ def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, 
     from ernie_gram.planning.trial_step import random_batch as batch_of
 
     slots, masked, queries = shapes(length, rung)
-    shape = BatchShape(batch, slots, masked, queries, queries)
-    return batch_of(shape, CorpusSizes(TOKENS, classes - TOKENS), rung.partition("+")[0] != "contiguous")
+    config = PretrainConfig(objective=OBJECTIVES[rung.partition("+")[0]])
+    return batch_of(config, CorpusSizes(TOKENS, classes - TOKENS), BatchShape(batch, slots, masked, queries, queries))
 
 
 def config_of(name: str, rung: str, out_emb_size: int, dropout: float) -> PretrainConfig:

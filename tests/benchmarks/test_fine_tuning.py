@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,15 @@ from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.registry import TASKS
 from tasks.training.config import FinetuneConfig, FinetuneOptimizer, FinetunePaths
 from tasks.training.prepare import prepare
-from tests.benchmarks.fine_tuning import TaskData, constant_score, figures_of, mean_and_range, median_seconds, table
+from tests.benchmarks.fine_tuning import (
+    MEASURED,
+    TaskData,
+    constant_score,
+    figures_of,
+    mean_and_range,
+    seconds_rows,
+    table,
+)
 from tests.benchmarks.fine_tuning_plan import plain
 from tests.benchmarks.fine_tuning_results import ResultsFile
 from tests.benchmarks.subsets import examples_for, spread, with_examples
@@ -74,12 +83,16 @@ def test_scores_are_shown_as_mean_and_range(values: list[float], shown: str) -> 
     assert mean_and_range(values, 100) == shown
 
 
-def test_seconds_are_those_of_one_processor() -> None:
-    measured = [("a", 3.0), ("b", 1.0), ("a", 5.0), ("a", 4.0)]
-    results = [{"processor": name, "seconds": {"training": seconds}} for name, seconds in measured]
-    assert median_seconds(results, "training", "a") == 4
-    assert median_seconds(results, "training", "b") == 1
-    assert median_seconds(results, "training", "c") is median_seconds(results, "prediction", "a") is None
+def test_seconds_are_medians_of_the_seeds_that_all_sides_ran_on_one_processor() -> None:
+    def results(*measured: tuple[str, float] | None) -> list[dict[str, Any] | None]:
+        return [m and {"processor": m[0], "seconds": dict.fromkeys(MEASURED, m[1])} for m in measured]
+
+    ours = results(("a", 3.0), ("b", 1.0), ("a", 5.0), ("a", 40.0))
+    other = results(("a", 8.0), ("a", 1.0), ("a", 2.0), None)
+    assert seconds_rows("RTE", [ours, other], "a")[0] == ["RTE", "training", "4.0", "5.0", "0.80"]
+    assert [row[1] for row in seconds_rows("RTE", [ours, other], "a")] == list(MEASURED)
+    assert seconds_rows("RTE", [ours], "b")[0] == ["RTE", "training", "1.0", "-"]
+    assert seconds_rows("RTE", [ours, other], "b") == []
 
 
 def test_a_table_aligns_numbers_to_the_right() -> None:
