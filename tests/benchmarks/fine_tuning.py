@@ -45,8 +45,6 @@ from tests.benchmarks.subsets import spread
 
 TRANSFORMERS = "transformers"
 SCRIPT = Path(__file__).with_name("fine_tuning_torch.py")
-
-
 # The seconds of a result.
 MEASURED = ("training", "training processor", "prediction", "prediction processor", "process", "processor")
 
