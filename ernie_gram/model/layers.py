@@ -1,7 +1,8 @@
 """Layers with parameters, under upstream ERNIE's names. No other file creates a parameter.
 
 Weights have shape [in, out]. Weights and embeddings start from a normal distribution truncated at two standard
-deviations, biases from 0, scales from 1. An embedding may be given its start values instead.
+deviations, biases from 0, scales from 1. An embedding may be given its start values instead, and the normal
+distribution of a weight need not be truncated.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import paddle
 from paddle import nn
 from paddle.nn import functional as F
-from paddle.nn.initializer import Assign, Constant, Initializer, TruncatedNormal
+from paddle.nn.initializer import Assign, Constant, Initializer, Normal, TruncatedNormal
 
 
 def ones_column(rows: paddle.Tensor) -> paddle.Tensor:
@@ -52,6 +53,7 @@ class _Named(nn.Layer):
 class Linear(_Named):
     """x W + b for rows x [N, in], with parameters `{name}.w_0` [in, out] and `{name}.b_0` [out].
 
+    W is drawn from a normal with the standard deviation `initializer_range`, truncated at two of them if `truncated`.
     `weight` and `bias` replace the two names where upstream's are irregular.
     """
 
@@ -63,9 +65,10 @@ class Linear(_Named):
         initializer_range: float,
         weight: str | None = None,
         bias: str | None = None,
+        truncated: bool = True,
     ) -> None:
         super().__init__()
-        start = truncated_normal(initializer_range)
+        start = truncated_normal(initializer_range) if truncated else Normal(std=initializer_range)
         self.weight = self.parameter(weight or f"{name}.w_0", [size_in, size_out], start)
         self.bias = self.parameter(bias or f"{name}.b_0", [size_out], Constant(0.0))
 
