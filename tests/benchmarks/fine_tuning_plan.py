@@ -73,13 +73,13 @@ PLANS = {
         Plan("sst2", 6000, epochs=2),
         Plan("conll2003", 2000),
         Plan("squad1", 2000, max_seq_len=384, epochs=2, batch_size=16),
-        Plan("chnsenticorp", None, epochs=2),
-        Plan("lcqmc", None, epochs=2),
-        Plan("tnews", None, epochs=2),
-        Plan("ocnli", None),
-        Plan("msra_ner", 2000),
-        # No longer than the sequences that a small model is pre-trained on.
-        Plan("cmrc2018", None, epochs=2, doc_stride=64),
+        # Of a small model: a higher rate, and no sample longer than the sequences that it is pre-trained on.
+        Plan("chnsenticorp", None, epochs=2, learning_rate=5e-4),
+        Plan("lcqmc", None, epochs=2, learning_rate=5e-4),
+        Plan("tnews", None, epochs=2, learning_rate=5e-4),
+        Plan("ocnli", None, learning_rate=5e-4),
+        Plan("msra_ner", 2000, learning_rate=5e-4),
+        Plan("cmrc2018", None, epochs=2, learning_rate=5e-4, doc_stride=64),
     )
 }
 
