@@ -71,8 +71,8 @@ class InputEmbeddings(nn.Layer):
         self.size = size
         self.mapping = None
         if size != config.hidden_size:
-            names = {"weight": f"{prefix}emb_hidden_mapping", "bias": f"{prefix}emb_hidden_mapping_bias"}
-            self.mapping = Linear("", size, config.hidden_size, spread, **names)
+            name = f"{prefix}emb_hidden_mapping"
+            self.mapping = Linear("", size, config.hidden_size, spread, weight=name, bias=f"{name}_bias")
 
     def context(
         self,

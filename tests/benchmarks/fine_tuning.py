@@ -2,7 +2,8 @@
 
 Each side trains on the same rows with the same settings (fine_tuning_plan.py) and predicts the same dev rows, with each
 seed in a process of its own. Sides are model folders that this project fine-tunes, and, with --hf_python, the first of
-them as Hugging Face transformers fine-tunes it. All predictions are scored by the metrics of this project.
+them as Hugging Face transformers fine-tunes it; then all sides start from the output layer that transformers draws,
+because a score depends much on it. All predictions are scored by the metrics of this project.
 
 Results are kept in OUTPUT/results.jsonl. What is there is not repeated, so that a run may be stopped at any time, and
 continued on another machine; the tables show what is there.
@@ -97,49 +98,71 @@ def constant_score(task: TaskData) -> float | None:
     return figures_of(task, predictions)[METRICS[task.kind.task.metric].main]
 
 
-def train_side(side: Side, plan: Plan, seed: int, arguments: argparse.Namespace) -> Result:
-    """Train one side with one seed in a new process; return its result."""
-    folder = arguments.output / plan.task / side.name
-    folder.mkdir(parents=True, exist_ok=True)
-    job_file, result_file, log = (folder / f"seed_{seed}.{name}" for name in ("job", "partial", "log"))
+def run_program(command: Sequence[str], job: dict[str, Any], files: Path, threads: int) -> Result:
+    """Run a program on a job in a new process; return its result. Raises InputError with the name of its log.
+
+    Args:
+        files: path of the files of the job, without their suffixes.
+    """
+    files.parent.mkdir(parents=True, exist_ok=True)
+    job_file, result_file, log = (files.with_suffix(f".{name}") for name in ("job", "partial", "log"))
     result_file.unlink(missing_ok=True)
-    task = load_task(plan, arguments.data)
-    if side.hf_python:
-        command = [str(side.hf_python), str(SCRIPT)]
-        job = {
-            "kind": task.kind.name,
-            "model": str(side.model),
-            "labels": labels_of(task.kind),
-            "settings": settings_of(plan.config("", "", "", seed), arguments.threads),
-            "train": [plain(example, True) for example in task.train],
-            "dev": [plain(example, False) for example in task.dev],
-        }
-    else:
-        command = [sys.executable, "-m", "tests.benchmarks.fine_tuning_ours"]
-        job = {"plan": asdict(plan), "model": str(side.model), "data": str(arguments.data), "seed": seed}
-        job["output"] = str(folder / f"seed_{seed}")
     job_file.write_text(json.dumps(job), encoding="utf-8")
-    # Both sides get the memory settings of run_finetune.sh.
-    environment = {**os.environ, "GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": str(arguments.threads)}
-    began, cpu = time.monotonic(), cpu_of_children()
+    # All programs get the memory settings of run_finetune.sh.
+    environment = {**os.environ, "GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": str(threads)}
     with log.open("w") as output:
         done = subprocess.run(
             [*command, str(job_file), str(result_file)],
-            cwd=None if side.hf_python else ROOT,
+            # Where the script of transformers lies, modules have the names of packages that it imports.
+            cwd=ROOT if "-m" in command else None,
             env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,
             check=False,
         )
     if done.returncode or not result_file.exists():
-        raise InputError(f"{log}: {side.name} failed on {plan.task} with seed {seed}: see this file")
+        raise InputError(f"{log}: the program failed: see this file")
     result: Result = json.loads(result_file.read_text(encoding="utf-8"))
+    for path in (job_file, result_file):
+        path.unlink()
+    return result
+
+
+def transformers_job(plan: Plan, model: Path, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what fine_tuning_torch.py needs to make a model with a new output layer."""
+    return {
+        "kind": load_task(plan, arguments.data).kind.name,
+        "model": str(model),
+        "labels": labels_of(load_task(plan, arguments.data).kind),
+        "settings": settings_of(plan.config("", "", "", seed), arguments.threads),
+    }
+
+
+def train_side(side: Side, plan: Plan, seed: int, arguments: argparse.Namespace) -> Result:
+    """Train one side with one seed in a new process; return its result."""
+    folder = arguments.output / plan.task / side.name
+    task = load_task(plan, arguments.data)
+    script = [str(arguments.hf_python and arguments.hf_python.absolute()), str(SCRIPT)]
+    if side.hf_python:
+        command = script
+        job = transformers_job(plan, side.model, seed, arguments)
+        job["train"] = [plain(example, True) for example in task.train]
+        job["dev"] = [plain(example, False) for example in task.dev]
+    else:
+        command = [sys.executable, "-m", "tests.benchmarks.fine_tuning_ours"]
+        job = {"plan": asdict(plan), "model": str(side.model), "data": str(arguments.data), "seed": seed}
+        job["output"] = str(folder / f"seed_{seed}")
+        if arguments.hf_python:
+            drawing = transformers_job(plan, sides_of(arguments)[0].model, seed, arguments) | {
+                "output_layer_only": True
+            }
+            job["output_layer"] = run_program(script, drawing, folder / f"seed_{seed}_output_layer", arguments.threads)
+    began, cpu = time.monotonic(), cpu_of_children()
+    result = run_program(command, job, folder / f"seed_{seed}", arguments.threads)
     result["seconds"] |= {"process": time.monotonic() - began, "processor": cpu_of_children() - cpu}
     if "figures" not in result:
         result["figures"] = figures_of(task, result.pop("predictions"))
         result["score"] = result["figures"][METRICS[task.kind.task.metric].main]
-    for path in (job_file, result_file):
-        path.unlink()
     return {name: value for name, value in result.items() if name != "losses"}
 
 
@@ -161,7 +184,10 @@ def results_file(arguments: argparse.Namespace) -> ResultsFile:
 
 def made_with(side: Side, plan: Plan, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what a result depends on, beside the seed."""
-    return {"plan": asdict(plan), "model": model_digest(side.model), "threads": arguments.threads}
+    made = {"plan": asdict(plan), "model": model_digest(side.model), "threads": arguments.threads}
+    # Of its own output layer, transformers need not be told.
+    is_given = arguments.hf_python and not side.hf_python
+    return made | ({"output_layer": TRANSFORMERS} if is_given else {})
 
 
 @cache

@@ -16,9 +16,15 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 import tasks.finetune
+import tasks.training.job
+from ernie_gram.training.job import Job, StartValues
 from reader.errors import one_line_errors
 from tasks.metrics.catalog import METRICS
+from tasks.training.heads import SLOT_OUTPUTS
+from tasks.training.job import finetuning_job
 from tasks.training.prepare import Run, prepare
 from tests.benchmarks.fine_tuning_plan import Plan
 from tests.benchmarks.subsets import with_examples
@@ -56,6 +62,19 @@ def timed_finetune(run: Run) -> tuple[dict[str, Any], Seconds]:
         return tasks.finetune.finetune(run), seconds
 
 
+def with_output_layer(run: Run, layer: dict[str, Any]) -> Callable[..., Job]:
+    """Return `finetuning_job` so that training starts from an output layer of torch: "weight" [width, size], "bias"."""
+    name = SLOT_OUTPUTS.get(run.kind.name, "cls_out")
+    weight, bias = (np.array(layer[part], np.float32) for part in ("weight", "bias"))
+    given = StartValues("transformers", lambda: {f"{name}_w": weight.T.copy(), f"{name}_b": bias})
+
+    def make_job(*arguments: Any) -> Job:
+        job = finetuning_job(*arguments)
+        return replace(job, start_values=(*job.start_values, given))
+
+    return make_job
+
+
 def run_job(job: dict[str, Any]) -> dict[str, Any]:
     """Train and predict; return figures, seconds and counts."""
     plan = Plan(**job["plan"])
@@ -68,7 +87,9 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     run = replace(run, train=train, dev=(), final=(dev,), identity=run.identity | {"rows": plan.rows})
     for line in run.describe():
         print(line, flush=True)
-    result, seconds = timed_finetune(run)
+    make_job = with_output_layer(run, job["output_layer"]) if "output_layer" in job else finetuning_job
+    with patch.object(tasks.training.job, "finetuning_job", make_job):
+        result, seconds = timed_finetune(run)
     metric = METRICS[run.task.metric]
     figures = result["figures"][dev.name]
     done = {

@@ -2,8 +2,9 @@
 
 It runs in an interpreter of its own, with torch and transformers and nothing of this project:
 `python fine_tuning_torch.py JOB.json RESULT.json`. The job has the examples and the settings, the result the
-predictions and the seconds. Model heads, their losses and the tokenizer are those of transformers; batches have
-samples of similar length, as with its `group_by_length`, and are padded to their longest sample.
+predictions and the seconds; with "output_layer_only", the result is the output layer before training. Model heads,
+their losses and the tokenizer are those of transformers; batches have samples of similar length, as with its
+`group_by_length`, and are padded to their longest sample.
 """
 
 from __future__ import annotations
@@ -259,15 +260,19 @@ def train(
     return losses
 
 
+def output_layer(model: Any) -> Any:
+    """Return the layer that is not pre-trained."""
+    return getattr(model, "qa_outputs", None) or model.classifier
+
+
 def remove_chance(model: Any, head: dict[str, list[Any]]) -> None:
     """Switch dropout off, and set the output layer, so that a training can be repeated by another program."""
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
-    output = getattr(model, "qa_outputs", None) or model.classifier
     with torch.no_grad():
         for name, values in head.items():
-            getattr(output, name).copy_(torch.tensor(values))
+            getattr(output_layer(model), name).copy_(torch.tensor(values))
 
 
 def predict(model: Any, samples: list[Sample], size: int, pad: int) -> list[Any]:
@@ -293,6 +298,10 @@ def main() -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(job["model"])
     kind = KINDS[job["kind"]](job, tokenizer)
     model = kind.model(job["model"])
+    if job.get("output_layer_only"):
+        layer = {name: values.tolist() for name, values in output_layer(model).state_dict().items()}
+        Path(sys.argv[2]).write_text(json.dumps(layer), encoding="utf-8")
+        return
     if "head" in job:
         remove_chance(model, job["head"])
     began = time.perf_counter()

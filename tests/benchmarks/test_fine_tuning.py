@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from reader.errors import InputError
@@ -54,6 +55,32 @@ def test_a_part_of_a_split_is_encoded_and_the_account_of_its_rows_is_kept(tmp_pa
     # Every example counts as three samples.
     features = replace(run.train.features, example_of=run.train.features.example_of.repeat(3))
     assert examples_for(replace(run.train, features=features), 20) == 6
+
+
+def test_our_side_starts_from_a_given_output_layer(tmp_path: Path) -> None:
+    import paddle
+
+    from ernie_gram.distributed.world import start_world
+    from ernie_gram.training.trainer import Trainer
+    from tasks.training.evaluation import Predictor
+    from tasks.training.job import network_of
+    from tests.benchmarks.fine_tuning_ours import with_output_layer
+    from tests.support.static_programs import fresh_scope
+
+    make_task(tmp_path)
+    (tmp_path / "run").mkdir()
+    places = FinetunePaths(str(tmp_path / "model"), str(tmp_path / "data"), str(tmp_path / "run"))
+    config = FinetuneConfig(task=str(tmp_path / "data/task.yaml"), input=InputSettings(max_seq_len=16), paths=places)
+    run = prepare(config)
+    width, size = run.kind.width, run.model.config.hidden_size
+    layer = {"weight": np.arange(width * size).reshape(width, size).tolist(), "bias": [0.5] * width}
+    with fresh_scope():
+        network = network_of(run)
+        Trainer(with_output_layer(run, layer)(run, network, Predictor(network, 1)), start_world("cpu"))
+        scope = paddle.static.global_scope()
+        weight, bias = (np.array(scope.find_var(f"cls_out_{part}").get_tensor()) for part in "wb")
+    assert weight.T.tolist() == layer["weight"]
+    assert bias.tolist() == layer["bias"]
 
 
 def test_the_constant_prediction_is_the_most_frequent_label_of_the_training_rows() -> None:
