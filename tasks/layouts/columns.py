@@ -102,4 +102,7 @@ def cleaned(values: Mapping[str, Any], cleaner: str | None) -> dict[str, Any]:
     if cleaner is None:
         return dict(values)
     clean = CLEANERS[cleaner]
-    return {role: clean(value) if role in ("text_a", "text_b") else value for role, value in values.items()}
+    return {
+        role: clean(value) if role in ("text_a", "text_b") and isinstance(value, str) else value
+        for role, value in values.items()
+    }

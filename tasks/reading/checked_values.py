@@ -96,6 +96,14 @@ def choice_of(value: Any, options: tuple[str, ...]) -> int:
     raise RowError(f"the answer {shown(value)} is none of the {len(options)} options")
 
 
+def flag_of(value: Any, name: str) -> bool:
+    """Return a truth value, which tables have as the text true, false, 1 or 0; raises RowError for any other value."""
+    spelling = str(value).strip().lower() if isinstance(value, (str, int)) else ""
+    if spelling not in ("true", "false", "1", "0"):
+        raise RowError(f"{name} is {shown(value)}, neither true nor false")
+    return spelling in ("true", "1")
+
+
 def id_of(values: Mapping[str, Any], default: str) -> str:
     """Return the ID of a row as a text; raises RowError if it is neither a text nor a whole number."""
     value = values.get("id", default)

@@ -25,6 +25,7 @@ from tasks.reading.checked_values import (
     RowError,
     check_label,
     choice_of,
+    flag_of,
     id_of,
     label_of,
     score_of,
@@ -101,7 +102,8 @@ def make_span(row: Row, default_id: str, reading: Reading) -> SpanExample:
 
     An answer that is not in the context can be scored, because official scorers compare texts, but not trained on. In a
     training file a question therefore needs at least one answer in the context; in other files such answers are noted.
-    So are empty answers, of which DuReader-robust's dev file has one.
+    So are empty answers, of which DuReader-robust's dev file has one. If questions may have no answer, an empty answer
+    means that there is none: a table has no other way to say so.
     """
     values = row.values
     context = text_of(values.get("context"), "context")
@@ -111,10 +113,10 @@ def make_span(row: Row, default_id: str, reading: Reading) -> SpanExample:
         reading.notes["empty questions"] += 1
     if not reading.labelled:
         return SpanExample(row_id, context, question, None, None, row.place)
-    impossible = values.get("is_impossible", False)
-    if not isinstance(impossible, bool):
-        raise RowError(f"is_impossible is {shown(impossible)}, neither true nor false")
+    impossible = flag_of(values.get("is_impossible", False), "is_impossible")
     given = [] if impossible else _answer_list(values.get("answers"))
+    if reading.task.unanswerable and all(isinstance(answer, str) and not answer.strip() for answer in given):
+        given = []
     impossible = not given
     if impossible and not reading.task.unanswerable:
         raise RowError("no answer, and the task has no questions without answer")
@@ -168,7 +170,7 @@ def make_tagging(row: Row, default_id: str, reading: Reading) -> TaggingExample:
 
 def _tokens(value: Any) -> tuple[str, ...]:
     """Return tokens; a token may be a space, because characters are tokens in Chinese, but it may not be empty."""
-    if not isinstance(value, (list, tuple)) or not value:
+    if not isinstance(value, (list, tuple)):
         raise RowError("tokens are missing" if value is None else f"tokens are not a list of texts: {shown(value)}")
     tokens = tuple(text_of(token, f"token {index}", may_be_empty=True) for index, token in enumerate(value))
     if "" in tokens:

@@ -10,6 +10,7 @@
 
 Further keys: name, title, label_aliases, omitted_labels, score_range, unanswerable, empty_texts (Task explains them),
 `unlabelled` (the splits without labels), and the options of the layout (its class in tasks/layouts/ explains them).
+With `unanswerable`, a row of a span task whose answer is empty, or whose `is_impossible` is true, has no answer.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tasks.layouts.cluewsc import CluewscMarked
+from tasks.layouts.cluewsc import CluewscMarked, is_marked
 from tasks.layouts.rows import BadRow
 from tests.support.task_files import read, values, write_lines
 
@@ -27,6 +27,8 @@ def record(text: str, span1: tuple[str, int], span2: tuple[str, int], **fields: 
         ("他说他走", ("说", 1), ("他", 2), "他_说_[他]走"),
         # A wrong index: the nearest occurrence is marked.
         ("他说完他走", ("说", 0), ("他", 4), "他_说_完[他]走"),
+        # The phrase holds the pronoun.
+        ("见他的书", ("他的书", 1), ("他", 1), "见_[他]的书_"),
     ],
 )
 def test_both_spans_are_marked_in_the_text(
@@ -34,6 +36,10 @@ def test_both_spans_are_marked_in_the_text(
 ) -> None:
     [row] = values(CluewscMarked(), write_lines(tmp_path / "t", record(text, span1, span2)))
     assert row == {"text_a": marked, "label": "true"}
+    assert is_marked(marked)
+    assert not is_marked(text)
+    assert not is_marked(marked.replace("_", ""))
+    assert not is_marked(marked.replace("[", ""))
 
 
 def test_a_span_that_is_not_in_the_text_is_a_bad_row(tmp_path: Path) -> None:

@@ -173,6 +173,29 @@ def test_questions_without_answer_are_for_tasks_that_have_them() -> None:
     assert make(SPAN, labelled=False, context="c", question="?").answers is None
 
 
+@pytest.mark.parametrize(("no", "yes"), [(False, True), ("false", "true"), ("False", " TRUE"), ("0", "1"), (0, 1)])
+def test_truth_values_of_tables_are_texts(no: Any, yes: Any) -> None:
+    row = {"context": "abc", "question": "?", "answers": ["b"]}
+    answers = (Answer("b", CharSpan(1, 2)),)
+    assert make(SPAN_V2, is_impossible=no, **row) == SpanExample("0", "abc", "?", answers, False, PLACE)
+    assert make(SPAN_V2, is_impossible=yes, **row) == SpanExample("0", "abc", "?", (), True, PLACE)
+
+
+@pytest.mark.parametrize("answers", [[""], "", [" "], ["", ""]])
+def test_an_empty_answer_is_none_if_questions_may_have_none(answers: Any) -> None:
+    notes: Counter[str] = Counter()
+    row = {"context": "abc", "question": "?", "answers": answers}
+    for training in (True, False):
+        example = make(SPAN_V2, notes, training=training, **row)
+        assert (example.answers, example.is_impossible) == ((), True)
+    assert make(SPAN_V2, notes, **{**row, "answers": ["b", ""]}).is_impossible is False
+    assert notes == {"empty answers": 1}
+    # DuReader-robust has one in its dev file.
+    assert make(SPAN, training=False, **{**row, "answers": [""]}).answers == (Answer("", None),)
+    with pytest.raises(RowError, match="the answer '' is not in the context"):
+        make(SPAN, **{**row, "answers": [""]})
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -180,7 +203,10 @@ def test_questions_without_answer_are_for_tasks_that_have_them() -> None:
         ({"question": 3}, "question is not a text"),
         ({"answers": [{"answer_start": 0}]}, "the answer is missing"),
         ({"answers": [{"text": "a", "answer_start": "0"}]}, "answer_start is '0'"),
-        ({"is_impossible": "no"}, "is_impossible is 'no'"),
+        ({"is_impossible": "no"}, "is_impossible is 'no', neither true nor false"),
+        ({"is_impossible": 2}, "is_impossible is 2, neither"),
+        ({"is_impossible": 1.0}, "is_impossible is 1.0, neither"),
+        ({"is_impossible": None}, "is_impossible is None, neither"),
     ],
 )
 def test_bad_span_rows(values: dict[str, Any], message: str) -> None:
@@ -220,7 +246,8 @@ def test_entities_of_a_text_become_tags() -> None:
         ({"tokens": ["a"], "tags": ["O", "O"]}, "1 tokens but 2 tags"),
         ({"tokens": ["a", ""], "tags": ["O", "O"]}, "token 1 is empty"),
         ({"tokens": [" "], "tags": ["O"]}, "the text is empty"),
-        ({"tokens": [], "tags": []}, "tokens are not a list"),
+        ({"tokens": [], "tags": []}, "the text is empty"),
+        ({"tokens": "ab", "tags": ["O"]}, "tokens are not a list of texts: 'ab'"),
         ({"tags": ["O"]}, "tokens are missing"),
         ({"tokens": ["a"], "tags": ["B-ORG"]}, "the type of entity 'ORG' is none of the task's: PER, LOC"),
         ({"tokens": ["a"], "tags": ["Q"]}, "the tag 'Q' is neither O"),

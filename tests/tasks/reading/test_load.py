@@ -187,3 +187,14 @@ def test_notes_count_examples_only(tmp_path: Path) -> None:
     report = load_split(task, tmp_path, "train", "skip").report
     assert report.notes == {"questions with equal options": 1}
     assert len(report.bad) == 1
+
+
+def test_questions_of_a_table_may_have_no_answer(tmp_path: Path) -> None:
+    columns = {"context": "c", "question": "q", "answers": "a"}
+    task = dataclasses.replace(
+        TASK, kind="span", metric="squad_v2", layout=Tsv(columns), labels=None, omitted_labels=(), unanswerable=True
+    )
+    write(tmp_path / "train.tsv", "c\tq\ta\tnone\nabc\t?\tb\tfalse\nabc\t?\t\ttrue\nabc\t?\tb\tTrue\n")
+    flagged = dataclasses.replace(task, layout=Tsv(columns | {"is_impossible": "none"}))
+    for of, expected in ((task, [False, True, False]), (flagged, [False, True, True])):
+        assert [e.is_impossible for e in load(of, tmp_path).examples if isinstance(e, SpanExample)] == expected
