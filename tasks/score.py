@@ -11,12 +11,9 @@ from reader.errors import InputError, OneLineParser, one_line_errors
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
 from tasks.reading.score_files import (
-    JSON_SUFFIXES,
     answers_of,
-    gold_column,
     json_object,
-    labels_of_both,
-    predicted_column,
+    matched_values,
     span_labels,
     tag_columns,
     texts_of,
@@ -24,9 +21,11 @@ from tasks.reading.score_files import (
 
 EPILOG = """files:
   accuracy, accuracy_f1, macro_f1, matthews, correlation, mean_squared_error:
-                    GOLD is a TSV file, for example dev.tsv of GLUE; PREDICTIONS a TSV file with the header
-                    "index<TAB>prediction", index = row of GOLD counted from 0, as GLUE's submissions are;
-                    or both JSON lines with "id" and "label", as CLUE's are (.json, .jsonl)
+                    GOLD is a TSV file, for example dev.tsv of GLUE, or JSON lines with "id" and "label", as CLUE's
+                    (.json, .jsonl); PREDICTIONS a TSV file with the header "index<TAB>prediction", as GLUE's
+                    submissions and the runs' predictions_SPLIT.tsv, or JSON lines. The index is the ID in GOLD,
+                    or the number of the row, counted from 0, if GOLD has no IDs. Rows of GOLD with the label "-",
+                    and lines that are too short (QQP), need no prediction and are left out
   accuracy_by_id, race:
                     JSON files {"ID": label, ...}, as ChID's answer files are
   squad_v1, squad_v2, cmrc2018, dureader_robust:
@@ -41,9 +40,18 @@ metrics:
 
 
 def score_files(
-    metric: Metric, gold: Path, predictions: Path | None, column: str | None, options: dict[str, Any]
+    metric: Metric,
+    gold: Path,
+    predictions: Path | None,
+    options: dict[str, Any],
+    column: str | None = None,
+    id_column: str | None = None,
 ) -> dict[str, float]:
     """Return the figures of a file of predictions; EPILOG describes the files of each metric.
+
+    Args:
+        options: arguments of the metric's function.
+        column: where `gold` has the labels or scores; id_column: where it has the IDs (see `gold_values`).
 
     Raises InputError for files that cannot be read or that do not match each other.
     """
@@ -57,12 +65,8 @@ def score_files(
         inputs = json_object(gold, (str, int), "a label"), json_object(predictions, (str, int), "a label")
     elif metric.kind == "spans":
         inputs = span_labels(gold), span_labels(predictions)
-    elif metric.kind == "labels" and gold.suffix in JSON_SUFFIXES:
-        inputs = labels_of_both(gold, predictions)
     else:
-        is_score = metric.kind == "scores"
-        rows = gold_column(gold, column, is_score)
-        inputs = rows, predicted_column(predictions, len(rows), is_score)
+        inputs = matched_values(gold, predictions, column, id_column, is_score=metric.kind == "scores")
     try:
         return metric(*inputs, **options)
     except InputError as error:
@@ -83,7 +87,13 @@ def main() -> None:
     parser.add_argument(
         "--column",
         help="column of GOLD that holds the label: its name, or its number, counted from 1, in a file without a header "
-        "(CoLA: 2); found by itself in GLUE's files with a header",
+        "(CoLA: 2); found by itself in GLUE's files with a header; or the key of JSON lines",
+    )
+    parser.add_argument(
+        "--id_column",
+        metavar="COLUMN",
+        help="column of GOLD that holds the IDs of the rows, given as for --column; default: the key id of JSON lines, "
+        "and otherwise the number of the row",
     )
     parser.add_argument(
         "--na_prob", type=Path, help="squad_v2: JSON file with the probability of no answer by ID; adds best thresholds"
@@ -97,13 +107,15 @@ def main() -> None:
     for name in options:
         if name not in metric.options:
             raise InputError(f"--{name} has no effect on the metric {metric.name}; leave it out")
-    if arguments.column is not None and metric.kind not in ("labels", "scores"):
-        raise InputError(f"--column has no effect on the metric {metric.name}; leave it out")
+    columns = {name: value for name in ("column", "id_column") if (value := getattr(arguments, name)) is not None}
+    for name in columns:
+        if metric.kind not in ("labels", "scores"):
+            raise InputError(f"--{name} has no effect on the metric {metric.name}; leave it out")
     if "threshold" in options and "na_prob" not in options:
         raise InputError("--threshold needs --na_prob")
     if "na_prob" in options:
         options["na_prob"] = json_object(options["na_prob"], (int, float), "a number")
-    figures = score_files(metric, arguments.gold, arguments.predictions, arguments.column, options)
+    figures = score_files(metric, arguments.gold, arguments.predictions, options, **columns)
     print(json.dumps(figures, ensure_ascii=False, indent=1))
 
 

@@ -6,8 +6,7 @@ Every function raises InputError, with the file and the line or key, for a file 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -22,7 +21,10 @@ from tasks.metrics.entities import SpanLabels
 # Columns that hold the label in GLUE's files. MNLI's dev files also have label1 to label5.
 LABEL_COLUMNS = ("gold_label", "label", "Quality", "is_duplicate", "score")
 PREDICTION_HEADER = ["index", "prediction"]
+# The keys of JSON lines, as CLUE's files have them; SCORE is that of the predictions of a regression.
+ID, LABEL, SCORE = "id", "label", "score"
 JSON_SUFFIXES = (".json", ".jsonl")
+# The label of a row on which the annotators do not agree (MNLI, OCNLI, CMNLI).
 NO_LABEL = "-"
 
 
@@ -74,31 +76,123 @@ def span_labels(path: Path) -> list[SpanLabels]:
     return labels
 
 
-def labels_of_lines(path: Path) -> dict[str, str | int]:
-    """Return the `label` of each line of a JSON-lines file in CLUE's layout by ID, which is the line's number, counted
-    from 0, if it has no `id`. Rows with the label "-", which have no gold label, are left out."""
-    labels: dict[str, str | int] = {}
-    for index, (place, record) in enumerate(json_objects(path)):
+def matched_values(
+    gold: Path, predictions: Path, column: str | None, id_column: str | None, is_score: bool
+) -> tuple[list[Any], list[Any]]:
+    """Return the gold and the predicted values of the rows with the same ID, in the order of the gold file.
+
+    Gold rows without a gold value are left out; they may have a prediction. Raises InputError if another row is in one
+    file only. See `gold_values` for the arguments.
+    """
+    found = predicted_values(predictions, is_score)
+    expected = gold_values(gold, column, id_column, is_score, found)
+    unknown = [key for key in found if key not in expected]
+    missing = [key for key, value in expected.items() if value is not None and key not in found]
+    for path, keys in ((predictions, missing), (gold, unknown)):
+        if keys:
+            hint = "without IDs, rows are counted from 0"
+            raise InputError(f"{path}: no row with the id {keys[0]!r} ({len(keys)} missing); {hint}")
+    kept = {key: value for key, value in expected.items() if value is not None}
+    return list(kept.values()), [found[key] for key in kept]
+
+
+def gold_values(
+    path: Path, column: str | None, id_column: str | None, is_score: bool, predicted: Container[str]
+) -> dict[str, Any]:
+    """Return the label (str) or the score (float) of each row of a file by the row's ID; None if it has none.
+
+    A row has no gold value if its label is "-", or if its line in a table is too short and has no prediction: the
+    readers leave out such lines of QQP.
+
+    Args:
+        path: JSON lines (JSON_SUFFIXES), or else a table with tabs between its columns.
+        column: the key or the name of the column; or its number, counted from 1, in a table without a header. None: the
+            key LABEL or SCORE, or the first of LABEL_COLUMNS that the header has.
+        id_column: the same for the ID. None: the key ID, if the line has it, and otherwise the row's number, counted
+            from 0.
+        is_score: whether the values are scores.
+        predicted: the IDs that have predictions.
+    """
+    if path.suffix in JSON_SUFFIXES:
+        values = _line_values(path, column or (SCORE if is_score else LABEL), id_column or ID, is_score)
+    else:
+        values = _table_values(path, column, id_column, is_score, predicted)
+    return {key: None if value == NO_LABEL else value for key, value in values.items()}
+
+
+def predicted_values(path: Path, is_score: bool) -> dict[str, Any]:
+    """Return the predicted label (str) or score (float) of each ID: JSON lines, or a table with PREDICTION_HEADER."""
+    if path.suffix in JSON_SUFFIXES:
+        return _line_values(path, SCORE if is_score else LABEL, ID, is_score)
+    lines = _text_lines(path)
+    if not lines or lines[0][1].split("\t") != PREDICTION_HEADER:
+        raise InputError(f'{path}:1: the header is not "index<TAB>prediction"')
+    values: dict[str, Any] = {}
+    for place, line in lines[1:]:
+        fields = line.split("\t")
+        if len(fields) != len(PREDICTION_HEADER):
+            raise InputError(f"{place}: not an index and a prediction, separated by a tab")
+        _add(values, fields[0], _value(fields[1], is_score, place), place)
+    return values
+
+
+def _line_values(path: Path, name: str, id_name: str, is_score: bool) -> dict[str, Any]:
+    """Return a value of each JSON line by ID, which is the line's number, counted from 0, if the line has none."""
+    values: dict[str, Any] = {}
+    for number, (place, record) in enumerate(json_objects(path)):
         if isinstance(record, BadRow):
             raise InputError(f"{place}: {record.reason}")
-        key, label = str(record.get("id", index)), record.get("label")
-        if not isinstance(label, str | int) or isinstance(label, bool):
-            raise InputError(f"{place}: 'label' is not a label: {json.dumps(label, ensure_ascii=False)[:60]}")
-        if key in labels:
-            raise InputError(f"{place}: the id {key!r} occurs twice")
-        if label != NO_LABEL:
-            labels[key] = label
-    return labels
+        value = record.get(name)
+        # A truth value is a label as JSON writes it.
+        text = str(value).lower() if isinstance(value, bool) else value
+        if not isinstance(text, (str, int, float) if is_score else (str, int)):
+            what = "a number" if is_score else "a label"
+            raise InputError(f"{place}: {name!r} is not {what}: {json.dumps(value, ensure_ascii=False)[:60]}")
+        _add(values, str(record.get(id_name, number)), _value(str(text), is_score, place), place)
+    return values
 
 
-def labels_of_both(gold: Path, predictions: Path) -> tuple[list[str | int], list[str | int]]:
-    """Return the labels of two JSON-lines files, in the order of the first; raises InputError for other IDs in one."""
-    expected, found = labels_of_lines(gold), labels_of_lines(predictions)
-    for path, here, there in ((predictions, expected, found), (gold, found, expected)):
-        missing = [key for key in here if key not in there]
-        if missing:
-            raise InputError(f"{path}: no row with the id {missing[0]!r} ({len(missing)} missing)")
-    return list(expected.values()), [found[key] for key in expected]
+def _table_values(
+    path: Path, column: str | None, id_column: str | None, is_score: bool, predicted: Container[str]
+) -> dict[str, Any]:
+    """Return a column of a TSV file by ID, and None for a line that is too short and has no prediction."""
+    lines = _text_lines(path)
+    has_header = column is None or not column.isdecimal()
+    header = lines.pop(0)[1].split("\t") if lines and has_header else []
+    index = _position(path, header, [column] if column else LABEL_COLUMNS, "--column")
+    id_index = None if id_column is None else _position(path, header, [id_column], "--id_column")
+    values: dict[str, Any] = {}
+    for number, (place, line) in enumerate(lines):
+        fields = line.split("\t")
+        if id_index is not None and len(fields) <= id_index:
+            raise InputError(f"{place}: {len(fields)} columns; the ID is in column {id_index + 1}")
+        key = str(number) if id_index is None else fields[id_index]
+        if len(fields) > index:
+            _add(values, key, _value(fields[index], is_score, place), place)
+        elif key not in predicted:
+            _add(values, key, None, place)
+        else:
+            raise InputError(f"{place}: {len(fields)} columns; the label is in column {index + 1}")
+    return values
+
+
+def _position(path: Path, header: Sequence[str], names: Sequence[str], option: str) -> int:
+    """Return the position of the first of some columns that the header has; a single name may be a number from 1."""
+    if len(names) == 1 and names[0].isdecimal():
+        if int(names[0]) == 0:
+            raise InputError(f"{option}: columns are counted from 1")
+        return int(names[0]) - 1
+    known = [name for name in names if name in header]
+    if not known:
+        wanted = names[0] if len(names) == 1 else f"any of {', '.join(names)}"
+        raise InputError(f"{path}: the first line has no column {wanted}; give its name or number with {option}")
+    return header.index(known[0])
+
+
+def _add(values: dict[str, Any], key: str, value: Any, place: Place) -> None:
+    if key in values:
+        raise InputError(f"{place}: the id {key!r} occurs twice")
+    values[key] = value
 
 
 def tag_columns(gold: Path, predictions: Path | None) -> tuple[list[list[str]], list[list[str]]]:
@@ -113,60 +207,6 @@ def tag_columns(gold: Path, predictions: Path | None) -> tuple[list[list[str]], 
         if row.values["tokens"] != predicted.values["tokens"]:
             raise InputError(f"{predicted.place}: the tokens of this sentence are not those at {row.place}")
     return [row.values["tags"] for row in rows], [row.values["tags"] for row in predicted_rows]
-
-
-def gold_column(path: Path, column: str | None, is_score: bool) -> list[Any]:
-    """Return one column of a TSV file: labels as str, or scores as float.
-
-    Args:
-        path: the file.
-        column: name of the column, or its number, counted from 1, in a file without a header. None: the first of
-            LABEL_COLUMNS that the header has.
-        is_score: whether to convert the values to float.
-    """
-    lines = _text_lines(path)
-    if column is not None and column.isdecimal():
-        index = int(column) - 1
-        if index < 0:
-            raise InputError("--column: columns are counted from 1")
-    else:
-        header = lines.pop(0)[1].split("\t") if lines else []
-        names = [name for name in ([column] if column else LABEL_COLUMNS) if name in header]
-        if not names:
-            wanted = column or f"any of {', '.join(LABEL_COLUMNS)}"
-            raise InputError(f"{path}: the first line has no column {wanted}; give its name or number with --column")
-        index = header.index(names[0])
-    values = []
-    for place, line in lines:
-        fields = line.split("\t")
-        if len(fields) <= index:
-            raise InputError(f"{place}: {len(fields)} columns; the label is in column {index + 1}")
-        values.append(_value(fields[index], is_score, place))
-    return values
-
-
-def predicted_column(path: Path, num_rows: int, is_score: bool) -> list[Any]:
-    """Return the predictions of a TSV file with the header `index<TAB>prediction`, sorted by index.
-
-    Each index from 0 to num_rows - 1 must occur exactly once, in any order.
-    """
-    lines = _text_lines(path)
-    if not lines or lines[0][1].split("\t") != PREDICTION_HEADER:
-        raise InputError(f'{path}:1: the header is not "index<TAB>prediction"')
-    values: dict[int, Any] = {}
-    for place, line in lines[1:]:
-        fields = line.split("\t")
-        if len(fields) != 2 or re.fullmatch("[0-9]{1,18}", fields[0]) is None:
-            raise InputError(f"{place}: not an index and a prediction, separated by a tab")
-        index = int(fields[0])
-        if index in values or index >= num_rows:
-            problem = "occurs twice" if index in values else f"is not a row of the gold file, which has {num_rows}"
-            raise InputError(f"{place}: the index {index} {problem}")
-        values[index] = _value(fields[1], is_score, place)
-    missing = next((index for index in range(num_rows) if index not in values), None)
-    if missing is not None:
-        raise InputError(f"{path}: no prediction for row {missing}, counted from 0 ({num_rows - len(values)} missing)")
-    return [values[index] for index in range(num_rows)]
 
 
 def _text_lines(path: Path) -> list[tuple[Place, str]]:

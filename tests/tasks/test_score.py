@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
+from tasks.kinds.base import Decoded
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import KindSettings
 from tasks.metrics.catalog import METRICS
+from tasks.reading.load import load_split
+from tasks.registry import TASKS
 from tasks.score import main
 from tests.support.commands import call
 
@@ -59,6 +64,108 @@ def test_glue_files_are_scored(tmp_path: Path) -> None:
     assert score("accuracy", gold, predictions, "--column", "label1") == {"accuracy": 0}
 
 
+LABELS = ["entailment", "-", "neutral", "neutral"]
+
+
+def test_each_file_of_labels_is_read_by_its_own_suffix(tmp_path: Path) -> None:
+    """All combinations give the figures of the rows with a gold label."""
+    rows = [{"sentence1": "a", "label": label} for label in LABELS]
+    gold_json = write(tmp_path / "dev.json", "".join(json.dumps(row) + "\n" for row in rows))
+    gold_tsv = write(tmp_path / "dev.tsv", "a\tlabel\n" + "".join(f"a\t{label}\n" for label in LABELS))
+    answers = {0: "entailment", 2: "entailment", 3: "neutral"}
+    lines = "".join(json.dumps({"id": key, "label": label}) + "\n" for key, label in answers.items())
+    predictions_json = write(tmp_path / "p.jsonl", lines)
+    table = "index\tprediction\n" + "".join(f"{key}\t{label}\n" for key, label in answers.items())
+    predictions_tsv = write(tmp_path / "p.tsv", table)
+    for gold in (gold_json, gold_tsv):
+        for predictions in (predictions_json, predictions_tsv):
+            assert score("accuracy", gold, predictions) == {"accuracy": pytest.approx(2 / 3)}
+        # A row without gold label may have a prediction.
+        assert score("accuracy", gold, write(tmp_path / "all.tsv", f"{table}1\tneutral\n"))["accuracy"] < 1
+
+
+def test_rows_are_found_by_the_ids_of_the_gold_file(tmp_path: Path) -> None:
+    gold = write(tmp_path / "dev.json", '{"id": 7, "label": 0}\n{"id": 3, "label": "1"}\n')
+    predictions = write(tmp_path / "p.tsv", "index\tprediction\n3\t1\n7\t1\n")
+    assert score("accuracy", gold, predictions) == {"accuracy": 0.5}
+    gold = write(tmp_path / "own.tsv", "name\tlabel\nb\t0\na\t1\n")
+    predictions = write(tmp_path / "p.tsv", "index\tprediction\na\t1\nb\t0\n")
+    assert score("accuracy", gold, predictions, "--id_column", "name") == {"accuracy": 1}
+    assert "p.tsv: no row with the id '0' (2 missing)" in error("accuracy", gold, predictions)
+    assert "no column id; give its name or number with --id_column" in (
+        error("accuracy", gold, predictions, "--id_column", "id")
+    )
+    gold = write(tmp_path / "own.tsv", "0\tb\n1\ta\n1\n")
+    numbers = ["--column", "1", "--id_column", "2"]
+    assert "own.tsv:3: 1 columns; the ID is in column 2" in error("accuracy", gold, predictions, *numbers)
+
+
+def test_scores_and_truth_values_are_read_from_lines(tmp_path: Path) -> None:
+    gold = write(tmp_path / "g.json", '{"score": 1}\n{"score": "2.5"}\n{"score": 4.0}\n')
+    predictions = write(tmp_path / "p.tsv", "index\tprediction\n0\t0.1\n1\t0.25\n2\t0.4\n")
+    assert score("correlation", gold, predictions)["pearson"] == pytest.approx(1)
+    gold = write(tmp_path / "g.json", '{"right": true}\n{"right": false}\n')
+    predictions = write(tmp_path / "p.jsonl", '{"label": "true"}\n{"label": "true"}\n')
+    assert score("accuracy", gold, predictions, "--column", "right") == {"accuracy": 0.5}
+    predictions = write(tmp_path / "p.json", '{"score": 1.5}\n{"score": null}\n')
+    assert "p.json:2: 'score' is not a number: null" in error("mean_squared_error", gold, predictions)
+
+
+def test_short_lines_of_qqp_need_no_prediction(tmp_path: Path) -> None:
+    head = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+    gold = write(tmp_path / "dev.tsv", f"{head}9\t1\t2\ta\tb\t1\n8\t1\t2\ta\n7\t1\t2\ta\tb\t0\n")
+    predictions = write(tmp_path / "p.tsv", "index\tprediction\n0\t1\n2\t1\n")
+    assert score("accuracy_f1", gold, predictions)["accuracy"] == 0.5
+    predictions = write(tmp_path / "p.tsv", "index\tprediction\n0\t1\n1\t1\n2\t1\n")
+    assert "dev.tsv:3: 4 columns; the label is in column 6" in error("accuracy_f1", gold, predictions)
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "content", "answers"),
+    [
+        (
+            "ocnli",
+            "dev.json",
+            "".join(json.dumps({"sentence1": "甲", "sentence2": "乙", "label": label}) + "\n" for label in LABELS),
+            ["entailment", "contradiction", "neutral"],
+        ),
+        (
+            "mnli",
+            "dev_matched.tsv",
+            "sentence1\tsentence2\tlabel1\tgold_label\n" + "".join(f"a\tb\tneutral\t{each}\n" for each in LABELS),
+            ["entailment", "contradiction", "neutral"],
+        ),
+        (
+            "qqp",
+            "dev.tsv",
+            "id\tquestion1\tquestion2\tis_duplicate\n1\ta\tb\t1\n2\ta\n3\ta\tb\t0\n4\ta\tb\t0\n",
+            ["1", "1", "0"],
+        ),
+        (
+            "csl",
+            "dev.json",
+            "".join(json.dumps({"id": n, "keyword": ["k"], "abst": "a", "label": "1"}) + "\n" for n in (12, 5, 8)),
+            ["1", "0", "1"],
+        ),
+        ("stsb", "dev.tsv", "sentence1\tsentence2\tscore\na\tb\t1\nc\td\t2.5\ne\tf\t5\n", [0.5, 4.25, 3.0]),
+    ],
+)
+def test_the_predictions_of_a_run_have_the_figures_of_its_evaluation(
+    tmp_path: Path, task: str, name: str, content: str, answers: list[Any]
+) -> None:
+    """Also where rows are left out, or have IDs."""
+    from tasks.training.evaluation import write_predictions
+
+    gold = write(tmp_path / name, content)
+    split = name.partition(".")[0]
+    examples = load_split(TASKS[task], tmp_path, split).examples
+    kind = kind_of(TASKS[task], KindSettings())
+    decoded = Decoded(answers, answers, [{} for _ in answers])
+    predictions = write_predictions(tmp_path, split, kind, decoded, examples)
+    assert predictions.name == f"predictions_{split}.tsv"
+    assert score(TASKS[task].metric, gold, str(predictions)) == kind.figures(decoded, examples)
+
+
 def test_squad_files_are_scored(tmp_path: Path) -> None:
     gold = write(tmp_path / "dev.json", squad({"a": ["red car", "car"], "b": []}))
     predictions = write(tmp_path / "predictions.json", {"a": "the car", "b": "x"})
@@ -103,15 +210,10 @@ GOLD_JSON = squad({"a": ["x"], "b": []})
     ("metric", "gold", "predictions", "message"),
     [
         ("accuracy", GOLD_TSV, "0\t1\n1\t0\n", 'p:1: the header is not "index<TAB>prediction"'),
-        ("accuracy", GOLD_TSV, "index\tprediction\n0\t1\n", "p: no prediction for row 1, counted from 0 (1 missing)"),
-        ("accuracy", GOLD_TSV, "index\tprediction\n0\t1\n0\t1\n", "p:3: the index 0 occurs twice"),
-        (
-            "accuracy",
-            GOLD_TSV,
-            "index\tprediction\n2\t1\n",
-            "p:2: the index 2 is not a row of the gold file, which has 2",
-        ),
-        ("accuracy", GOLD_TSV, "index\tprediction\n-1\t1\n", "p:2: not an index and a prediction"),
+        ("accuracy", GOLD_TSV, "index\tprediction\n0\t1\n", "p: no row with the id '1' (1 missing); without IDs, rows"),
+        ("accuracy", GOLD_TSV, "index\tprediction\n0\t1\n0\t1\n", "p:3: the id '0' occurs twice"),
+        ("accuracy", GOLD_TSV, "index\tprediction\n0\t1\n1\t0\n2\t1\n", "g: no row with the id '2' (1 missing); "),
+        ("accuracy", GOLD_TSV, "index\tprediction\n0\t1\t1\n", "p:2: not an index and a prediction"),
         ("accuracy", "sentence\tclass\na\t1\n", "index\tprediction\n0\t1\n", "give its name or number with --column"),
         ("accuracy", "sentence\tlabel\na\n", "index\tprediction\n0\t1\n", "g:2: 1 columns; the label is in column 2"),
         ("accuracy", "", "index\tprediction\n", "g: the first line has no column any of gold_label"),
@@ -170,7 +272,9 @@ def test_options_and_files_that_do_not_fit_the_metric_are_refused(tmp_path: Path
     assert "No such file" in error("accuracy", gold, str(tmp_path / "missing"))
     assert "--threshold has no effect on the metric accuracy" in error("accuracy", gold, gold, "--threshold", "1")
     assert "--column has no effect on the metric squad_v1" in error("squad_v1", gold, gold, "--column", "2")
+    assert "--id_column has no effect on the metric squad_v1" in error("squad_v1", gold, gold, "--id_column", "2")
     assert "--threshold needs --na_prob" in error("squad_v2", gold, gold, "--threshold", "1")
-    assert "columns are counted from 1" in error("accuracy", gold, gold, "--column", "0")
+    predictions = write(tmp_path / "p", "index\tprediction\n0\t1\n")
+    assert "--column: columns are counted from 1" in error("accuracy", gold, predictions, "--column", "0")
     (tmp_path / "latin").write_bytes(b"label\n\xe9\n")
-    assert "latin:2: not UTF-8" in error("accuracy", str(tmp_path / "latin"), gold)
+    assert "latin:2: not UTF-8" in error("accuracy", str(tmp_path / "latin"), predictions)
