@@ -86,19 +86,20 @@ def _spelled(value: Any) -> str:
 def read_grid(name: str, task: str) -> Grid:
     """Return the grid of a task from a file of grids: the name of a file in conf/grids, or a path.
 
+    The grids of the file have the names of tasks, also for a task of one's own, which is given as a YAML file.
     Raises InputError if there is no such file, or if it has no grid for the task.
     """
     path = Path(name) if name.endswith((".yaml", ".yml")) else GRIDS / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(each.stem for each in GRIDS.glob("*.yaml")))
         raise InputError(f"--grid: no file {path}; the grids of this project are {known}")
-    grids = read_yaml(path)
-    if task not in grids:
+    grids, key = read_yaml(path), find_task(task).name
+    if key not in grids:
         options = "give the values with --learning_rates, --batch_sizes, --epochs or --vary"
-        raise InputError(f"{path}: has no grid for {task}{similar(task, grids)}; {options}")
-    grid = grids[task]
+        raise InputError(f"{path}: has no grid for {key}{similar(key, grids)}; {options}")
+    grid = grids[key]
     if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
-        raise InputError(f"{path}: {task}: expected `section.key: [value, ...]`")
+        raise InputError(f"{path}: {key}: expected `section.key: [value, ...]`")
     return grid
 
 

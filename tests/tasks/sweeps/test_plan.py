@@ -1,0 +1,73 @@
+"""Grids: those of the project, and that of a task of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.config.loading import read_yaml
+from reader.errors import InputError
+from tasks.sweeps.plan import GRIDS, plan, read_grid
+from tests.support.task_files import write
+from tests.support.tiny_task import TASK
+
+EPOCHS = "optimizer.epochs"
+
+
+def test_the_grid_of_a_task_of_ones_own_has_the_name_of_the_task(tmp_path: Path) -> None:
+    stars = write(tmp_path / "conf" / "stars.yaml", TASK)
+    named = write(tmp_path / "file.yaml", f"name: reviews\n{TASK}")
+    grid = str(write(tmp_path / "grid.yaml", "stars: {optimizer.epochs: [2, 3]}\nreviews: {optimizer.epochs: [4]}\n"))
+    assert read_grid(grid, str(stars)) == {EPOCHS: [2, 3]}
+    assert read_grid(grid, str(named)) == {EPOCHS: [4]}
+    star = write(tmp_path / "star.yaml", TASK)
+    with pytest.raises(InputError, match=r"grid\.yaml: has no grid for star; did you mean stars\?"):
+        read_grid(grid, str(star))
+
+
+# ernie-gram/task_conf of the branch repro of PaddlePaddle/ERNIE: learning rates, epochs, weight decay, sequence length.
+TASK_CONF: dict[str, tuple[list[float], list[int], float, int]] = {
+    "mnli": ([8e-5, 1e-4], [3], 0.1, 256),
+    "qnli": ([6e-5, 8e-5, 1e-4], [12], 0.01, 128),
+    "qqp": ([1e-4, 1.25e-4, 1.5e-4], [10], 0.0, 128),
+    "sst2": ([6e-5, 8e-5, 1e-4], [12], 0.0, 128),
+    "cola": ([3e-5, 5e-5, 8e-5], [10, 12, 15], 0.01, 128),
+    "rte": ([1e-4, 1.25e-4, 1.5e-4], [10, 15], 0.1, 128),
+    "mrpc": ([1e-4, 1.25e-4, 1.5e-4], [10, 12, 15], 0.01, 128),
+    "stsb": ([1e-4, 1.25e-4, 1.5e-4], [10, 12, 15], 0.1, 128),
+    "race": ([8e-5, 1e-4], [4], 0.01, 512),
+    "race_high": ([8e-5, 1e-4], [5], 0.01, 512),
+    "race_middle": ([1e-4, 1.25e-4, 1.5e-4], [6], 0.1, 512),
+    "imdb": ([8e-5, 1e-4, 1.25e-4], [3], 0.1, 512),
+    "ag_news": ([8e-5, 1e-4, 1.25e-4, 1.5e-4], [3], 0.0, 512),
+    "squad1": ([2.25e-4, 2.5e-4, 2.75e-4], [2], 0.0, 384),
+    "squad2": ([1.25e-4, 1.5e-4], [4], 0.0, 384),
+}
+
+
+@pytest.mark.parametrize("task", TASK_CONF)
+def test_the_runs_of_upstreams_grid_have_the_settings_of_its_task_conf(task: str) -> None:
+    rates, epochs, weight_decay, length = TASK_CONF[task]
+    runs = plan(task, Path("model"), Path("out"), read_grid("upstream", task), [1], [])
+    configs = [run.config for run in runs]
+    expected = [(rate, count, weight_decay, length) for rate in rates for count in epochs]
+    settings = [(config.optimizer, config.input) for config in configs]
+    found = [
+        (optimizer.learning_rate, optimizer.epochs, optimizer.weight_decay, input_.max_seq_len)
+        for optimizer, input_ in settings
+    ]
+    assert sorted(found) == sorted(expected)
+    # `has_fc` is false for MRPC alone.
+    assert {config.head.sentence_output for config in configs} == {"cls" if task == "mrpc" else "pooled"}
+
+
+def test_upstreams_grid_has_all_of_its_tasks() -> None:
+    assert set(read_yaml(GRIDS / "upstream.yaml")) == set(TASK_CONF)
+
+
+def test_the_paper_has_a_grid_for_each_task_whose_settings_say_so() -> None:
+    files = (GRIDS.parent / "tasks").glob("*.yaml")
+    named = {path.stem for path in files if "The paper's grid" in path.read_text("utf-8")}
+    assert "cola" in named
+    assert named <= set(read_yaml(GRIDS / "paper.yaml"))
