@@ -1,6 +1,7 @@
 """List the tasks of the registry: `python -m tasks.list [--data FOLDER]`.
 
-With a folder of official files it also shows which splits are there.
+In the column `files`, commas separate the splits, `|` separates alternatives, of which the first that is there is read,
+and `+` joins files that are read together. With a folder of official files it also shows which splits are there.
 """
 
 from __future__ import annotations
@@ -10,27 +11,26 @@ from pathlib import Path
 from reader.errors import OneLineParser, one_line_errors
 from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
-from tasks.registry.task import Split, Task
+from tasks.registry.task import Split
 
-HEAD = ("task", "title", "kind", "language", "metric", "files")
+HEAD = ("task", "title", "kind", "language", "metric")
+FILES, FOUND = "files", "found"
 
 
 def file_names(split: Split) -> str:
-    """Return the official names of the files of a split, those that are preferred."""
-    return " + ".join(split.sources[0].files)
+    """Return the official names of the files of a split: the alternatives in order of preference."""
+    return " | ".join(" + ".join(source.files) for source in split.sources)
 
 
 def table(data: Path | None) -> list[tuple[str, ...]]:
-    """Return a head and a row of cells for each task; with a folder, a last cell has the splits that are there."""
-    rows: list[tuple[str, ...]] = [(*HEAD, "found") if data else HEAD]
+    """Return a head and a row of cells for each task; with a folder, a cell has the splits that are there."""
+    rows: list[tuple[str, ...]] = [(*HEAD, *([FOUND] if data else []), FILES)]
     for task in TASKS.values():
-        rows.append((*_cells(task), *([" ".join(available_splits(task, data)) or "-"] if data else [])))
+        found = [" ".join(available_splits(task, data)) or "-"] if data else []
+        # The files are last, because some rows have many.
+        names = ", ".join(file_names(split) for split in task.splits.values())
+        rows.append((task.name, task.title, task.kind, task.language, task.metric, *found, names))
     return rows
-
-
-def _cells(task: Task) -> tuple[str, ...]:
-    names = ", ".join(file_names(split) for split in task.splits.values())
-    return task.name, task.title, task.kind, task.language, task.metric, names
 
 
 def as_text(rows: list[tuple[str, ...]]) -> str:

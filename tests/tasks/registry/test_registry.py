@@ -10,10 +10,9 @@ import pytest
 
 from reader.errors import InputError
 from tasks.data.examples import ClassificationExample, MultipleChoiceExample, RegressionExample, TaggingExample
-from tasks.list import main
 from tasks.registry import TASKS, task_named
 from tasks.registry.task import METRICS_OF_KIND, Task
-from tests.support.commands import ROOT, call
+from tests.support.commands import ROOT
 from tests.support.task_files import load, write, write_json, write_lines
 
 KINDS = {
@@ -164,15 +163,3 @@ def test_race_reads_the_schools_that_it_is_for(tmp_path: Path) -> None:
         examples = load(TASKS[task], tmp_path, "dev").examples
         assert [e.id for e in examples] == ids
         assert all(isinstance(e, MultipleChoiceExample) and e.answer == 3 for e in examples)
-
-
-def test_the_list_has_every_task_with_metric_and_files(tmp_path: Path) -> None:
-    write(tmp_path / "SST-2" / "dev.tsv", "sentence\tlabel\n")
-    lines = call(main).stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["task", *TASKS]
-    assert next(line for line in lines if line.startswith("cola")).split() == (
-        ["cola", "CoLA", "classification", "en", "matthews", "train.tsv,", "dev.tsv,", "test.tsv"]
-    )
-    found = {line.split()[0]: line.split()[-1] for line in call(main, "--data", str(tmp_path)).stdout.splitlines()}
-    assert found["sst2"] == "dev"
-    assert found["chid"] == "-"

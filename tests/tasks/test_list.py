@@ -1,0 +1,82 @@
+"""The list of tasks, and the launcher, which shows it and gives the registry's advice on an unknown task."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tasks.list import main
+from tasks.registry import TASKS
+from tests.support.commands import ROOT, call
+from tests.support.task_files import write
+
+
+def launch(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the launcher from the root of the file system."""
+    return subprocess.run(
+        [str(ROOT / "run_finetune.sh"), *arguments],
+        cwd="/",
+        env={**os.environ, "PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def rows_of(text: str) -> dict[str, str]:
+    """Return the lines by the name of the task."""
+    return {line.split()[0]: line for line in text.splitlines()}
+
+
+def test_every_task_has_a_line_with_its_metric_and_files() -> None:
+    rows = rows_of(call(main).stdout)
+    assert [*rows] == ["task", *TASKS]
+    assert rows["cola"].split() == (
+        ["cola", "CoLA", "classification", "en", "matthews", "train.tsv,", "dev.tsv,", "test.tsv"]
+    )
+
+
+def test_all_alternatives_of_the_files_are_shown() -> None:
+    rows = rows_of(call(main).stdout)
+    assert "c3-d-train.json + c3-m-train.json | d-train.json + m-train.json, c3-d-dev.json" in rows["c3"]
+    assert ", dev.tsv | xnli.dev.tsv | XNLI-1.0/xnli.dev.tsv, test.tsv" in rows["xnli"]
+    for name, task in TASKS.items():
+        sources = [source for split in task.splits.values() for source in split.sources]
+        assert all(" + ".join(source.files) in rows[name] for source in sources)
+
+
+def test_the_splits_that_are_in_a_folder_are_shown_before_the_files(tmp_path: Path) -> None:
+    write(tmp_path / "SST-2" / "dev.tsv", "sentence\tlabel\n")
+    write(tmp_path / "SST-2" / "test.tsv", "index\tsentence\n")
+    rows = rows_of(call(main, "--data", str(tmp_path)).stdout)
+    assert " found  " in rows["task"]
+    assert rows["sst2"].split()[4:8] == ["accuracy", "dev", "test", "train.tsv,"]
+    assert rows["chid"].split()[4:6] == ["accuracy_by_id", "-"]
+
+
+def test_the_launcher_passes_options_to_the_list(tmp_path: Path) -> None:
+    write(tmp_path / "SST-2" / "dev.tsv", "sentence\tlabel\n")
+    expected = call(main, "--data", str(tmp_path)).stdout
+    assert launch("--list", "--data", str(tmp_path)).stdout == expected
+    assert launch("--list", DATA=str(tmp_path)).stdout == expected
+    assert launch("--list").stdout == call(main).stdout
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_the_launcher_gives_the_most_similar_name_for_an_unknown_task(tmp_path: Path, processes: str) -> None:
+    done = launch("colla", str(tmp_path), DATA=str(tmp_path), NPROC=processes, LOG_DIR=str(tmp_path / "log"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: no task 'colla'; did you mean cola? (the tasks: mnli, ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_launcher_has_the_settings_of_a_known_task(tmp_path: Path) -> None:
+    done = launch("cola", str(tmp_path), "--print_config", DATA=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "task: cola" in done.stdout
+    # The default is 3.
+    assert "epochs: 10" in done.stdout
