@@ -26,7 +26,7 @@ from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_folder, check_new_folder
 from tasks.data.tag_schemes import tag_set
-from tasks.prediction.finetuned import TASK_SCORES, Finetuned, best_null_threshold, load_finetuned, sets_null_threshold
+from tasks.prediction.finetuned import TASK_SCORES, Finetuned, load_finetuned, with_null_threshold_of
 from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
 
 PADDLENLP, INFERENCE = "paddlenlp", "inference"
@@ -133,9 +133,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     check_new_folder(arguments.folder)
-    finetuned = load_finetuned(arguments.run)
-    if sets_null_threshold(finetuned.task, finetuned.description.settings):
-        finetuned = finetuned.with_null_threshold(best_null_threshold(arguments.run))
+    finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print)
     if arguments.to == PADDLENLP:
         for reason in export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss):
             print(f"lost     {reason}")

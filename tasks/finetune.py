@@ -22,7 +22,7 @@ from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
 from tasks.metrics.catalog import METRICS
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import CURVES, RESULT, Run, prepare
+from tasks.training.prepare import CURVES, NULL_THRESHOLD, RESULT, Run, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
@@ -84,9 +84,10 @@ def finetune(run: Run) -> dict[str, Any]:
     result["seconds"] = {name: round(value, 1) for name, value in (seconds | result["seconds"]).items()}
     result["steps"]["of_this_process"] = trainer.step - first_step
     if world.is_first:
+        plot_runs([run.output], run.output / CURVES)
+        # Last: a run with a result is finished.
         with atomic_file(run.output / RESULT) as partial:
             partial.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        plot_runs([run.output], run.output / CURVES)
     if lock:
         lock.close()
     return result
@@ -107,9 +108,9 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
             set_arrays(checkpoint.load_model(best), names, str(best), world.place)
         copy_from_first_rank(trainer.executor, names, world)
     began = time.monotonic()
-    figures, metric = {}, METRICS[run.task.metric]
-    for split in (*run.dev, *run.final):
-        decoded = predictor.predict(trainer.executor, split, world)
+    figures, metric, null_threshold = {}, METRICS[run.task.metric], None
+    for split, decoded in predictor.predict(trainer.executor, (*run.dev, *run.final), world):
+        null_threshold = decoded.null_threshold
         figures[split.name] = run.kind.figures(decoded, split.examples)
         if world.is_first:
             path = write_predictions(run.output, split.name, run.kind, decoded, split.examples)
@@ -122,6 +123,7 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         "metric": {"name": metric.name, "chooses": run.figure, "unit": metric.unit},
         "score": figures[run.dev[0].name][run.figure] if run.dev else None,
         "figures": figures,
+        **({} if null_threshold is None else {NULL_THRESHOLD: null_threshold}),
         "steps": {"total": run.max_steps, "trained": trainer.step, "chosen": step},
         "rows": {
             split.name: {

@@ -21,17 +21,17 @@ from tasks.data.examples import Example
 from tasks.kinds.base import Decoded
 from tasks.prediction.finetuned import (
     Finetuned,
-    best_null_threshold,
     is_exported,
     load_exported,
     load_finetuned,
-    sets_null_threshold,
+    with_null_threshold_of,
 )
 from tasks.prediction.own_texts import OwnTexts, load_texts
 from tasks.prediction.records import records_of
 from tasks.reading.load import Report, load_split
 from tasks.submissions.catalog import form_of, submission_files
 from tasks.submissions.form import Predicted, json_bytes
+from tasks.training.splits import dev_splits
 
 ROOT = Path(__file__).resolve().parents[1]
 # Bad rows that are listed on the console.
@@ -43,7 +43,9 @@ EPILOG = """--input FILE: a file that ends in .jsonl or .json has one object a l
   span                        context, question
   tagging                     tokens (a list), or text
 and perhaps id. Any other file is a table with tabs between columns, in the order above (not for options); its first
-line may have the names of the columns. The answers are JSON lines, one for each row, in the order of the file."""
+line may have the names of the columns. Keys and columns may have the names of the task's own files instead. ChID and
+CLUEWSC2020 take objects as in their own files, or texts with marks: a blank ____, or _phrase_ and [pronoun]. The
+answers are JSON lines, one for each row, in the order of the file."""
 
 
 class Rows(NamedTuple):
@@ -91,7 +93,7 @@ def parse_arguments() -> argparse.Namespace:
         type=float,
         metavar="X",
         help="a question has no answer if that scores higher than the best answer by more than X (default: as the run "
-        "was set; or else the best threshold on the run's dev split)",
+        "was set; or else the best threshold on the run's first dev split)",
     )
     parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="samples per batch (%(default)s)")
     parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="(%(default)s)")
@@ -117,9 +119,14 @@ def load_model(arguments: argparse.Namespace) -> Finetuned:
     if given is not None:
         require(finetuned.task.unanswerable, "--null_threshold", f"{finetuned.task.title} has no such questions")
         return finetuned.with_null_threshold(given)
-    if sets_null_threshold(finetuned.task, finetuned.description.settings) and is_unlabelled(arguments, finetuned):
-        return finetuned.with_null_threshold(best_null_threshold(arguments.run))
-    return finetuned
+    if chooses_null_threshold(arguments, finetuned):
+        return finetuned
+    return with_null_threshold_of(finetuned, arguments.run, lambda line: print(line, file=sys.stderr))
+
+
+def chooses_null_threshold(arguments: argparse.Namespace, finetuned: Finetuned) -> bool:
+    """Return whether a threshold for "no answer" may be chosen on what is predicted: on the first dev split only."""
+    return not arguments.input and dev_splits(finetuned.task, arguments.data)[:1] == (split_of(arguments, finetuned),)
 
 
 def is_unlabelled(arguments: argparse.Namespace, finetuned: Finetuned) -> bool:
@@ -178,6 +185,10 @@ def main() -> None:
     arguments = parse_arguments()
     finetuned = load_model(arguments)
     rows = load_rows(arguments, finetuned)
+    for path in rows.report.files:
+        require(
+            path.resolve() != arguments.output.resolve(), "--output", f"{path} is what is predicted; choose another"
+        )
     if arguments.processes > 1 and WORLD_SIZE == 1:
         start_processes(arguments.processes)
     if RANK == 0:
@@ -200,9 +211,13 @@ def main() -> None:
         print(f"{path}: {len(rows.examples):,} predictions of {finetuned.source}")
     if not is_unlabelled(arguments, finetuned):
         print(json.dumps(finetuned.kind.figures(decoded, rows.examples), ensure_ascii=False))
-    elif rows.report.bad and not arguments.input and not arguments.json_lines:
+    elif (
+        (missing := len(rows.report.bad) + len(rows.report.omitted))
+        and not arguments.input
+        and not arguments.json_lines
+    ):
         form = form_of(finetuned.task)
-        print(f"warning: {len(rows.report.bad)} rows have no prediction; {form.name} asks for all", file=sys.stderr)
+        print(f"warning: {missing} rows have no prediction; {form.name} asks for all", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -38,12 +38,14 @@ class Decoded:
             text, or tags.
         details: one for each example, in order: further values by name that JSON can represent, such as probabilities.
         options: keyword arguments of the metric.
+        null_threshold: that was used, of tasks whose questions may be unanswerable (see SpanSettings).
     """
 
     predictions: Any
     answers: Sequence[Any]
     details: Sequence[Mapping[str, Any]]
     options: Mapping[str, Any] = field(default_factory=dict)
+    null_threshold: float | None = None
 
 
 class Kind(ABC, Generic[ExampleT, FeaturesT]):
@@ -92,6 +94,11 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     def figures(self, decoded: Decoded, examples: Sequence[ExampleT]) -> Figures:
         """Return the figures of the task's metric for labelled examples."""
         return METRICS[self.task.metric](self.gold(examples), decoded.predictions, **decoded.options)
+
+    def with_null_threshold(self, threshold: float | None) -> Kind[ExampleT, FeaturesT]:
+        """Return the kind with another threshold for "no answer" (see SpanSettings)."""
+        settings = replace(self.settings, span=replace(self.settings.span, null_threshold=threshold))
+        return type(self)(self.task, settings)
 
     def keyed(self, values: Sequence[Any], ids: Sequence[str]) -> Any:
         """Return a value for each example as the metric takes it: by ID if it finds values by ID, or else in order."""

@@ -46,8 +46,7 @@ class SpanSettings:
         n_best: number of candidates kept of each question.
         max_answer_length: maximum length of an answer, in tokens (English) or characters (Chinese).
         null_threshold: a question is unanswerable if the score of "no answer" exceeds that of the best answer by more
-            than this number (SQuAD 2.0); null means the threshold that gives the best F1 on the split itself, if the
-            split is labelled, and otherwise 0.
+            than this number (SQuAD 2.0); null means the threshold that gives the best F1 on the first dev split.
     """
 
     windows_without_answer: Literal["cls", "drop"] = "cls"

@@ -218,10 +218,10 @@ class Span(Kind[SpanExample, SpanFeatures]):
             detail |= {"na_score": na_score, "null_threshold": threshold}
         answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
         if "na_prob" not in METRICS[self.task.metric].options:
-            return Decoded(self.keyed(answers, ids), answers, details)
+            return Decoded(self.keyed(answers, ids), answers, details, null_threshold=threshold)
         # The metric applies the threshold itself, and also finds the best one.
         options = {"na_prob": dict(zip(ids, na_scores, strict=True)), "threshold": threshold}
-        return Decoded(self.keyed(texts, ids), answers, details, options)
+        return Decoded(self.keyed(texts, ids), answers, details, options, threshold)
 
     def _best_threshold(self, texts: list[str], na_scores: list[float], examples: Sequence[SpanExample]) -> float:
         """Return the threshold with the best F1: the official one, or one below all scores if that is better.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,12 @@ from tasks.data.examples import Example
 from tasks.data.features import Features
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.settings import KindSettings
 from tasks.registry.task import Task
-from tasks.training.description import Description, read_description
-from tasks.training.prepare import RESULT
+from tasks.training.description import Description, described_folder, read_description
+from tasks.training.prepare import NULL_THRESHOLD, RESULT
 
 # The kind of outputs of an exported program, as ernie_gram/inference calls it.
 TASK_SCORES = "task_scores"
-# The figure of SQuAD 2.0's metric that gives the threshold with the best F1.
-BEST_THRESHOLD = "best_f1_thresh"
 
 
 @dataclass(frozen=True)
@@ -105,16 +102,27 @@ def load_exported(folder: Path) -> Finetuned:
     return Finetuned(folder, description, Tokenizer(vocabulary, description.segmenter), None)
 
 
-def best_null_threshold(run: Path) -> float | None:
-    """Return the threshold with the best F1 on the first dev split of a finished run; None if its result has none."""
+def null_threshold_of(run: Path) -> float | None:
+    """Return the threshold for "no answer" of a finished run, chosen on its first dev split; None if it has no result.
+
+    Args:
+        run: the run's folder, or a checkpoint in it.
+    """
     try:
-        figures = json.loads((run / RESULT).read_text(encoding="utf-8"))["figures"]
-        threshold = next(iter(figures.values()))[BEST_THRESHOLD]
-    except (OSError, ValueError, KeyError, StopIteration, TypeError, AttributeError):
+        return float(json.loads((described_folder(run) / RESULT).read_text(encoding="utf-8"))[NULL_THRESHOLD])
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return float(threshold)
 
 
-def sets_null_threshold(task: Task, settings: KindSettings) -> bool:
-    """Return whether a threshold for "no answer" is still to be chosen."""
-    return task.unanswerable and settings.span.null_threshold is None
+def with_null_threshold_of(finetuned: Finetuned, run: Path, warn: Callable[[str], None]) -> Finetuned:
+    """Return a model with the threshold for "no answer" of its run, unless it has one or needs none.
+
+    Args:
+        run: as for `null_threshold_of`. If it has no result, the threshold is 0, and `warn` is called with a line.
+    """
+    if not finetuned.task.unanswerable or finetuned.description.settings.span.null_threshold is not None:
+        return finetuned
+    threshold = null_threshold_of(run)
+    if threshold is None:
+        warn(f'warning: {run}: no {RESULT} with a threshold for "no answer": 0 is used')
+    return finetuned.with_null_threshold(threshold or 0.0)

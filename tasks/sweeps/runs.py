@@ -15,7 +15,7 @@ from reader.system.atomic_files import check_parent
 from tasks.metrics.catalog import METRICS
 from tasks.sweeps.plan import NO_DEV_SPLIT, SweepRun
 from tasks.sweeps.results import Result, reported_value
-from tasks.training.prepare import prepare
+from tasks.training.prepare import check_settings, prepare
 
 Finished = list[tuple[SweepRun, Result]]
 
@@ -42,11 +42,15 @@ def check_run_options(arguments: argparse.Namespace) -> None:
 def check_runs(runs: Sequence[SweepRun], processes: int) -> None:
     """Raise InputError if an unfinished run cannot be trained, or cannot be compared with the others.
 
-    Runs of one task have the same data and the same model, so the first unfinished one of each task is checked.
+    The runs of a task have the same data and the same model, which are read once; the settings are checked with them.
     """
-    unfinished = {run.config.task: run for run in reversed(runs) if run.result() is None}
-    for run in unfinished.values():
-        require(bool(prepare(run.config, processes).dev), "--data", NO_DEV_SPLIT)
+    unfinished = [run for run in runs if run.result() is None]
+    for task in dict.fromkeys(run.config.task for run in unfinished):
+        first, *others = {run.settings: run for run in reversed(unfinished) if run.config.task == task}.values()
+        checked = prepare(first.config, processes)
+        require(bool(checked.dev), "--data", NO_DEV_SPLIT)
+        for run in others:
+            check_settings(checked, run.config, processes)
 
 
 def train(runs: Sequence[SweepRun], parallel: int, processes: int) -> tuple[Finished, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,18 @@ class Predictor:
         )
         return sum_scores(executor, scores, world)
 
-    def predict(self, executor: paddle.static.Executor, split: SplitData, world: World) -> Decoded:
-        """Return the predictions for a split, on every rank."""
-        scores = self.scores(executor, split.features, world)
-        return self._network.kind.decode(scores, split.features, split.examples)
+    def predict(
+        self, executor: paddle.static.Executor, splits: Sequence[SplitData], world: World
+    ) -> Iterator[tuple[SplitData, Decoded]]:
+        """Yield each split with its predictions, on every rank.
+
+        A threshold for "no answer" that is not set is chosen on the first split, and used on all of them.
+        """
+        kind = self._network.kind
+        for split in splits:
+            decoded = kind.decode(self.scores(executor, split.features, world), split.features, split.examples)
+            kind = kind.with_null_threshold(decoded.null_threshold)
+            yield split, decoded
 
 
 class TaskEvaluator:
@@ -74,8 +82,7 @@ class TaskEvaluator:
     def __call__(self, executor: paddle.static.Executor, world: World) -> Figures:
         """Return the headline figures of all splits."""
         metrics: Figures = {}
-        for split in self._splits:
-            decoded = self._predictor.predict(executor, split, world)
+        for split, decoded in self._predictor.predict(executor, self._splits, world):
             figures = headline(self._kind.figures(decoded, split.examples), self._figure)
             metrics |= {f"{split.name}_{name}": value for name, value in figures.items()}
         chosen = metrics.pop(f"{self._splits[0].name}_{self._figure}")
@@ -91,14 +98,17 @@ def headline(figures: Figures, main: str) -> Figures:
 def write_predictions(
     folder: Path, split: str, kind: Kind[Any, Any], decoded: Decoded, examples: list[Example]
 ) -> Path:
-    """Write the predictions for a split in the form that `python -m tasks.score` reads; return the file.
+    """Write the predictions for a split; return the file.
 
-    That is a TSV file "index<TAB>prediction", as GLUE's submissions are, for metrics of labels and scores, and
-    otherwise a JSON file {"ID": prediction}.
+    For metrics of labels and scores that is a TSV file "index<TAB>prediction", as GLUE's submissions are: the index is
+    the example's ID, which is the number of its row if the official file has no IDs. Otherwise it is a JSON file
+    {"ID": prediction}. `python -m tasks.score` reads both, except that of tagging: conlleval and CLUENER have files of
+    other forms, which `python -m tasks.predict` writes.
     """
     if METRICS[kind.task.metric].kind in ("labels", "scores"):
         path = folder / f"{PREDICTIONS}{split}.tsv"
-        text = index_table((i, _shown(answer)) for i, answer in enumerate(decoded.answers))
+        pairs = zip((example.id for example in examples), decoded.answers, strict=True)
+        text = index_table((key, _shown(answer)) for key, answer in pairs)
     else:
         path = folder / f"{PREDICTIONS}{split}.json"
         pairs = zip((example.id for example in examples), decoded.answers, strict=True)

@@ -12,33 +12,34 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import explained_yaml
 from ernie_gram.formats.digest import digest_of
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.formats.vocabularies import write_vocabulary
+from ernie_gram.run.checkpoint import BEST
 from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import atomic_file, remove_folder
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.data.batches import epoch_batches, epoch_steps, padding_share
-from tasks.kinds.base import Float32s, Kind
+from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
-from tasks.metrics.catalog import METRICS
 from tasks.reading.load import with_labels
 from tasks.registry.task import TRAIN, Task
 from tasks.registry.task_file import find_task
+from tasks.training.checks import check_batches, check_model, choosing_figure
 from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
 from tasks.training.splits import Say, SplitData, dev_splits, final_splits, load_splits, unseen_labels
 
 RESULT, SKIPPED, CURVES = "result.json", "skipped_rows.txt", "curves.png"
 PREDICTIONS = "predictions_"
+# The key in result.json of the threshold for "no answer", which was chosen on the first dev split unless it was set.
+NULL_THRESHOLD = "null_threshold"
 # With more samples in a batch than this share of an epoch, --check warns.
 LARGE_SHARE = 0.2
 
@@ -132,6 +133,9 @@ class Run:
         lock = lock_output(self.output)
         for path in (self.output / RESULT, self.output / SKIPPED, *self.output.glob(f"{PREDICTIONS}*")):
             path.unlink(missing_ok=True)
+        if self.resume_from is None and (self.output / BEST).exists():
+            # It would be taken for the best model of this training.
+            remove_folder(self.output / BEST)
         with atomic_file(self.output / CONFIG) as partial:
             partial.write_text(explained_yaml(self.config), encoding="utf-8")
         write_vocabulary(self.model.vocabulary, self.output)
@@ -158,62 +162,37 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0, say: Say
     """
     began = time.monotonic()
     require(bool(config.task), "task", "must be given: `python -m tasks.list` shows the tasks")
+    task = find_task(config.task)
     require(bool(config.paths.model), "paths.model", "must be given: the folder of the model to start from")
     require(bool(config.paths.data), "paths.data", "must be given: the folder with the files of the task")
-    task = find_task(config.task)
     output = Path(config.paths.output or f"output/{task.name}")
     model = read_model(Path(config.paths.model))
-    _check_model(config, model)
+    check_model(config, model)
     assert model.vocabulary is not None
     data = Path(config.paths.data)
     kind = kind_of(with_labels(task, data, config.on_bad_row), config.kind_settings)
     tokenizer = Tokenizer(model.vocabulary, segmenter_of(model.lexicon))
     during, finally_ = dev_splits(kind.task, data), final_splits(kind.task, data)
     splits = load_splits(kind, data, (TRAIN, *during, *finally_), tokenizer, config.on_bad_row, say)
-    train, dev = splits[TRAIN], tuple(splits[name] for name in during)
-    size, batch_size = len(train.features), config.optimizer.batch_size
-    least = size // epoch_steps(size, batch_size)
-    require(
-        world_size <= least,
-        "optimizer.batch_size",
-        f"{world_size} processes, but only {least} samples in a batch; use fewer processes",
-    )
-    figure = _figure(config, kind, dev)
+    train = splits[TRAIN]
+    dev, final = (tuple(splits[name] for name in names) for names in (during, finally_))
+    check_batches(config, len(train.features), world_size)
+    figure = choosing_figure(config, kind, dev, final)
     identity = _identity(config, kind, model, (train, *dev))
     seconds = time.monotonic() - began
     resume_from = resume_checkpoint(output, config.trainer.resume, identity, rank == 0)
-    final = tuple(splits[name] for name in finally_)
     return Run(config, output, model, kind, tokenizer, train, dev, final, figure, identity, resume_from, seconds)
 
 
-def _check_model(config: FinetuneConfig, model: Model) -> None:
-    """Raise InputError unless a model can be fine-tuned with these settings."""
-    require(model.vocabulary is not None, "paths.model", f"{model.source} has no vocabulary; put its vocab.txt there")
-    positions = len(model.parameters["pos_embedding"])
-    require(
-        config.input.max_seq_len <= positions,
-        "input.max_seq_len",
-        f"{config.input.max_seq_len} exceeds the {positions} positions of {model.source}",
-    )
+def check_settings(run: Run, config: FinetuneConfig, world_size: int) -> None:
+    """Raise InputError unless the model and the data of a checked run can be used with other settings.
 
-
-def _figure(config: FinetuneConfig, kind: Kind[Any, Any], dev: tuple[SplitData, ...]) -> str:
-    """Return the name of the figure that chooses the best evaluation; raises InputError if the metric has no such."""
-    metric = METRICS[kind.task.metric]
-    figure = config.evaluation.metric
-    require(bool(dev) or figure is None, "evaluation.metric", f"{kind.task.name} has no labelled dev split here")
-    require(
-        bool(dev) or config.evaluation.patience is None,
-        "evaluation.patience",
-        f"{kind.task.name} has no labelled dev split here",
-    )
-    if figure is None or figure == metric.main:
-        return metric.main
-    # Which figures there are may depend on the data. Any scores will do to find out.
-    scores: Float32s = np.zeros((dev[0].features.num_units, kind.width), np.float32)
-    known = kind.figures(kind.decode(scores, dev[0].features, dev[0].examples), dev[0].examples)
-    require(figure in known, "evaluation.metric", f"{figure!r} is none of the figures of {metric.name}: {[*known]}")
-    return figure
+    The data are not encoded again.
+    """
+    check_model(config, run.model)
+    kind_of(run.task, config.kind_settings)
+    check_batches(config, len(run.train.features), world_size)
+    choosing_figure(config, run.kind, run.dev, run.final)
 
 
 def _identity(config: FinetuneConfig, kind: Kind[Any, Any], model: Model, splits: tuple[SplitData, ...]) -> Identity:

@@ -13,7 +13,7 @@ from typing import Any
 from reader.errors import InputError
 from reader.system.atomic_files import sha256_of
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.data.examples import ClassificationExample, Example
+from tasks.data.examples import ClassificationExample, Example, TaggingExample
 from tasks.data.features import Features
 from tasks.kinds.base import Kind
 from tasks.reading.load import OnBadRow, Report, load_split
@@ -112,11 +112,12 @@ def load_splits(
 
 
 def unseen_labels(splits: Iterable[SplitData], train: SplitData) -> list[str]:
-    """Return a line for each label that occurs in a split but in no training example (classification)."""
+    """Return a line for each label, or type of entity, that occurs in a split but in no training example."""
     counts = {split.name: _labels(split) for split in splits}
     seen = _labels(train)
+    what = "the label" if isinstance(train.examples[0], ClassificationExample) else "an entity"
     return [
-        f"{name}: {count:,} examples have the label {label!r}, which no training example has"
+        f"{name}: {count:,} examples have {what} {label!r}, which no training example has"
         for name, labels in counts.items()
         for label, count in labels.items()
         if label not in seen
@@ -124,8 +125,11 @@ def unseen_labels(splits: Iterable[SplitData], train: SplitData) -> list[str]:
 
 
 def _labels(split: SplitData) -> Counter[str]:
-    return Counter(
-        example.label
-        for example in split.examples
-        if isinstance(example, ClassificationExample) and example.label is not None
-    )
+    """Return the number of examples that have each label, or entities of each type."""
+    found: Counter[str] = Counter()
+    for example in split.examples:
+        if isinstance(example, ClassificationExample) and example.label is not None:
+            found[example.label] += 1
+        elif isinstance(example, TaggingExample):
+            found.update({entity.type for entity in example.entities or ()})
+    return found

@@ -64,10 +64,16 @@ def test_an_exported_program_predicts_as_the_run_does(name: str, tmp_path: Path)
 
 def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None:
     model = made_run(tmp_path / "run", TASKS["squad2"])
-    (model / "result.json").write_text('{"figures": {"dev": {"best_f1_thresh": -1e9}}}')
-    assert run(main, model, tmp_path / "program", "--to", "inference").returncode == 0
-    answers = predicted(tmp_path / "program", tmp_path, ROWS["squad2"]).splitlines()
-    assert {json.loads(line)["answer"] for line in answers} == {""}
+    (model / "result.json").write_text('{"null_threshold": -1e9}')
+    for source in (model, model / "best"):
+        program = tmp_path / f"{source.name}_program"
+        done = run(main, source, program, "--to", "inference")
+        assert (done.returncode, "warning" in done.stdout) == (0, False)
+        answers = predicted(program, tmp_path, ROWS["squad2"]).splitlines()
+        assert {json.loads(line)["answer"] for line in answers} == {""}
+    (model / "result.json").unlink()
+    done = run(main, model, tmp_path / "program", "--to", "inference")
+    assert f'{model}: no result.json with a threshold for "no answer": 0 is used' in done.stdout
 
 
 def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Path) -> None:

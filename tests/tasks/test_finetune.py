@@ -27,6 +27,7 @@ from tasks.training.prepare import prepare
 from tests.support.commands import ROOT, call, kill_when
 from tests.support.given_model import BERT
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
+from tests.tasks.test_predict import predict
 
 PREDICTIONS = "predictions_dev.tsv"
 
@@ -261,6 +262,71 @@ def test_what_does_not_fit_is_refused_before_training(
     assert done.returncode == 2
     assert message in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_a_metric_that_does_not_fit_the_data_is_refused_before_training(tiny_task: Path, tmp_path: Path) -> None:
+    # Unanswerable questions cannot be scored by the metric of SQuAD 1.1.
+    task = span_task(tmp_path, metric="squad_v1")
+    done = finetune(
+        tiny_task, tmp_path / "run", f"--task={task}", f"--paths.data={tmp_path}", "--input.max_query_len=4"
+    )
+    assert done.returncode == 2
+    assert f"{tmp_path / 'dev.json'}: the metric squad_v1 does not fit: question 'dev1' has no answer" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def span_task(folder: Path, metric: str = "squad_v2") -> Path:
+    """Write a task of one's own with questions that have no answer; return its YAML file."""
+    for name, count in (("train", 12), ("dev", 5), ("test", 7)):
+        questions = [
+            {
+                "id": f"{name}{i}",
+                "question": "h g",
+                "answers": [{"text": "c d", "answer_start": 4}] if i % 3 != 1 else [],
+                "is_impossible": i % 3 == 1,
+            }
+            for i in range(count)
+        ]
+        content = {"data": [{"paragraphs": [{"context": "a b c d e f", "qas": questions}]}]}
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    files = "files: {train: train.json, dev: dev.json, test: test.json}"
+    text = f"kind: span\nlanguage: en\nlayout: squad\n{files}\nunanswerable: true\nmetric: {metric}\n"
+    (folder / "spans.yaml").write_text(text)
+    return folder / "spans.yaml"
+
+
+def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path, tmp_path: Path) -> None:
+    more = [f"--task={span_task(tmp_path)}", f"--paths.data={tmp_path}", "--optimizer.epochs=1"]
+    done = finetune(tiny_task, tmp_path / "run", *more, "--input.max_query_len=4")
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    for name in ("dev", "test"):
+        arguments = ["--data", tmp_path, "--split", name, "--output", tmp_path / f"{name}.out"]
+        done = predict(tmp_path / "run", *arguments)
+        assert json.loads(done.stdout.splitlines()[-1]) == result["figures"][name]
+        answers = json.loads((tmp_path / f"{name}.out").read_text())
+        assert predict(tmp_path / "run", *arguments, "--json_lines").returncode == 0
+        for line in (tmp_path / f"{name}.out").read_text().splitlines():
+            record = json.loads(line)
+            assert record["answer"] == answers[record["id"]]
+            assert (record["answer"] == "") == (record["na_score"] > result["null_threshold"])
+
+
+def test_a_new_training_removes_the_best_model_of_an_earlier_one(
+    tiny_task: Path, finetuned: Path, tmp_path: Path
+) -> None:
+    output = Path(shutil.copytree(finetuned, tmp_path / "run"))
+
+    def claim() -> None:
+        arguments = options(tiny_task, output, "--seed=1")
+        prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0]).claim_output().close()
+
+    claim()
+    assert (output / "best").is_dir()
+    for path in output.glob("step_*"):
+        shutil.rmtree(path)
+    claim()
+    assert not (output / "best").exists()
 
 
 def test_a_model_without_vocabulary_or_with_a_larger_one_is_refused(tiny_task: Path, tmp_path: Path) -> None:

@@ -120,8 +120,9 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     assert [record["answer"] == "" for record in chosen] == [record["na_score"] > middle for record in answers]
     assert [record["start"] is None for record in chosen] == [record["answer"] == "" for record in chosen]
     # The threshold of the run's own dev split.
-    write_json(run / "result.json", {"figures": {"dev": {"best_f1_thresh": middle}}})
-    assert records(run, "--input", lines, output=tmp_path / "out.jsonl") == chosen
+    write_json(run / "result.json", {"null_threshold": middle})
+    for model in (run, run / "best"):
+        assert records(model, "--input", lines, output=tmp_path / "out.jsonl") == chosen
     squad_file(tmp_path / "dev-v2.0.json", context, 5)
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json")
     assert done.returncode == 0, done.stderr
@@ -200,6 +201,13 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
         assert not output.exists()
+
+
+def test_the_file_that_is_predicted_is_not_overwritten(rte: Path, tmp_path: Path) -> None:
+    texts = write(tmp_path / "own.tsv", "it\tran\n")
+    done = predict(rte, "--input", texts, "--output", texts)
+    assert f"--output: {texts} is what is predicted; choose another" in done.stderr
+    assert texts.read_text() == "it\tran\n"
 
 
 def test_a_fixed_threshold_of_the_run_is_kept(tmp_path: Path) -> None:
