@@ -62,11 +62,13 @@ def finetune(run: Run) -> dict[str, Any]:
 
     Returns the content of result.json, on every rank.
     """
-    lock = run.claim_output() if RANK == 0 else None
+    lock = run.lock() if RANK == 0 else None
     try:
         world = start_world(run.config.trainer.device)
     except ValueError as error:
         raise InputError(str(error)) from error
+    if lock:
+        run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
     from ernie_gram.training.trainer import Trainer
     from tasks.training.evaluation import Predictor

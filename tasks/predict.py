@@ -29,9 +29,9 @@ from tasks.prediction.finetuned import (
 from tasks.prediction.own_texts import OwnTexts, load_texts
 from tasks.prediction.records import records_of
 from tasks.reading.load import Report, load_split
+from tasks.registry.task import Task
 from tasks.submissions.catalog import form_of, submission_files
 from tasks.submissions.form import Predicted, json_bytes
-from tasks.training.splits import dev_splits
 
 ROOT = Path(__file__).resolve().parents[1]
 # Bad rows that are listed on the console.
@@ -93,7 +93,7 @@ def parse_arguments() -> argparse.Namespace:
         type=float,
         metavar="X",
         help="a question has no answer if that scores higher than the best answer by more than X (default: as the run "
-        "was set; or else the best threshold on the run's first dev split)",
+        "was set; or else that with which the run's chosen model is best on the first dev split)",
     )
     parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="samples per batch (%(default)s)")
     parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="(%(default)s)")
@@ -121,12 +121,20 @@ def load_model(arguments: argparse.Namespace) -> Finetuned:
         return finetuned.with_null_threshold(given)
     if chooses_null_threshold(arguments, finetuned):
         return finetuned
-    return with_null_threshold_of(finetuned, arguments.run, lambda line: print(line, file=sys.stderr))
+    return with_null_threshold_of(finetuned, arguments.run, lambda line: warn(line, arguments.processes))
 
 
 def chooses_null_threshold(arguments: argparse.Namespace, finetuned: Finetuned) -> bool:
     """Return whether a threshold for "no answer" may be chosen on what is predicted: on the first dev split only."""
-    return not arguments.input and dev_splits(finetuned.task, arguments.data)[:1] == (split_of(arguments, finetuned),)
+    names = finetuned.task.evaluation_splits
+    first, *_ = *(name for name in names if name.startswith("dev")), *names, None
+    return not arguments.input and split_of(arguments, finetuned) == first
+
+
+def warn(line: str, processes: int) -> None:
+    """Print a line on standard error, in one of the processes that predict."""
+    if RANK == 0 and (processes == 1 or WORLD_SIZE > 1):
+        print(line, file=sys.stderr)
 
 
 def is_unlabelled(arguments: argparse.Namespace, finetuned: Finetuned) -> bool:
@@ -158,17 +166,22 @@ def files_to_write(
     arguments: argparse.Namespace, finetuned: Finetuned, rows: Rows, decoded: Decoded
 ) -> dict[Path, bytes]:
     """Return the content of each file to write."""
-    output: Path = arguments.output
+    path = main_file(arguments, finetuned.task, rows.split)
     if arguments.input or arguments.json_lines:
         texts = rows.own.texts if rows.own else None
-        records = records_of(finetuned.task.kind, rows.examples, decoded, texts)
-        name = f"{finetuned.task.name}_{rows.split}.jsonl"
-        return {output / name if output.is_dir() else output: b"".join(map(json_bytes, records))}
+        return {path: b"".join(map(json_bytes, records_of(finetuned.task.kind, rows.examples, decoded, texts)))}
     files = submission_files(Predicted(finetuned.task, rows.split, rows.examples, decoded))
-    if output.is_dir():
-        return {output / name: content for name, content in files.items()}
     main, *others = files
-    return {output: files[main], **{output.parent / name: files[name] for name in others}}
+    return {path: files[main], **{path.parent / name: files[name] for name in others}}
+
+
+def main_file(arguments: argparse.Namespace, task: Task, split: str) -> Path:
+    """Return the file to write, or the first one of several."""
+    output: Path = arguments.output
+    if not output.is_dir():
+        return output
+    is_records = arguments.input or arguments.json_lines
+    return output / (f"{task.name}_{split}.jsonl" if is_records else form_of(task).file_name(task, split))
 
 
 def start_processes(count: int) -> None:
@@ -185,10 +198,9 @@ def main() -> None:
     arguments = parse_arguments()
     finetuned = load_model(arguments)
     rows = load_rows(arguments, finetuned)
+    output = main_file(arguments, finetuned.task, rows.split).resolve()
     for path in rows.report.files:
-        require(
-            path.resolve() != arguments.output.resolve(), "--output", f"{path} is what is predicted; choose another"
-        )
+        require(path.resolve() != output, "--output", f"{path} is what is predicted; choose another file")
     if arguments.processes > 1 and WORLD_SIZE == 1:
         start_processes(arguments.processes)
     if RANK == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ EPILOG = """files:
   accuracy, accuracy_f1, macro_f1, matthews, correlation, mean_squared_error:
                     GOLD is a TSV file, for example dev.tsv of GLUE, or JSON lines with "id" and "label", as CLUE's
                     (.json, .jsonl); PREDICTIONS a TSV file with the header "index<TAB>prediction", as GLUE's
-                    submissions and the runs' predictions_SPLIT.tsv, or JSON lines. The index is the ID in GOLD,
-                    or the number of the row, counted from 0, if GOLD has no IDs. Rows of GOLD with the label "-",
-                    and lines that are too short (QQP), need no prediction and are left out
+                    submissions and the runs' predictions_SPLIT.tsv, or JSON lines. The index is the "id" of a JSON
+                    line, the column of a table that --id_column names, or else the number of the row, counted from
+                    0. Rows of GOLD with the label "-", and lines that are too short (QQP), need no prediction and
+                    are left out, which a warning counts
   accuracy_by_id, race:
                     JSON files {"ID": label, ...}, as ChID's answer files are
   squad_v1, squad_v2, cmrc2018, dureader_robust:
@@ -66,11 +68,15 @@ def score_files(
     elif metric.kind == "spans":
         inputs = span_labels(gold), span_labels(predictions)
     else:
-        inputs = matched_values(gold, predictions, column, id_column, is_score=metric.kind == "scores")
+        inputs = matched_values(gold, predictions, column, id_column, metric.kind == "scores", _warn)
     try:
         return metric(*inputs, **options)
     except InputError as error:
         raise InputError(f"{gold}, {predictions or gold}: {error}") from error
+
+
+def _warn(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def main() -> None:

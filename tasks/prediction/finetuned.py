@@ -118,7 +118,8 @@ def with_null_threshold_of(finetuned: Finetuned, run: Path, warn: Callable[[str]
     """Return a model with the threshold for "no answer" of its run, unless it has one or needs none.
 
     Args:
-        run: as for `null_threshold_of`. If it has no result, the threshold is 0, and `warn` is called with a line.
+        run: as for `null_threshold_of`: the threshold is that of the run's chosen model. If it has no result, the
+            threshold is 0, and `warn` is called with a line.
     """
     if not finetuned.task.unanswerable or finetuned.description.settings.span.null_threshold is not None:
         return finetuned

@@ -125,7 +125,8 @@ def table_layout(task: Task, path: Path, roles: Roles) -> Tsv:
         separator = task.layout.list_separator
         if TOKENS in as_training and separator is not None:
             _check_separated(path, separator)
-        return Tsv(as_training, list_separator=separator, clean=clean)
+        short = task.layout.omit_short_rows
+        return Tsv(as_training, list_separator=separator, omit_short_rows=short, clean=clean)
     if "options" in roles:
         raise InputError(f"{path}: options do not fit into a table; give JSON lines in a file that ends in .jsonl")
     roles = {role: own for role, own in roles.items() if role != TOKENS}

@@ -6,7 +6,7 @@ Every function raises InputError, with the file and the line or key, for a file 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -77,12 +77,21 @@ def span_labels(path: Path) -> list[SpanLabels]:
 
 
 def matched_values(
-    gold: Path, predictions: Path, column: str | None, id_column: str | None, is_score: bool
+    gold: Path,
+    predictions: Path,
+    column: str | None,
+    id_column: str | None,
+    is_score: bool,
+    warn: Callable[[str], None] = lambda line: None,
 ) -> tuple[list[Any], list[Any]]:
     """Return the gold and the predicted values of the rows with the same ID, in the order of the gold file.
 
     Gold rows without a gold value are left out; they may have a prediction. Raises InputError if another row is in one
-    file only. See `gold_values` for the arguments.
+    file only.
+
+    Args:
+        warn: is called with a line that counts the rows that are left out, if there are any.
+        column, id_column, is_score: see `gold_values`.
     """
     found = predicted_values(predictions, is_score)
     expected = gold_values(gold, column, id_column, is_score, found)
@@ -90,9 +99,13 @@ def matched_values(
     missing = [key for key, value in expected.items() if value is not None and key not in found]
     for path, keys in ((predictions, missing), (gold, unknown)):
         if keys:
-            hint = "without IDs, rows are counted from 0"
+            hint = "rows without IDs are counted from 0; --id_column names the IDs of a table"
             raise InputError(f"{path}: no row with the id {keys[0]!r} ({len(keys)} missing); {hint}")
     kept = {key: value for key, value in expected.items() if value is not None}
+    if len(kept) < len(expected):
+        warn(
+            f"warning: {gold}: {len(expected) - len(kept)} of {len(expected)} rows have no gold value and are left out"
+        )
     return list(kept.values()), [found[key] for key in kept]
 
 
@@ -108,13 +121,13 @@ def gold_values(
         path: JSON lines (JSON_SUFFIXES), or else a table with tabs between its columns.
         column: the key or the name of the column; or its number, counted from 1, in a table without a header. None: the
             key LABEL or SCORE, or the first of LABEL_COLUMNS that the header has.
-        id_column: the same for the ID. None: the key ID, if the line has it, and otherwise the row's number, counted
+        id_column: the same for the ID. None: the key ID, if a JSON line has it, and otherwise the row's number, counted
             from 0.
         is_score: whether the values are scores.
         predicted: the IDs that have predictions.
     """
     if path.suffix in JSON_SUFFIXES:
-        values = _line_values(path, column or (SCORE if is_score else LABEL), id_column or ID, is_score)
+        values = _line_values(path, column or (SCORE if is_score else LABEL), id_column, is_score)
     else:
         values = _table_values(path, column, id_column, is_score, predicted)
     return {key: None if value == NO_LABEL else value for key, value in values.items()}
@@ -123,7 +136,7 @@ def gold_values(
 def predicted_values(path: Path, is_score: bool) -> dict[str, Any]:
     """Return the predicted label (str) or score (float) of each ID: JSON lines, or a table with PREDICTION_HEADER."""
     if path.suffix in JSON_SUFFIXES:
-        return _line_values(path, SCORE if is_score else LABEL, ID, is_score)
+        return _line_values(path, SCORE if is_score else LABEL, None, is_score)
     lines = _text_lines(path)
     if not lines or lines[0][1].split("\t") != PREDICTION_HEADER:
         raise InputError(f'{path}:1: the header is not "index<TAB>prediction"')
@@ -136,8 +149,11 @@ def predicted_values(path: Path, is_score: bool) -> dict[str, Any]:
     return values
 
 
-def _line_values(path: Path, name: str, id_name: str, is_score: bool) -> dict[str, Any]:
-    """Return a value of each JSON line by ID, which is the line's number, counted from 0, if the line has none."""
+def _line_values(path: Path, name: str, id_name: str | None, is_score: bool) -> dict[str, Any]:
+    """Return a value of each JSON line by ID.
+
+    Without `id_name`, that is the key ID, or the line's number, counted from 0, if the line has none.
+    """
     values: dict[str, Any] = {}
     for number, (place, record) in enumerate(json_objects(path)):
         if isinstance(record, BadRow):
@@ -148,7 +164,9 @@ def _line_values(path: Path, name: str, id_name: str, is_score: bool) -> dict[st
         if not isinstance(text, (str, int, float) if is_score else (str, int)):
             what = "a number" if is_score else "a label"
             raise InputError(f"{place}: {name!r} is not {what}: {json.dumps(value, ensure_ascii=False)[:60]}")
-        _add(values, str(record.get(id_name, number)), _value(str(text), is_score, place), place)
+        if id_name is not None and id_name not in record:
+            raise InputError(f"{place}: no key {id_name!r}, which --id_column names")
+        _add(values, str(record.get(id_name or ID, number)), _value(str(text), is_score, place), place)
     return values
 
 

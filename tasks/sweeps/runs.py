@@ -46,7 +46,7 @@ def check_runs(runs: Sequence[SweepRun], processes: int) -> None:
     """
     unfinished = [run for run in runs if run.result() is None]
     for task in dict.fromkeys(run.config.task for run in unfinished):
-        first, *others = {run.settings: run for run in reversed(unfinished) if run.config.task == task}.values()
+        first, *others = [run for run in unfinished if run.config.task == task]
         checked = prepare(first.config, processes)
         require(bool(checked.dev), "--data", NO_DEV_SPLIT)
         for run in others:

@@ -125,12 +125,15 @@ class Run:
             lines.append(f"the task has no dev split: checkpoints are chosen on the split {self.dev[0].name!r}")
         return lines
 
-    def claim_output(self) -> IO[str]:
-        """Lock the output folder, and write into it what is needed beside the parameters to use the model.
+    def lock(self) -> IO[str]:
+        """Lock the output folder; see `lock_output`."""
+        return lock_output(self.output)
 
-        Results of an earlier training are removed. Returns the lock, see `lock_output`.
+    def claim_output(self) -> None:
+        """Write into the locked folder what is needed beside the parameters to use the model.
+
+        Results of an earlier training are removed.
         """
-        lock = lock_output(self.output)
         for path in (self.output / RESULT, self.output / SKIPPED, *self.output.glob(f"{PREDICTIONS}*")):
             path.unlink(missing_ok=True)
         if self.resume_from is None and (self.output / BEST).exists():
@@ -150,7 +153,6 @@ class Run:
         if skipped:
             with atomic_file(self.output / SKIPPED) as partial:
                 partial.write_text("".join(f"{line}\n" for line in skipped), encoding="utf-8")
-        return lock
 
 
 def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0, say: Say = lambda line: None) -> Run:
@@ -165,7 +167,6 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0, say: Say
     task = find_task(config.task)
     require(bool(config.paths.model), "paths.model", "must be given: the folder of the model to start from")
     require(bool(config.paths.data), "paths.data", "must be given: the folder with the files of the task")
-    output = Path(config.paths.output or f"output/{task.name}")
     model = read_model(Path(config.paths.model))
     check_model(config, model)
     assert model.vocabulary is not None
@@ -180,19 +181,40 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0, say: Say
     figure = choosing_figure(config, kind, dev, final)
     identity = _identity(config, kind, model, (train, *dev))
     seconds = time.monotonic() - began
-    resume_from = resume_checkpoint(output, config.trainer.resume, identity, rank == 0)
+    resume_from = _resume_from(config, kind.task, identity, rank == 0)
+    output = output_folder(config, kind.task)
     return Run(config, output, model, kind, tokenizer, train, dev, final, figure, identity, resume_from, seconds)
 
 
 def check_settings(run: Run, config: FinetuneConfig, world_size: int) -> None:
-    """Raise InputError unless the model and the data of a checked run can be used with other settings.
+    """Raise InputError unless the model and the data of a checked run can be used with other settings and folders.
 
-    The data are not encoded again.
+    The data are not encoded again: the number of samples is that of the checked run.
     """
     check_model(config, run.model)
     kind_of(run.task, config.kind_settings)
     check_batches(config, len(run.train.features), world_size)
-    choosing_figure(config, run.kind, run.dev, run.final)
+    if config.evaluation != run.config.evaluation:
+        choosing_figure(config, run.kind, run.dev, run.final)
+    _resume_from(config, run.task, {**run.identity, **config.identity()}, is_first=True)
+
+
+def _resume_from(config: FinetuneConfig, task: Task, identity: Identity, is_first: bool) -> Path | None:
+    """Return the checkpoint to resume from; raises InputError if the folder is that of a finished or another run."""
+    output = output_folder(config, task)
+    checkpoint = resume_checkpoint(output, config.trainer.resume, identity, is_first)
+    require(
+        checkpoint is not None or not (output / RESULT).exists(),
+        "paths.output",
+        f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT} to train "
+        "again",
+    )
+    return checkpoint
+
+
+def output_folder(config: FinetuneConfig, task: Task) -> Path:
+    """Return the folder of a run."""
+    return Path(config.paths.output or f"output/{task.name}")
 
 
 def _identity(config: FinetuneConfig, kind: Kind[Any, Any], model: Model, splits: tuple[SplitData, ...]) -> Identity:

@@ -237,7 +237,8 @@ def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, t
     run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0], say=lines.append)
     assert any("1 bad rows skipped" in line for line in lines)
     assert any("dev.tsv:5: the label '7'" in line for line in lines)
-    run.claim_output().close()
+    with run.lock():
+        run.claim_output()
     assert "dev.tsv:5\tthe label '7'" in (tmp_path / "run" / "skipped_rows.txt").read_text()
     assert len(run.dev[0].features) == DEV_ROWS - 1
 
@@ -301,6 +302,9 @@ def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path,
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     for name in ("dev", "test"):
+        if name == "test":
+            # It has gold answers, but the threshold is not chosen on it, whichever files are there.
+            (tmp_path / "dev.json").unlink()
         arguments = ["--data", tmp_path, "--split", name, "--output", tmp_path / f"{name}.out"]
         done = predict(tmp_path / "run", *arguments)
         assert json.loads(done.stdout.splitlines()[-1]) == result["figures"][name]
@@ -319,14 +323,29 @@ def test_a_new_training_removes_the_best_model_of_an_earlier_one(
 
     def claim() -> None:
         arguments = options(tiny_task, output, "--seed=1")
-        prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0]).claim_output().close()
+        run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0])
+        with run.lock():
+            run.claim_output()
 
+    (output / "result.json").unlink()
     claim()
     assert (output / "best").is_dir()
     for path in output.glob("step_*"):
         shutil.rmtree(path)
     claim()
     assert not (output / "best").exists()
+
+
+def test_a_finished_run_without_checkpoints_is_not_overwritten(
+    tiny_task: Path, finetuned: Path, tmp_path: Path
+) -> None:
+    output = Path(shutil.copytree(finetuned, tmp_path / "run"))
+    for path in output.glob("step_*"):
+        shutil.rmtree(path)
+    done = finetune(tiny_task, output)
+    assert f"paths.output: {output} has a finished run whose checkpoints were removed" in done.stderr
+    assert (output / "result.json").exists()
+    assert read_model(output).source == output / "best"
 
 
 def test_a_model_without_vocabulary_or_with_a_larger_one_is_refused(tiny_task: Path, tmp_path: Path) -> None:

@@ -208,6 +208,10 @@ def test_the_file_that_is_predicted_is_not_overwritten(rte: Path, tmp_path: Path
     done = predict(rte, "--input", texts, "--output", texts)
     assert f"--output: {texts} is what is predicted; choose another" in done.stderr
     assert texts.read_text() == "it\tran\n"
+    # In a folder the file gets its official name.
+    lines = write_lines(tmp_path / "rte_input.jsonl", {"text_a": "it", "text_b": "ran"})
+    done = predict(rte, "--input", lines, "--output", tmp_path)
+    assert f"--output: {lines} is what is predicted; choose another" in done.stderr
 
 
 def test_a_fixed_threshold_of_the_run_is_kept(tmp_path: Path) -> None:

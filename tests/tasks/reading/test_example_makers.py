@@ -181,7 +181,7 @@ def test_truth_values_of_tables_are_texts(no: Any, yes: Any) -> None:
     assert make(SPAN_V2, is_impossible=yes, **row) == SpanExample("0", "abc", "?", (), True, PLACE)
 
 
-@pytest.mark.parametrize("answers", [[""], "", [" "], ["", ""]])
+@pytest.mark.parametrize("answers", [[""], "", [" "], ["", ""], [{"text": "", "answer_start": 0}]])
 def test_an_empty_answer_is_none_if_questions_may_have_none(answers: Any) -> None:
     notes: Counter[str] = Counter()
     row = {"context": "abc", "question": "?", "answers": answers}
