@@ -19,7 +19,7 @@ import paddle  # isort: skip
 # On a CPU, another thread frees what is not used any more: at once, while the next operation runs, or, on a loaded
 # machine, later. So the smallest peaks of many steps count; the very smallest may be those of a step after which memory
 # was not freed for SETTLED_SECONDS.
-STEPS, SMALLEST = 21, 2
+STEPS, SMALLEST = 41, 2
 SETTLED_SECONDS = 0.05
 
 
