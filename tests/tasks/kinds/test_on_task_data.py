@@ -1,4 +1,4 @@
-"""The kinds on the real files of all tasks: every split is encoded, and gold answers come back.
+"""The kinds on the real files of all tasks: every split is encoded, gold answers come back, and examples are learned.
 
     TASK_DATA=FOLDER pytest -s tests/tasks/kinds/test_on_task_data.py
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.data.features import Features
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.settings import KindSettings, SpanSettings
+from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings, SpanSettings
 from tasks.kinds.span import Span
 from tasks.metrics.catalog import METRICS
 from tasks.reading.load import load_split, with_labels
@@ -31,12 +32,19 @@ from tasks.registry import TASKS
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT
 from tests.tasks.kinds.round_trip import gold_scores, round_trip_exceptions
+from tests.tasks.kinds.tiny import MODEL, overfit
 
 FOLDER = Path(os.environ.get("TASK_DATA", ""))
 pytestmark = pytest.mark.skipif("TASK_DATA" not in os.environ, reason="set TASK_DATA to a folder with data of tasks")
 
 CONF = ROOT / "conf" / "tasks"
 SETTINGS = KindSettings(span=SpanSettings(max_answer_length=50))
+SHORT = KindSettings(
+    InputSettings(max_seq_len=96, max_query_len=32, doc_stride=48),
+    SpanSettings(max_answer_length=100),
+    HeadSettings(dropout=0),
+)
+SMALL = replace(MODEL, hidden_size=64, max_position_embeddings=96)
 ROUND_TRIPS = [name for name, task in TASKS.items() if task.kind == "span"]
 
 
@@ -106,6 +114,22 @@ def test_every_split_of_a_task_is_encoded_and_perfect_scores_are_perfect(name: s
             best = 100.0 if metric.unit == "percent" else 1.0
             # Some answers are parts of words, or longer than max_answer_length.
             assert figures[metric.main] >= best * (0.98 if task.kind == "span" else 0.999)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_32_examples_are_learned(name: str) -> None:
+    folder = folder_of(name)
+    task = with_labels(TASKS[name], folder)
+    examples = load_split(task, folder, "train").examples
+    # Some files are sorted by label.
+    examples = examples[:: len(examples) // 32][:32]
+    kind = kind_of(task, SHORT)
+    began = time.perf_counter()
+    decoded, losses, _ = overfit(kind, examples, 200, 2e-3, model=SMALL, given=tokenizer_of(task.language))
+    figures, metric = kind.figures(decoded, examples), METRICS[task.metric]
+    shown = f"{metric.main} {figures[metric.main]:.4f}, loss {losses[0]:.3f} -> {losses[-1]:.4f}"
+    print(f"\n{name:16} {len(examples)} examples: {shown}, {time.perf_counter() - began:.1f} s", end="")
+    assert figures[metric.main] >= (95.0 if metric.unit == "percent" else 0.95)
 
 
 @pytest.mark.parametrize("name", ROUND_TRIPS)

@@ -47,18 +47,28 @@ def tokens_of_input(features: Features, row: int) -> list[str]:
 
 
 def overfit(
-    kind: Kind[Any, Any], examples: Sequence[Any], steps: int = 60, rate: float = 4e-3, has_lm_transform: bool = False
+    kind: Kind[Any, Any],
+    examples: Sequence[Any],
+    steps: int = 60,
+    rate: float = 4e-3,
+    has_lm_transform: bool = False,
+    model: ModelConfig = MODEL,
+    given: Tokenizer | None = None,
 ) -> tuple[Decoded, list[float], list[str]]:
     """Train on all examples in every step; return their predictions, the losses of the steps, and the parameters.
 
     Predictions are made in batches of one and of three samples, as uneven ranks would.
+
+    Args:
+        given: a tokenizer in place of that of letters.
     """
     from ernie_gram.distributed.world import World
     from ernie_gram.training.program import build_training
     from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
-    features = kind.encode(examples, tokenizer(), training=True)
-    network = TaskNetwork(kind, MODEL, len(TOKENS), has_lm_transform)
+    given = given or tokenizer()
+    features = kind.encode(examples, given, training=True)
+    network = TaskNetwork(kind, model, len(given.vocabulary), has_lm_transform)
     settings = OptimizerConfig(learning_rate=rate, warmup_steps=0, weight_decay=0.0)
     with fresh_scope() as executor:
         import paddle
@@ -72,7 +82,7 @@ def overfit(
         for step in range(steps):
             program.schedule.step(step)
             losses.append(float(program.run(executor, batch)["loss"]))
-        features = kind.encode(examples, tokenizer(), training=False)
+        features = kind.encode(examples, given, training=False)
         scores = np.full((features.num_units, kind.width), np.nan, np.float32)
         for samples in np.split(np.arange(len(features)), [1, 4, 7]):
             if len(samples):
