@@ -178,20 +178,6 @@ def test_two_processes_from_the_shell_predict_as_one(tiny_task: Path, finetuned:
     np.testing.assert_allclose(one, two, rtol=1e-3)
 
 
-def test_the_launcher_lists_the_tasks_and_refuses_unknown_ones(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHON": sys.executable}
-    listed = subprocess.run(
-        [str(ROOT / "run_finetune.sh"), "--list"], env=environment, capture_output=True, text=True, check=True
-    )
-    assert "cluewsc2020" in listed.stdout
-    done = subprocess.run(
-        [str(ROOT / "run_finetune.sh"), "kola", "model"], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
-    assert "kola" in done.stderr
-
-
 def test_check_summarises_without_writing(tiny_task: Path, tmp_path: Path) -> None:
     done = finetune(tiny_task, tmp_path / "run", "--check")
     assert done.returncode == 0, done.stderr
