@@ -126,9 +126,7 @@ def load_model(arguments: argparse.Namespace) -> Finetuned:
 
 def chooses_null_threshold(arguments: argparse.Namespace, finetuned: Finetuned) -> bool:
     """Return whether a threshold for "no answer" may be chosen on what is predicted: on the first dev split only."""
-    names = finetuned.task.evaluation_splits
-    first, *_ = *(name for name in names if name.startswith("dev")), *names, None
-    return not arguments.input and split_of(arguments, finetuned) == first
+    return not arguments.input and split_of(arguments, finetuned) == finetuned.task.tuning_split
 
 
 def warn(line: str, processes: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -97,8 +97,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
 
     def with_null_threshold(self, threshold: float | None) -> Kind[ExampleT, FeaturesT]:
         """Return the kind with another threshold for "no answer" (see SpanSettings)."""
-        settings = replace(self.settings, span=replace(self.settings.span, null_threshold=threshold))
-        return type(self)(self.task, settings)
+        return type(self)(self.task, self.settings.with_null_threshold(threshold))
 
     def keyed(self, values: Sequence[Any], ids: Sequence[str]) -> Any:
         """Return a value for each example as the metric takes it: by ID if it finds values by ID, or else in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ernie_gram.config.checks import require, require_finite
@@ -99,3 +99,7 @@ class KindSettings:
     input: InputSettings = InputSettings()
     span: SpanSettings = SpanSettings()
     head: HeadSettings = HeadSettings()
+
+    def with_null_threshold(self, threshold: float | None) -> KindSettings:
+        """Return the settings with another threshold for "no answer"."""
+        return replace(self, span=replace(self.span, null_threshold=threshold))

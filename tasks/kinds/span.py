@@ -215,7 +215,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
             is_labelled = all(example.answers is not None for example in examples)
             threshold = self._best_threshold(texts, na_scores, examples) if is_labelled else 0.0
         for detail, na_score in zip(details, na_scores, strict=True):
-            detail |= {"na_score": na_score, "null_threshold": threshold}
+            detail["na_score"] = na_score
         answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
         if "na_prob" not in METRICS[self.task.metric].options:
             return Decoded(self.keyed(answers, ids), answers, details, null_threshold=threshold)

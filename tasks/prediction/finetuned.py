@@ -60,9 +60,8 @@ class Finetuned:
 
     def with_null_threshold(self, threshold: float | None) -> Finetuned:
         """Return the model with another threshold for "no answer" (see SpanSettings)."""
-        settings = self.description.settings
-        changed = replace(settings, span=replace(settings.span, null_threshold=threshold))
-        return replace(self, description=replace(self.description, settings=changed))
+        settings = self.description.settings.with_null_threshold(threshold)
+        return replace(self, description=replace(self.description, settings=settings))
 
 
 def load_finetuned(run: Path, checkpoint: Path | None = None) -> Finetuned:

@@ -121,6 +121,12 @@ class Task:
         return tuple(name for name, split in self.splits.items() if split.labelled and name != TRAIN)
 
     @property
+    def tuning_split(self) -> str | None:
+        """The split on which a model may be tuned: the first dev split, or else the first one with labels."""
+        first, *_ = *(name for name in self.evaluation_splits if name.startswith("dev")), *self.evaluation_splits, None
+        return first
+
+    @property
     def submission_splits(self) -> tuple[str, ...]:
         """The splits without labels, whose predictions are submitted."""
         return tuple(name for name, split in self.splits.items() if not split.labelled)

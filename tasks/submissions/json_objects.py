@@ -40,8 +40,10 @@ def no_answer_probabilities(predicted: Predicted) -> dict[str, bytes]:
     """
     if not predicted.task.unanswerable:
         return {}
+    threshold = predicted.decoded.null_threshold
+    assert threshold is not None
     details = zip(predicted.examples, predicted.decoded.details, strict=True)
-    values = {example.id: _logistic(detail["na_score"] - detail["null_threshold"]) for example, detail in details}
+    values = {example.id: _logistic(detail["na_score"] - threshold) for example, detail in details}
     return {NA_PROB: json_bytes(values)}
 
 

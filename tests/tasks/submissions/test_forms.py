@@ -24,10 +24,13 @@ from tests.support.commands import call
 from tests.support.task_files import write, write_json, write_lines
 
 
-def submit(task: Task, split: str, folder: Path, answers: list[Any], details: Any = None) -> dict[str, bytes]:
+def submit(
+    task: Task, split: str, folder: Path, answers: list[Any], details: Any = None, null_threshold: float | None = None
+) -> dict[str, bytes]:
     """Return the files of a submission for the split in a folder."""
     examples = load_split(task, folder, split).examples
-    return submission_files(Predicted(task, split, examples, Decoded(None, answers, details or [{} for _ in answers])))
+    decoded = Decoded(None, answers, details or [{} for _ in answers], null_threshold=null_threshold)
+    return submission_files(Predicted(task, split, examples, decoded))
 
 
 def figures_of(task: Task, split: str, folder: Path, decoded: Decoded) -> Figures:
@@ -172,8 +175,8 @@ def test_unanswerable_questions_of_squad_have_no_text_and_a_high_probability(tmp
     gold = write_json(tmp_path / "dev-v2.0.json", squad_file({"a": ["red car"], "b": [], "c": [], "d": ["汽车"]}))
     texts, na_scores, threshold = ["red car", "blue", "blue", "汽车"], [-900.0, 7.5, 2.0, 2.5], 2.25
     answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
-    details = [{"na_score": na_score, "null_threshold": threshold} for na_score in na_scores]
-    files = submit(TASKS["squad2"], "dev", tmp_path, answers, details)
+    details = [{"na_score": na_score} for na_score in na_scores]
+    files = submit(TASKS["squad2"], "dev", tmp_path, answers, details, threshold)
     assert list(files) == ["predictions.json", "na_prob.json"]
     assert json.loads(files["predictions.json"]) == {"a": "red car", "b": "", "c": "blue", "d": ""}
     probabilities = json.loads(files["na_prob.json"])

@@ -1,0 +1,153 @@
+"""What a fine-tuning checks before it starts: rows, settings, the metric, the model, and the output folder."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.config.loading import load_config
+from ernie_gram.formats.registry import read_model
+from tasks.training.config import FinetuneConfig
+from tasks.training.prepare import prepare
+from tests.support.span_task import span_task
+from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
+
+
+def test_check_summarises_without_writing(tiny_task: Path, tmp_path: Path) -> None:
+    done = finetune(tiny_task, tmp_path / "run", "--check")
+    assert done.returncode == 0, done.stderr
+    assert f"train    {TRAIN_ROWS} rows: {TRAIN_ROWS} examples" in done.stdout
+    assert "training 32 steps of 8 samples, 4 epochs; " in done.stdout
+    assert "% of the slots are padding" in done.stdout
+    assert f"output   {tmp_path / 'run'}: starts from step 0" in done.stdout
+    assert not (tmp_path / "run").exists()
+
+
+def damaged(task: Path, folder: Path, name: str, line: int, text: str) -> Path:
+    """Return a copy of a tiny task with one line of a data file replaced."""
+    copy = Path(shutil.copytree(task, folder / "task"))
+    lines = (copy / "data" / name).read_text().splitlines()
+    lines[line - 1] = text
+    (copy / "data" / name).write_text("\n".join(lines) + "\n")
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "text", "message"),
+    [
+        ("dev.tsv", 5, "a b c\t7", "dev.tsv:5: the label '7' is none of those of the training file: 0, 1"),
+        ("dev.tsv", 7, "a b c", "dev.tsv:7: "),
+        ("train.tsv", 3, "\t1", "train.tsv:3: "),
+        ("train.tsv", 1, "text\tclass", "train.tsv:1: "),
+    ],
+)
+def test_a_bad_row_is_refused_before_training(
+    tiny_task: Path, tmp_path: Path, name: str, line: int, text: str, message: str
+) -> None:
+    done = finetune(damaged(tiny_task, tmp_path, name, line, text), tmp_path / "run")
+    assert done.returncode == 2
+    (error,) = done.stderr.splitlines()
+    assert message in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, tmp_path: Path) -> None:
+    task = damaged(tiny_task, tmp_path, "dev.tsv", 5, "a b c\t7")
+    arguments = options(task, tmp_path / "run", "--on_bad_row=skip")
+    lines: list[str] = []
+    run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0], say=lines.append)
+    assert any("1 bad rows skipped" in line for line in lines)
+    assert any("dev.tsv:5: the label '7'" in line for line in lines)
+    with run.lock():
+        run.claim_output()
+    assert "dev.tsv:5\tthe label '7'" in (tmp_path / "run" / "skipped_rows.txt").read_text()
+    assert len(run.dev[0].features) == DEV_ROWS - 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--task=sst3"], "no task 'sst3'"),
+        (["--task="], "task: must be given"),
+        (["--paths.model="], "paths.model: must be given"),
+        (["--paths.model=nowhere"], "nowhere: no such folder"),
+        (["--paths.data=nowhere"], "nowhere"),
+        (["--input.max_seq_len=512"], "input.max_seq_len: 512 exceeds the 40 positions of "),
+        (["--evaluation.metric=f1"], "evaluation.metric: 'f1' is none of the figures of accuracy: ['accuracy']"),
+        (["--paths.output=/nowhere/else/run"], "/nowhere/else/run: there is no folder /nowhere"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_training(
+    tiny_task: Path, tmp_path: Path, more: list[str], message: str
+) -> None:
+    done = finetune(tiny_task, tmp_path / "run", *more)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_metric_that_does_not_fit_the_data_is_refused_before_training(tiny_task: Path, tmp_path: Path) -> None:
+    # Unanswerable questions cannot be scored by the metric of SQuAD 1.1.
+    task = span_task(tmp_path, metric="squad_v1")
+    done = finetune(
+        tiny_task, tmp_path / "run", f"--task={task}", f"--paths.data={tmp_path}", "--input.max_query_len=4"
+    )
+    assert done.returncode == 2
+    assert f"{tmp_path / 'dev.json'}: the metric squad_v1 does not fit: question 'dev1' has no answer" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_new_training_removes_the_best_model_of_an_earlier_one(
+    tiny_task: Path, finetuned: Path, tmp_path: Path
+) -> None:
+    output = Path(shutil.copytree(finetuned, tmp_path / "run"))
+
+    def claim() -> None:
+        arguments = options(tiny_task, output, "--seed=1")
+        run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0])
+        with run.lock():
+            run.claim_output()
+
+    (output / "result.json").unlink()
+    claim()
+    assert (output / "best").is_dir()
+    for path in output.glob("step_*"):
+        shutil.rmtree(path)
+    claim()
+    assert not (output / "best").exists()
+
+
+def test_a_finished_run_without_checkpoints_is_not_overwritten(
+    tiny_task: Path, finetuned: Path, tmp_path: Path
+) -> None:
+    output = Path(shutil.copytree(finetuned, tmp_path / "run"))
+    for path in output.glob("step_*"):
+        shutil.rmtree(path)
+    done = finetune(tiny_task, output)
+    assert f"paths.output: {output} has a finished run whose checkpoints were removed" in done.stderr
+    assert (output / "result.json").exists()
+    assert read_model(output).source == output / "best"
+
+
+def test_a_model_without_vocabulary_or_with_a_larger_one_is_refused(tiny_task: Path, tmp_path: Path) -> None:
+    model = Path(shutil.copytree(tiny_task / "model", tmp_path / "model"))
+    vocabulary = (model / "vocab.txt").read_text()
+    (model / "vocab.txt").write_text(f"{vocabulary}more\n")
+    done = finetune(tiny_task, tmp_path / "run", f"--paths.model={model}")
+    assert "vocab.txt: 24 tokens, but the token embedding has 23 rows" in done.stderr
+    (model / "vocab.txt").unlink()
+    done = finetune(tiny_task, tmp_path / "run", f"--paths.model={model}")
+    assert done.returncode == 2
+    assert "has no vocabulary; put its vocab.txt there" in done.stderr
+
+
+def test_a_run_with_other_settings_or_data_is_not_resumed(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
+    output = Path(shutil.copytree(finetuned, tmp_path / "run"))
+    done = finetune(tiny_task, output, "--seed=2")
+    assert "belongs to another run (seed: 1 in the checkpoint, 2 in this run)" in done.stderr
+    changed = damaged(tiny_task, tmp_path, "train.tsv", 5, "a b c\t0")
+    done = finetune(changed, output)
+    assert "belongs to another run (data.train: " in done.stderr
+    assert (output / "result.json").exists()
