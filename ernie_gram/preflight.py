@@ -147,7 +147,9 @@ def main() -> None:
     if run:
         config = run.config
         check_parent(run.output)
-    world = _start(config) if own.peak_tflops is None or WORLD_SIZE > 1 else None
+    world = None
+    if own.peak_tflops is None or WORLD_SIZE > 1:
+        world = start_world(config.trainer.device, config.optimizer.precision)
     checked = check_corpora(run, world) if run else []
     sizes, shape = _sizes(own, config, run, ranks)
     speeds, measured = _speeds(own, config, sizes, shape, world)
@@ -163,13 +165,6 @@ def main() -> None:
     free = _free_space(Path(config.paths.output))
     for line in [*(run.warnings() if run else []), *conflicts(config, sizes, prediction, cluster, free)]:
         print(f"warning: {line}", file=sys.stderr)
-
-
-def _start(config: PretrainConfig) -> World:
-    try:
-        return start_world(config.trainer.device, config.optimizer.precision)
-    except ValueError as error:
-        raise InputError(str(error)) from error
 
 
 def _sizes(

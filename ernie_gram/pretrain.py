@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, quiet, start_world
+from ernie_gram.distributed.device import check_device
+from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, load_paddle, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import InputError, one_line_errors
+from reader.errors import one_line_errors
 from reader.system.atomic_files import check_parent
 
 DESCRIPTION = (
@@ -30,6 +31,8 @@ def main() -> None:
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
     run = prepare(config, WORLD_SIZE, RANK, given)
     check_parent(run.output)
+    load_paddle()
+    check_device(config.trainer.device, config.optimizer.precision)
     if RANK == 0:
         print(run.describe(), flush=True)
     if "check" in given:
@@ -45,11 +48,8 @@ def main() -> None:
 
 def train(run: Run) -> None:
     """Train a checked run to its last step."""
-    try:
-        world = start_world(run.config.trainer.device, run.config.optimizer.precision)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
+    world = start_world(run.config.trainer.device, run.config.optimizer.precision)
+    # Imported late: they load Paddle, which takes seconds, and errors in the input are reported without it.
     from ernie_gram.pretraining.job import pretraining_job
     from ernie_gram.training.trainer import Trainer
 
@@ -61,11 +61,9 @@ def check(run: Run) -> None:
     """Print what --check has found beyond the summary: the start values of a warm start, and warnings."""
     if run.start:
         # Which parameters the run has is known from its network, so this needs Paddle.
-        with quiet():
-            import paddle
         from ernie_gram.pretraining.job import describe_start
 
-        paddle.enable_static()
+        load_paddle().enable_static()
         print("\n".join(describe_start(run)))
     for line in run.warnings():
         print(f"warning: {line}", file=sys.stderr)

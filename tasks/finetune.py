@@ -12,13 +12,14 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, World, start_world
+from ernie_gram.distributed.device import check_device
+from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, World, load_paddle, start_world
 from ernie_gram.plot import plot_runs
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import InputError, one_line_errors
+from reader.errors import one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
 from tasks.metrics.catalog import METRICS
 from tasks.training.config import FinetuneConfig
@@ -45,7 +46,10 @@ def main() -> None:
         _say(line)
     for line in run.warnings() if RANK == 0 else ():
         print(f"warning: {line}", file=sys.stderr)
-    if "check" not in given:
+    if "check" in given:
+        load_paddle()
+        check_device(config.trainer.device)
+    else:
         with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
         _say(f"next: python -m tasks.predict {run.output} --input TEXTS --output answers.jsonl")
@@ -62,11 +66,10 @@ def finetune(run: Run) -> dict[str, Any]:
 
     Returns the content of result.json, on every rank.
     """
+    load_paddle()
+    check_device(run.config.trainer.device)
     lock = run.lock() if RANK == 0 else None
-    try:
-        world = start_world(run.config.trainer.device)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    world = start_world(run.config.trainer.device)
     if lock:
         run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.

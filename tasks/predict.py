@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
 from tasks.data.examples import Example
 from tasks.kinds.base import Decoded
@@ -204,10 +204,7 @@ def main() -> None:
     if RANK == 0:
         print("\n".join(rows.report.lines(MAX_LISTED)), flush=True)
     features = finetuned.encode(rows.examples)
-    try:
-        world = start_world(arguments.device)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    world = start_world(arguments.device)
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
     from tasks.prediction.program import scores_of
 

@@ -95,7 +95,7 @@ def _run_seconds(executor: paddle.static.Executor, program: paddle.static.Progra
 def allocated_peak(world: World) -> int:
     """Return the largest number of bytes that Paddle has had allocated on this process's device."""
     if world.place.is_gpu_place():
-        return int(paddle.device.cuda.max_memory_allocated())
+        return int(paddle.device.cuda.max_memory_allocated(world.place.get_device_id()))
     return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
 
 

@@ -1,17 +1,15 @@
 """The processes of a job, and the device of this one.
 
 `paddle.distributed.launch` starts several processes ("ranks"), each of which computes its share of every batch; without
-it the world has one process. No other file reads the launcher's environment or chooses a device. Import this file
+it the world has one process. No other package reads the launcher's environment or chooses a device. Import this file
 before Paddle: Paddle reads the number of threads, and its mathematical library reads MKL_DEBUG_CPU_TYPE, when it is
-loaded. Paddle itself is imported only by `start_world`.
+loaded. Paddle itself is imported only by `load_paddle`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
-import platform
 import re
 import signal
 import sys
@@ -20,8 +18,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
+from ernie_gram.distributed.device import check_device, gpu_number, use_device
 from ernie_gram.distributed.gloo import connect_first_group
 from reader.system.parent_death import signal_at_parent_death
 
@@ -133,35 +133,30 @@ class World:
         return self.rank == 0
 
 
-def start_world(device: str, precision: str = "float32") -> World:
-    """Choose the device ("auto", "cpu" or "gpu"), connect to the other processes, and switch to static graphs.
-
-    Raises ValueError for "gpu" if Paddle finds none, and for a precision of matrix products that the device lacks.
-    """
+def load_paddle() -> ModuleType:
+    """Import Paddle without its messages and its signal handlers, and return it."""
     # Paddle's signal handlers are in effect between these two lines. They allocate memory, which can block for ever if
     # the signal arrives during an allocation, and they end the process with another status.
     with quiet(), delayed_sigterm():
         import paddle
 
         paddle.disable_signal_handler()
-    has_gpu = _has_gpu()
-    if device == "gpu" and not has_gpu:
-        raise ValueError("trainer.device: gpu asked for, but this Paddle has none; use cpu or auto")
-    use_gpu = has_gpu and device != "cpu"
-    if precision == "float16" and not use_gpu:
-        # In Paddle 3.3.1 for CPUs matmul, add, multiply, gelu, softmax, layer_norm and gather have no such kernels.
-        raise ValueError(
-            "optimizer.precision: float16 needs a GPU, because Paddle has no float16 kernels for a CPU; use bfloat16 "
-            "or float32"
-        )
-    paddle.set_device("gpu" if use_gpu else "cpu")
+    return paddle
+
+
+def start_world(device: str, precision: str = "float32") -> World:
+    """Choose the device ("auto", "cpu" or "gpu"), connect to the other processes, and switch to static graphs.
+
+    Raises InputError as `check_device` does.
+    """
+    paddle = load_paddle()
+    use_gpu = check_device(device, precision)
+    place = use_device(use_gpu)
     # Run operations one by one, in the order of the program. Otherwise operations that draw random numbers would run
     # in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory
     # would be computed at the same time. (FLAGS_new_executor_serial_run is not enough: it uses a single thread, but
     # visits the operations breadth first.)
     paddle.set_flags({"FLAGS_enable_pir_in_executor_trace_run": True})
-    if not use_gpu:
-        _flush_denormals()
     if WORLD_SIZE > 1:
         from paddle.distributed import fleet
 
@@ -173,7 +168,6 @@ def start_world(device: str, precision: str = "float32") -> World:
             # It would warn that the first group is there already.
             fleet.init(is_collective=True, log_level="ERROR")
     paddle.enable_static()
-    place = paddle.CUDAPlace(paddle.device.cuda.current_device_id()) if use_gpu else paddle.CPUPlace()
     return World(RANK, WORLD_SIZE, place)
 
 
@@ -182,13 +176,12 @@ def inference_config(program: Path, parameters: Path) -> paddle.inference.Config
 
     Neither fleet nor static mode is needed for this, so it can be called without `start_world`.
     """
-    with quiet():
-        import paddle.inference
+    load_paddle()
+    from paddle.inference import Config
 
-    paddle.disable_signal_handler()  # see start_world
-    config = paddle.inference.Config(str(program), str(parameters))
-    if _has_gpu():
-        config.enable_use_gpu(_GPU_POOL_MB, paddle.device.cuda.current_device_id())
+    config = Config(str(program), str(parameters))
+    if check_device("auto"):
+        config.enable_use_gpu(_GPU_POOL_MB, gpu_number())
     else:
         config.disable_gpu()
         config.set_cpu_math_library_num_threads(int(os.environ["OMP_NUM_THREADS"]))
@@ -198,23 +191,3 @@ def inference_config(program: Path, parameters: Path) -> paddle.inference.Config
     if not _IS_VERBOSE:
         config.disable_glog_info()
     return config
-
-
-def _has_gpu() -> bool:
-    import paddle
-
-    return bool(paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() > 0)
-
-
-def _flush_denormals() -> None:
-    """Make this thread, and all threads that it starts later, treat denormal floats as 0, as a GPU does. x86 only.
-
-    Gradients of padding are around 1e-38, and a matrix product with denormal operands is ten times slower.
-    """
-    if platform.machine() != "x86_64" or platform.system() != "Linux":
-        return
-    libm = ctypes.CDLL("libm.so.6")
-    environment = (ctypes.c_uint32 * 8)()  # fenv_t; its last word is the MXCSR register
-    libm.fegetenv(environment)
-    environment[7] |= 0x8040  # flush-to-zero for results, denormals-are-zero for operands
-    libm.fesetenv(environment)

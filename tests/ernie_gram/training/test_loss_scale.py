@@ -216,5 +216,5 @@ def test_float16_scales_the_loss_and_is_refused_on_a_cpu() -> None:
     assert load("--optimizer.precision=float16").optimizer.first_loss_scale == 2.0**16
     assert load("--optimizer.precision=float16", "--optimizer.loss_scale=4").optimizer.first_loss_scale == 4
     assert load("--optimizer.precision=bfloat16").optimizer.first_loss_scale is None
-    with pytest.raises(ValueError, match=r"optimizer\.precision: float16 needs a GPU"):
+    with pytest.raises(InputError, match=r"optimizer\.precision: float16 needs a GPU"):
         start_world("cpu", "float16")

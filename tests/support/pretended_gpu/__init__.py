@@ -1,0 +1,101 @@
+"""A pretended GPU: Paddle's package for CPUs reports GPUs, and computes what is meant for them on the CPU.
+
+So everything short of the device itself can be tested without one: which device a process chooses, which branches it
+takes, and that each function that it calls exists. Only attributes that exist are replaced; a function that Paddle does
+not have fails here as it would on a GPU. Paddle's C++ code is not deceived (`paddle.base.core` still says that it was
+compiled without CUDA), so it selects CPU kernels, and processes exchange through gloo instead of NCCL.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+# Environment variables for `sitecustomize.py` in this folder: the number of pretended GPUs, and their capability.
+GPUS, CAPABILITY = "PRETENDED_GPUS", "PRETENDED_CAPABILITY"
+NAME = "Pretended GPU"
+MEMORY = 80 << 30
+
+Replace = Callable[[Any, str, Any], None]
+
+
+def environment(gpus: int = 1, capability: str = "8.0") -> dict[str, str]:
+    """Return the environment variables under which a new process, and those that it starts, pretend."""
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    return {"PYTHONPATH": path, GPUS: str(gpus), CAPABILITY: capability, "PADDLE_DISTRI_BACKEND": "gloo"}
+
+
+def replace_existing(owner: Any, name: str, value: Any) -> None:
+    """Set an attribute that exists."""
+    if not hasattr(owner, name):
+        raise AttributeError(f"{owner.__name__} has no {name}")
+    setattr(owner, name, value)
+
+
+def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replace = replace_existing) -> None:
+    """Make Paddle report GPUs; `replace` sets an attribute, and must fail for one that does not exist."""
+    import paddle
+    import paddle.inference
+
+    cuda, set_device = paddle.device.cuda, paddle.set_device
+
+    class PretendedGpu(paddle.CPUPlace):  # type: ignore[name-defined, misc]
+        """A place that says it is a GPU; Paddle's C++ code sees a CPU."""
+
+        number = 0
+
+        def is_gpu_place(self) -> bool:
+            return True
+
+        def is_cpu_place(self) -> bool:
+            return False
+
+        def gpu_device_id(self) -> int:
+            return self.number
+
+        get_device_id = gpu_device_id
+
+        def __repr__(self) -> str:
+            return f"Place(pretended gpu:{self.number})"
+
+    def place_of(device: str) -> Any:
+        kind, _, number = device.partition(":")
+        place = set_device("cpu")
+        if kind != "gpu":
+            return place
+        gpu = PretendedGpu()
+        gpu.number = int(number or 0)
+        assert gpu.number < gpus, f"there are only {gpus} pretended GPUs"
+        return gpu
+
+    properties = SimpleNamespace(
+        name=NAME, major=capability[0], minor=capability[1], total_memory=MEMORY, multi_processor_count=108
+    )
+
+    def peak(_: Any = None) -> int:
+        return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
+
+    replace(paddle, "is_compiled_with_cuda", lambda: True)
+    replace(paddle, "set_device", place_of)
+    for name, value in {
+        "device_count": lambda: gpus,
+        "get_device_capability": lambda _=None: capability,
+        "get_device_name": lambda _=None: NAME,
+        "get_device_properties": lambda _=None: properties,
+        "max_memory_allocated": peak,
+        "max_memory_reserved": peak,
+        "synchronize": lambda _=None: None,
+        "empty_cache": lambda: None,
+    }.items():
+        replace(cuda, name, value)
+
+    def enable_use_gpu(self: Any, memory_mb: int, number: int = 0) -> None:
+        assert memory_mb > 0
+        assert number < gpus
+        self.disable_gpu()
+        self.disable_mkldnn()
+
+    replace(paddle.inference.Config, "enable_use_gpu", enable_use_gpu)
