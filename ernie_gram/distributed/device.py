@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # The first compute capability with bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
+_place: paddle.base.core.Place | None = None
 # The variable in which Paddle's launcher tells a rank the number of its GPU.
 _SELECTED_GPUS = "FLAGS_selected_gpus"
 
@@ -69,12 +70,26 @@ def gpu_number() -> int:
 
 
 def use_device(use_gpu: bool) -> paddle.base.core.Place:
-    """Make the GPU of this rank, or the CPU, Paddle's device; return its place."""
+    """Make the GPU of this rank, or the CPU, Paddle's device; return its place, which `current_place` returns too."""
+    global _place
     import paddle
 
     if not use_gpu:
         _flush_denormals()
-    return paddle.set_device(f"gpu:{gpu_number()}" if use_gpu else "cpu")
+    _place = paddle.set_device(f"gpu:{gpu_number()}" if use_gpu else "cpu")
+    return _place
+
+
+def current_place() -> paddle.base.core.Place:
+    """Return the place of the device that this process uses; that of the CPU before one is chosen."""
+    import paddle
+
+    return _place or paddle.CPUPlace()
+
+
+def on_cpu() -> bool:
+    """Return whether this process computes on a CPU; programs for a GPU are made of other operations."""
+    return _place is None or bool(_place.is_cpu_place())
 
 
 def _why_no_gpu() -> str:

@@ -1,6 +1,6 @@
 """The Transformer encoder: BERT's post-norm layers under upstream's parameter names (paper, section 4.2).
 
-Shape letters: B sequences, L slots, N = B * L rows, K query rows per sequence, R = B * K, E embedding size, H hidden,
+Shape letters: B sequences, L slots, N = B * L, K query rows per sequence, R = B * K, E embedding size, H hidden,
 A heads, M masked slots.
 """
 
@@ -13,11 +13,12 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-from ernie_gram.model.attention import Attention, Stream, padding_bias, shape_by_head
+from ernie_gram.graph.compute import float32
+from ernie_gram.graph.layer_marks import marked_layer
+from ernie_gram.model.attention import Attention, Stream, padding_bias
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from ernie_gram.model.layers import Embedding, LayerNorm, Linear, dropout, ones_column
 from ernie_gram.model.relative_position import SELF, bias_rows, relative_bias, table_start
-from ernie_gram.training.recompute import marked_layer
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -80,14 +81,15 @@ class InputEmbeddings(nn.Layer):
         sentence_ids_BL: paddle.Tensor | None,
         replacement: Replacement | None,
     ) -> paddle.Tensor:
-        """Return the embeddings of the context slots, [N, H]."""
-        word_NE = self.word(input_ids_BL.flatten())
+        """Return the embeddings of the context slots, [B, L, H]."""
+        embedded_BLE = self.word(input_ids_BL)
         if self.projection is not None:
-            word_NE = self.projection(word_NE)
-        if replacement is not None:
-            word_NE = paddle.scatter(word_NE, replacement.slots, replacement.embeddings.astype(word_NE.dtype))
+            embedded_BLE = float32(self.projection(embedded_BLE))
         length = paddle.shape(input_ids_BL)[1]
-        embedded_BLE = word_NE.reshape([-1, length, self.size]) + self.position(paddle.arange(length))
+        if replacement is not None:
+            rows_NE = paddle.scatter(embedded_BLE.flatten(0, 1), replacement.slots, replacement.embeddings)
+            embedded_BLE = rows_NE.reshape([-1, length, self.size])
+        embedded_BLE = embedded_BLE + self.position(paddle.arange(length))
         if self.sentence is not None:
             if sentence_ids_BL is None:
                 sentence_ids_BL = paddle.zeros_like(input_ids_BL)
@@ -95,7 +97,7 @@ class InputEmbeddings(nn.Layer):
         return self._finish(embedded_BLE)
 
     def queries(self, queries: QueryRows, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
-        """Return the embeddings of query rows, [R, H]: [Mi], and position and sentence of the slot (section 3.3)."""
+        """Return the embeddings of query rows, [B, K, H]: [Mi], and position and sentence of the slot (section 3.3)."""
         assert self.query is not None
         embedded_BKE = self.query(queries.ranks) + self.position(queries.slots)
         if self.sentence is not None:
@@ -107,9 +109,8 @@ class InputEmbeddings(nn.Layer):
         return self._finish(embedded_BKE)
 
     def _finish(self, embedded: paddle.Tensor) -> paddle.Tensor:
-        embedded = self.norm(embedded.reshape([-1, self.size]))
-        embedded = dropout(embedded, self.dropout, self.training)
-        return embedded if self.mapping is None else self.mapping(embedded)
+        embedded = dropout(self.norm(embedded), self.dropout, self.training)
+        return embedded if self.mapping is None else float32(self.mapping(embedded))
 
 
 class EncoderLayer(nn.Layer):
@@ -129,18 +130,19 @@ class EncoderLayer(nn.Layer):
         self.dropout = config.hidden_dropout_prob
 
     def forward(self, streams: list[tuple[paddle.Tensor, Stream]]) -> list[paddle.Tensor]:
-        """Return new rows for every stream, in the same shapes. The first stream is the context, [N, H]; all streams
+        """Return new rows for every stream, in the same shapes. The first stream is the context, [B, L, H]; all streams
         attend to it."""
-        context_NH, stream = streams[0]
-        context = self.attention.keys_and_values(context_NH, stream)
+        joined = self.attention.joined()
+        projected = [self.attention.project(rows, joined, stream) for rows, stream in streams]
         return [
-            self._feed_forward(rows, self.attention(rows, stream, context), stream.ones) for rows, stream in streams
+            self._feed_forward(rows, self.attention(own, projected[0], stream), stream.ones)
+            for (rows, stream), own in zip(streams, projected, strict=True)
         ]
 
-    def _feed_forward(self, rows: paddle.Tensor, attended: paddle.Tensor, ones: paddle.Tensor) -> paddle.Tensor:
-        rows = self.attention_norm(rows + dropout(attended, self.dropout, self.training))
+    def _feed_forward(self, rows: paddle.Tensor, attended: paddle.Tensor, ones: paddle.Tensor | None) -> paddle.Tensor:
+        rows = self.attention_norm(rows + float32(dropout(attended, self.dropout, self.training)))
         fed = self.ffn_out(activation(self.act, self.ffn_in(rows, ones)), ones)
-        return self.ffn_norm(rows + dropout(fed, self.dropout, self.training))
+        return self.ffn_norm(rows + float32(dropout(fed, self.dropout, self.training)))
 
 
 class Encoder(nn.Layer):
@@ -162,7 +164,7 @@ class Encoder(nn.Layer):
     ) -> None:
         super().__init__()
         self.embeddings = InputEmbeddings(config, vocab_size, prefix, shared, with_queries)
-        self.heads, self.hidden_size = config.num_attention_heads, config.hidden_size
+        self.heads = config.num_attention_heads
         self.relative = None
         if config.use_relative_position:
             start_values = table_start(config.relative_position_start, self.heads)
@@ -194,30 +196,28 @@ class Encoder(nn.Layer):
         if relative_ALL is None:
             # On a CPU an addition that broadcasts takes four times as long.
             bias = paddle.expand(bias, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
-        context_NH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
-        streams = [(context_NH, Stream(self._by_head(length), ones_column(context_NH), bias))]
+        context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
+        streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH)))]
         if queries is not None:
-            query_RH = self.embeddings.queries(queries, sentence_ids_BL)
-            streams.append((query_RH, self._query_stream(query_RH, queries, padding_B11L, relative_ALL)))
+            query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
+            streams.append((query_BKH, self._query_stream(query_BKH, queries, padding_B11L, relative_ALL)))
         for layer in self.layers:
             with marked_layer() if self.training else nullcontext():
                 rows = layer(streams)
             streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
-        return streams[0][0], streams[1][0] if queries is not None else None
-
-    def _by_head(self, length: paddle.Tensor) -> paddle.Tensor:
-        return shape_by_head(length, self.heads, self.hidden_size // self.heads)
+        flat = [rows.flatten(0, 1) for rows, _ in streams]
+        return flat[0], flat[1] if queries is not None else None
 
     def _query_stream(
         self,
-        query_RH: paddle.Tensor,
+        query_BKH: paddle.Tensor,
         queries: QueryRows,
         padding_B11L: paddle.Tensor,
         relative_ALL: paddle.Tensor | None,
     ) -> Stream:
         """Return the stream of the query rows: the bias of their slots for the context, bucket 0 for self (choice)."""
-        by_head, ones = self._by_head(paddle.shape(queries.slots)[1]), ones_column(query_RH)
+        ones = ones_column(query_BKH)
         if self.relative is None or relative_ALL is None:
-            return Stream(by_head, ones, padding_B11L, paddle.zeros([1], "float32"))
+            return Stream(padding_B11L, paddle.zeros([1], "float32"), ones)
         own_bias = self.relative.weight[SELF].reshape([1, -1, 1, 1])
-        return Stream(by_head, ones, padding_B11L + bias_rows(relative_ALL, queries.slots), own_bias)
+        return Stream(padding_B11L + bias_rows(relative_ALL, queries.slots), own_bias, ones)

@@ -14,23 +14,28 @@ from paddle import nn
 from paddle.nn import functional as F
 from paddle.nn.initializer import Assign, Constant, Initializer, Normal, TruncatedNormal
 
-
-def ones_column(rows: paddle.Tensor) -> paddle.Tensor:
-    """Return a column of ones with as many rows as `rows` has, float32 [N, 1]."""
-    return paddle.ones([paddle.shape(rows)[0], 1], "float32")
+from ernie_gram.graph.compute import float32, for_product, on_cpu
 
 
-def add_bias(x: paddle.Tensor, bias: paddle.Tensor, ones: paddle.Tensor | None = None) -> paddle.Tensor:
-    """Return x [N, size] + bias [size], in the precision of x.
+def ones_column(rows: paddle.Tensor) -> paddle.Tensor | None:
+    """Return a one for each row of `rows`, float32 [..., 1], for `linear` on a CPU; None on a GPU."""
+    return paddle.ones_like(rows[..., :1]) if on_cpu() else None
 
-    In float32 the bias is added as the matrix product ones [N, 1] x bias [1, size]. This is for speed on a CPU only:
-    there, the gradient of a broadcasting addition (and of F.linear) takes several times as long as the matrix product
-    before it, while the gradient of a product is again a product. `ones` is the result of `ones_column`, if the caller
-    has it already.
+
+def linear(
+    x: paddle.Tensor, weight: paddle.Tensor, bias: paddle.Tensor, ones: paddle.Tensor | None = None
+) -> paddle.Tensor:
+    """Return x W + b for x [..., in], W [in, out] and b [out], in the precision of products.
+
+    In float32 on a CPU the bias is added as the product ones [..., 1] x b [1, out]. This is for speed only: there, the
+    gradient of a broadcasting addition takes several times as long as the product before it, while the gradient of a
+    product is again a product. `ones` is the result of `ones_column`, if the caller has it already.
     """
-    if x.dtype != bias.dtype:
-        return x + bias.astype(x.dtype)
-    return x + paddle.matmul(ones_column(x) if ones is None else ones, bias.unsqueeze(0))
+    x, weight, bias = (for_product(value) for value in (x, weight, bias))
+    if not on_cpu() or x.dtype != paddle.float32:
+        return F.linear(x, weight, bias)
+    ones = ones_column(x) if ones is None else ones
+    return paddle.matmul(x, weight) + paddle.matmul(ones, bias.unsqueeze(0))
 
 
 def dropout(x: paddle.Tensor, rate: float, training: bool) -> paddle.Tensor:
@@ -51,7 +56,7 @@ class _Named(nn.Layer):
 
 
 class Linear(_Named):
-    """x W + b for rows x [N, in], with parameters `{name}.w_0` [in, out] and `{name}.b_0` [out].
+    """x W + b for x [..., in] (see `linear`), with parameters `{name}.w_0` [in, out] and `{name}.b_0` [out].
 
     W is drawn from a normal with the standard deviation `initializer_range`, truncated at two of them if `truncated`.
     `weight` and `bias` replace the two names where upstream's are irregular.
@@ -73,11 +78,11 @@ class Linear(_Named):
         self.bias = self.parameter(bias or f"{name}.b_0", [size_out], Constant(0.0))
 
     def forward(self, x: paddle.Tensor, ones: paddle.Tensor | None = None) -> paddle.Tensor:
-        return add_bias(paddle.matmul(x, self.weight), self.bias, ones)
+        return linear(x, self.weight, self.bias, ones)
 
 
 class LayerNorm(_Named):
-    """Normalisation over the last axis, with parameters `{name}_scale` and `{name}_bias`.
+    """Normalisation over the last axis, in float32, with parameters `{name}_scale` and `{name}_bias`.
 
     `epsilon` is added to the variance.
     """
@@ -89,7 +94,7 @@ class LayerNorm(_Named):
         self.bias = self.parameter(f"{name}_bias", [size], Constant(0.0))
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
-        return F.layer_norm(x, [self.size], self.scale, self.bias, self.epsilon)
+        return F.layer_norm(float32(x), [self.size], self.scale, self.bias, self.epsilon)
 
 
 class Embedding(_Named):

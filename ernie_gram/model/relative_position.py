@@ -76,8 +76,7 @@ def relative_bias(table_RA: Embedding, length: paddle.Tensor) -> paddle.Tensor:
     """
     one_hot = F.one_hot(relative_buckets(length).flatten(), NUM_BUCKETS)
     # Always float32. Moreover, Paddle's bfloat16 product crashes if one factor needs no gradient.
-    with paddle.amp.auto_cast(enable=False):
-        bias = paddle.matmul(table_RA.weight, one_hot, transpose_x=True, transpose_y=True)
+    bias = paddle.matmul(table_RA.weight, one_hot, transpose_x=True, transpose_y=True)
     return bias.reshape([table_RA.weight.shape[1], length, length])
 
 

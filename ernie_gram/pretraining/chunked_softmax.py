@@ -19,6 +19,8 @@ from functools import reduce
 import paddle
 from paddle.nn import functional as F
 
+from ernie_gram.graph.compute import cast
+
 # Approximate memory of a chunk's logits, in bytes. The logits with bias, the softmax and the sampling each take about
 # the same again. With smaller chunks the gradient of the table is added up more often; larger chunks save little time.
 CHUNK_BYTES = 256 << 20
@@ -42,7 +44,7 @@ class LazyLogits:
 
     def constant(self, dtype: paddle.dtype = paddle.float32) -> LazyLogits:
         """Return the same numbers without gradients; x and T in `dtype`, for their products."""
-        x, table = (_cast(_cast(value, paddle.float32).detach(), dtype) for value in (self.x, self.table))
+        x, table = (cast(cast(value, paddle.float32).detach(), dtype) for value in (self.x, self.table))
         return LazyLogits(x, table, self.bias.detach())
 
 
@@ -85,14 +87,6 @@ def cross_entropy(
         sample: whether to draw from the distributions (temperature 1); no gradient flows through samples.
         dtype: of the operands of the large products, float32, bfloat16 or float16; sums and the softmax are float32.
     """
-    # Autocast is off: `dtype` decides, and the table is converted once instead of once per chunk.
-    with paddle.amp.auto_cast(enable=False):
-        return _cross_entropy(logits, labels_M, chunks, train, sample, dtype)
-
-
-def _cross_entropy(
-    logits: LazyLogits, labels_M: paddle.Tensor, chunks: int, train: bool, sample: bool, dtype: paddle.dtype
-) -> CrossEntropy:
     fixed = logits.constant(dtype)
     x_chunks, label_chunks, real_chunks = _split_into_chunks(fixed.x, labels_M, chunks)
     blocks_CG = _blocks(logits.classes) if sample else None
@@ -114,11 +108,11 @@ def _cross_entropy(
         if blocks_CG is not None:
             samples.append(_sample(p_mC, blocks_CG))
         if train:
-            p_mC = _cast(p_mC, x_mO.dtype)
+            p_mC = cast(p_mC, x_mO.dtype)
             x_gradients.append(paddle.matmul(p_mC, fixed.table) - paddle.gather(fixed.table, labels_m))
             # Sums over rows and chunks are float32: in bfloat16, 256 + 1 is 256.
-            chunk_table = _cast(paddle.matmul(p_mC, x_mO, transpose_x=True), paddle.float32)
-            chunk_bias = _cast(paddle.matmul(real_m.astype(x_mO.dtype).unsqueeze(0), p_mC), paddle.float32)
+            chunk_table = cast(paddle.matmul(p_mC, x_mO, transpose_x=True), paddle.float32)
+            chunk_bias = cast(paddle.matmul(real_m.astype(x_mO.dtype).unsqueeze(0), p_mC), paddle.float32)
             table_gradient = chunk_table if table_gradient is None else table_gradient + chunk_table
             bias_gradient = chunk_bias if bias_gradient is None else bias_gradient + chunk_bias
     rows = paddle.shape(labels_M)[0]
@@ -127,7 +121,7 @@ def _cross_entropy(
     if train:
         assert table_gradient is not None
         assert bias_gradient is not None
-        x_MO, ones = _cast(fixed.x, paddle.float32), paddle.ones_like(labels_M).astype("float32")
+        x_MO, ones = cast(fixed.x, paddle.float32), paddle.ones_like(labels_M).astype("float32")
         # So far the gradients are those of log Z; those of -(label's logit) are added here.
         gradients = LazyLogits(
             paddle.concat(x_gradients)[:rows],
@@ -144,12 +138,7 @@ def probabilities(logits: LazyLogits) -> paddle.Tensor:
 
 
 def _compute(logits: LazyLogits) -> paddle.Tensor:
-    return _cast(paddle.matmul(logits.x, logits.table, transpose_y=True), paddle.float32) + logits.bias
-
-
-def _cast(x: paddle.Tensor, dtype: paddle.dtype) -> paddle.Tensor:
-    """Return x in another precision. Paddle's astype would copy x even if it has that precision already."""
-    return x if x.dtype == dtype else x.astype(dtype)
+    return cast(paddle.matmul(logits.x, logits.table, transpose_y=True), paddle.float32) + logits.bias
 
 
 def _split_into_chunks(
@@ -208,7 +197,7 @@ def _with_gradients(total: paddle.Tensor, logits: LazyLogits, gradients: LazyLog
     """
     products = []
     for name in ("x", "table", "bias"):
-        value, gradient = (_cast(getattr(each, name), paddle.float32) for each in (logits, gradients))
+        value, gradient = (cast(getattr(each, name), paddle.float32) for each in (logits, gradients))
         gradient.stop_gradient = True
         # The inner product as a matrix product of a row with a column: its backward pass is a product too, which is the
         # fastest operation on a CPU.

@@ -11,6 +11,7 @@ import paddle
 
 from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.model import Model
+from ernie_gram.graph.compute import computing
 from ernie_gram.pretraining.chunked_softmax import probabilities
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
@@ -24,7 +25,7 @@ from ernie_gram.pretraining.objectives import (
     softmax_options,
     terms_of,
 )
-from ernie_gram.training.program import Program, autocast, open_program
+from ernie_gram.training.program import Program, open_program
 from reader.errors import InputError
 
 
@@ -45,7 +46,7 @@ def build_evaluation(config: PretrainConfig, sizes: VocabularySizes, world_size:
     With a generator it also fetches the generator's `generator_loss`, float32 [M].
     """
     term, softmax = terms_of(config.objective)[0], softmax_options(config, False, world_size)
-    with open_program(fields_of([term])) as opened, autocast(config.optimizer.precision):
+    with open_program(fields_of([term])) as opened, computing(config.optimizer.precision):
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
         loss = term.loss(model, encoded, opened.feeds, softmax)
         assert loss.softmax is not None

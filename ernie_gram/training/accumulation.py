@@ -16,10 +16,10 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.world import World
+from ernie_gram.graph.compute import computing
 from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import UpdateGuard
-from ernie_gram.training.optimization import adamw
-from ernie_gram.training.program import Program, Update, add_backward, autocast, build_training, open_program
+from ernie_gram.training.program import Program, Update, add_backward, build_training, open_program
 from ernie_gram.training.step_values import LastStep
 from ernie_gram.training.variables import add_in_place, clear, shared, zeros
 from reader.batches.fields import Batch, Field
@@ -106,11 +106,10 @@ def build_accumulation(job: Job, world: World, skips: bool) -> tuple[Program, Pr
     """
     with open_program([*job.network.fields, ROW_COUNTS]) as opened:
         guard = UpdateGuard(job.optimizer) if skips else None
-        with autocast(job.optimizer.precision):
+        with computing(job.optimizer.precision):
             terms = job.network.losses(opened.feeds)
-        optimizer, _ = adamw(job.optimizer, job.learning_rate)
         counts = opened.feeds[ROW_COUNTS.name]
-        pairs, shares = add_backward(optimizer, opened, terms, counts, guard, world, job.trainer.recompute)
+        pairs, shares = add_backward(opened, terms, counts, guard, job.trainer.recompute)
         shapes = {parameter.name: list(parameter.shape) for parameter, _ in pairs}
         add_in_place(zeros(SHARES, [1 + len(terms)]), shares)
         for parameter, gradient in pairs:
@@ -118,12 +117,10 @@ def build_accumulation(job: Job, world: World, skips: bool) -> tuple[Program, Pr
         accumulating = opened.finish({})
     with open_program([]) as opened:
         guard = UpdateGuard(job.optimizer, is_made_elsewhere=True) if skips else None
-        optimizer, schedule = adamw(job.optimizer, job.learning_rate)
-        optimizer._dtype = paddle.float32  # otherwise set by the backward pass, which is in the other program
         shares = shared(SHARES, [1 + len(terms)])
-        pairs = [(_parameter(name, shape), shared(_sum_of(name), shape)) for name, shape in shapes.items()]
-        update = Update(job.optimizer, world, job.rate_scale, job.sparse_parameters, guard)
-        updating = update.add(optimizer, schedule, opened, pairs, shares, [term.name for term in terms])
+        pairs = [(shared(name, shape), shared(_sum_of(name), shape)) for name, shape in shapes.items()]
+        update = Update(job.optimizer, job.learning_rate, world, job.rate_scale, job.sparse_parameters, guard)
+        updating = update.add(opened, pairs, shares, [term.name for term in terms])
         for total in (shares, *(gradient for _, gradient in pairs)):
             clear(total)
         return accumulating, updating, _build_counting(len(terms), world)
@@ -132,15 +129,6 @@ def build_accumulation(job: Job, world: World, skips: bool) -> tuple[Program, Pr
 def _sum_of(parameter: str) -> str:
     """Return the name of the variable that holds the sum of a parameter's gradients."""
     return f"{parameter}_gradient_sum"
-
-
-def _parameter(name: str, shape: list[int]) -> paddle.Tensor:
-    """Return a parameter of the other program as Paddle's optimizers expect it."""
-    parameter = shared(name, shape)
-    parameter.stop_gradient = False
-    parameter.optimize_attr = {"learning_rate": 1.0}
-    parameter.regularizer, parameter.need_clip, parameter.is_distributed = None, True, False
-    return parameter
 
 
 def _build_counting(num_terms: int, world: World) -> Program:

@@ -54,23 +54,16 @@ class UpdateGuard:
         self._state = shared(NAME, [len(start)]) if is_made_elsewhere else persistent(NAME, start)
         self.loss_scale = None if first is None else self._state[0]
 
-    def protect(
-        self, optimizer: paddle.optimizer.AdamW, loss: paddle.Tensor, norm: paddle.Tensor
-    ) -> dict[str, paddle.Tensor]:
-        """Make the optimizer change nothing, neither parameters nor moments nor powers, if loss or norm is not finite.
-
-        Call it before the optimizer's operations are added.
+    def judge(self, loss: paddle.Tensor, norm: paddle.Tensor) -> tuple[paddle.Tensor, dict[str, paddle.Tensor]]:
+        """Return whether to make an update, and update the state.
 
         Args:
             loss, norm: of all ranks, scalars.
         Returns:
-            Fields of the new state, to be fetched: `skipped`, `skipped_in_a_row`, and `loss_scale` if it is scaled.
+            Whether both are finite, a bool scalar; and fields of the new state, to be fetched: `skipped`,
+            `skipped_in_a_row`, and `loss_scale` if it is scaled.
         """
         is_good = paddle.isfinite(loss) & paddle.isfinite(norm)
-        # AdamW's kernels read this flag on the host. Copied once here, it is not copied for every parameter.
-        is_bad = paddle.logical_not(is_good).reshape([1])
-        on_host = paddle.tensor.creation._memcpy(is_bad, paddle.CPUPlace())
-        optimizer._set_auxiliary_var("found_inf", on_host)
         good = is_good.astype("float32")
         scale, steps, skipped, in_a_row = (self._state[i] for i in range(4))
         steps = (steps + 1) * good
@@ -83,7 +76,7 @@ class UpdateGuard:
         new = paddle.stack([scale, steps, skipped, in_a_row])
         paddle.assign(new, self._state)
         scaled = {} if self.loss_scale is None else {"loss_scale": new[0]}
-        return {**scaled, "skipped": new[2], "skipped_in_a_row": new[3]}
+        return is_good, {**scaled, "skipped": new[2], "skipped_in_a_row": new[3]}
 
 
 def guard_state() -> dict[str, float]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
+import numpy as np
 import paddle
 from paddle.nn.clip import _squared_l2_norm
 
 from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.training.fused_adam import fused_adam_
+from ernie_gram.training.variables import BETA_POWERS, LEARNING_RATE, MOMENTS, persistent, set_array, zeros
+
+# Gradients with at most this many numbers are joined for their norm.
+SMALL = 1 << 16
 
 
 def learning_rate(step: int, settings: OptimizerConfig, decay_steps: int) -> float:
@@ -30,44 +37,83 @@ def is_decayed(name: str) -> bool:
 
 def clip_by_global_norm(
     gradients: list[paddle.Tensor], max_norm: float, loss_scale: paddle.Tensor | None = None
-) -> tuple[list[paddle.Tensor], paddle.Tensor]:
-    """Scale gradients so that their global norm is at most `max_norm`; also return their norm before, a scalar.
+) -> paddle.Tensor:
+    """Scale gradients in place so that their global norm is at most `max_norm`; return their norm before, a scalar.
 
     If `loss_scale` is given, a scalar, the gradients are those of the loss times it, and are divided by it.
     """
     # `_squared_l2_norm` is private in Paddle (seen in 3.3.1). gradient * gradient would allocate a second tensor of the
     # gradient's size, and the embedding of 300,000 n-grams has 230 million numbers.
-    norm = paddle.sqrt(paddle.add_n([_squared_l2_norm(gradient) for gradient in gradients]).sum())
-    # max_norm / maximum(norm, max_norm) is NaN if the norm is; minimum(1, max_norm / norm) may hide a NaN.
+    norm = paddle.sqrt(paddle.add_n([_squared_l2_norm(group) for group in _groups(gradients)]).sum())
+    # The divisor is NaN if the norm is; minimum(1, max_norm / norm) may hide a NaN.
     if loss_scale is not None:
         norm = norm / loss_scale
-    scale = max_norm / paddle.maximum(norm, paddle.full_like(norm, max_norm))
+    divisor = paddle.maximum(norm, paddle.full_like(norm, max_norm)) / max_norm
     if loss_scale is not None:
-        scale = scale / loss_scale
-    return [gradient * scale for gradient in gradients], norm
+        divisor = divisor * loss_scale
+    # One operation for all gradients: Paddle's own, for losses that are scaled.
+    paddle._C_ops.check_finite_and_unscale_(gradients, divisor.reshape([1]))
+    return norm
 
 
-def adamw(
-    settings: OptimizerConfig, rate: Callable[[int], float]
-) -> tuple[paddle.optimizer.AdamW, paddle.optimizer.lr.LRScheduler]:
-    """Return the optimizer, and the schedule that sets its learning rate to `rate(step)`."""
-    schedule = paddle.optimizer.lr.LambdaDecay(1.0, rate)
-    optimizer = paddle.optimizer.AdamW(
-        schedule,
-        beta1=settings.beta1,
-        beta2=settings.beta2,
-        epsilon=settings.epsilon,
-        weight_decay=settings.weight_decay,
-        apply_decay_param_fun=is_decayed,
-    )
-    return optimizer, schedule
+def _groups(gradients: list[paddle.Tensor]) -> list[paddle.Tensor]:
+    """Return the gradients, small ones joined into one: more than half are biases and scales."""
+    small = [gradient for gradient in gradients if prod(gradient.shape) <= SMALL]
+    if len(small) < 2:
+        return gradients
+    large = [gradient for gradient in gradients if prod(gradient.shape) > SMALL]
+    return [*large, paddle.concat([gradient if gradient.ndim == 1 else gradient.flatten() for gradient in small])]
 
 
-def scale_rates(parameters: list[paddle.Tensor], rate_scale: Callable[[str], float]) -> None:
-    """Multiply the learning rate of each parameter by rate_scale(name), for layer-wise decay.
+class RateSchedule:
+    """The variable that holds the learning rate of the next update."""
 
-    Call it before the optimizer's operations are added. Paddle's AdamW has an argument `lr_ratio` for this, which
-    3.3.1 refuses on a CPU; the attribute set here works on every device.
+    def __init__(self, rate: Callable[[int], float]) -> None:
+        """Add it to the program that is being built; `rate` is that of the update that follows so many updates."""
+        self._rate = rate
+        self.variable = persistent(LEARNING_RATE, np.array([rate(0)], np.float32))
+
+    def step(self, step: int) -> None:
+        """Set the learning rate of the update that follows `step` updates."""
+        set_array(LEARNING_RATE, np.array([self._rate(step)], np.float32))
+
+
+def add_adamw(
+    pairs: list[tuple[paddle.Tensor, paddle.Tensor]],
+    settings: OptimizerConfig,
+    learning_rate: paddle.Tensor,
+    rate_scale: Callable[[str], float] | None,
+    good: paddle.Tensor | None,
+) -> None:
+    """Add operations to the current program that update parameters in place.
+
+    One operation updates all parameters of the same decay and the same factor of the rate. All parameters share the
+    powers of beta1 and beta2, which count the updates.
+
+    Args:
+        pairs: parameters and their gradients, float32.
+        learning_rate: float32 [1].
+        rate_scale: parameter name -> factor of its learning rate, for layer-wise decay; None for 1.
+        good: bool scalar, whether to make the update; None for always.
     """
-    for parameter in parameters:
-        parameter.optimize_attr = {"learning_rate": rate_scale(parameter.name)}
+    betas = (settings.beta1, settings.beta2)
+    powers = [persistent(name, np.array([beta], np.float32)) for name, beta in zip(BETA_POWERS, betas, strict=True)]
+    skip = None
+    if good is not None:
+        # The kernels read this flag on the host. Copied once here, it is not copied for every operation.
+        skip = paddle.tensor.creation._memcpy(paddle.logical_not(good).reshape([1]), paddle.CPUPlace())
+    groups: dict[tuple[bool, float], list[tuple[paddle.Tensor, paddle.Tensor]]] = {}
+    for parameter, gradient in pairs:
+        factor = 1.0 if rate_scale is None else rate_scale(parameter.name)
+        groups.setdefault((is_decayed(parameter.name), factor), []).append((parameter, gradient))
+    for (decays, factor), group in groups.items():
+        parameters, gradients = map(list, zip(*group, strict=True))
+        moment1, moment2 = ([zeros(p.name + ending, list(p.shape)) for p in parameters] for ending in MOMENTS)
+        rate = learning_rate if factor == 1 else learning_rate * factor
+        decay = settings.weight_decay if decays else 0.0
+        fused_adam_(parameters, gradients, rate, moment1, moment2, powers, skip, betas, settings.epsilon, decay)
+    for power, beta in zip(powers, betas, strict=True):
+        factor_1 = paddle.full([1], beta)
+        if good is not None:
+            factor_1 = paddle.where(good.reshape([1]), factor_1, paddle.ones([1]))
+        paddle._C_ops.multiply_(power, factor_1)

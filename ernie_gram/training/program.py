@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import paddle
@@ -13,12 +12,14 @@ import paddle
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.world import World
+from ernie_gram.graph.compute import computing, on_cpu
+from ernie_gram.graph.constants import share_constants
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.dropout_masks import draw_masks_faster
 from ernie_gram.training.job import Feeds, LossTerm, Network
 from ernie_gram.training.loss_scale import UpdateGuard
-from ernie_gram.training.optimization import adamw, clip_by_global_norm, scale_rates
+from ernie_gram.training.optimization import RateSchedule, add_adamw, clip_by_global_norm
 from ernie_gram.training.recompute import recompute_layers
 from ernie_gram.training.step_values import StepValues, keep, not_finite
 from reader.batches.fields import Batch, Field
@@ -40,7 +41,7 @@ class Program:
     startup: paddle.static.Program
     feeds: tuple[str, ...]
     fetches: dict[str, paddle.Tensor]
-    schedule: paddle.optimizer.lr.LRScheduler | None = None
+    schedule: RateSchedule | None = None
     kept: StepValues | None = None
 
     def run(self, executor: paddle.static.Executor, batch: Batch) -> dict[str, np.ndarray]:
@@ -73,10 +74,11 @@ class OpenProgram:
     def finish(
         self,
         fetches: dict[str, paddle.Tensor],
-        schedule: paddle.optimizer.lr.LRScheduler | None = None,
+        schedule: RateSchedule | None = None,
         kept: StepValues | None = None,
     ) -> Program:
         """Return the finished program."""
+        share_constants(self.main)
         return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule, kept)
 
 
@@ -87,11 +89,6 @@ def open_program(fields: Iterable[Field]) -> Iterator[OpenProgram]:
     with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
         feeds = {f.name: paddle.static.data(f.name, [None] * len(f.shape), f.dtype) for f in dict.fromkeys(fields)}
         yield OpenProgram(main, startup, feeds)
-
-
-def autocast(precision: str) -> AbstractContextManager[Any]:
-    """Return a context in which matrix products are computed in `precision`: "float32", "bfloat16" or "float16"."""
-    return nullcontext() if precision == "float32" else paddle.amp.auto_cast(dtype=precision)
 
 
 def build_training(
@@ -119,29 +116,21 @@ def build_training(
     """
     with open_program(network.fields) as opened:
         guard = UpdateGuard(settings) if skips else None
-        with autocast(settings.precision):
+        with computing(settings.precision):
             terms = network.losses(opened.feeds)
         counts = paddle.stack([term.count for term in terms])
         counts.stop_gradient = True
         (counts,) = sum_over_ranks([counts], world)
-        optimizer, schedule = adamw(settings, learning_rate)
-        pairs, shares = add_backward(optimizer, opened, terms, counts, guard, world, recompute)
-        names = [term.name for term in terms]
-        update = Update(settings, world, rate_scale, sparse_parameters, guard)
-        return update.add(optimizer, schedule, opened, pairs, shares, names)
+        pairs, shares = add_backward(opened, terms, counts, guard, recompute)
+        update = Update(settings, learning_rate, world, rate_scale, sparse_parameters, guard)
+        return update.add(opened, pairs, shares, [term.name for term in terms])
 
 
 Pairs = list[tuple[paddle.Tensor, paddle.Tensor]]
 
 
 def add_backward(
-    optimizer: paddle.optimizer.AdamW,
-    opened: OpenProgram,
-    terms: list[LossTerm],
-    counts: paddle.Tensor,
-    guard: UpdateGuard | None,
-    world: World,
-    recompute: bool,
+    opened: OpenProgram, terms: list[LossTerm], counts: paddle.Tensor, guard: UpdateGuard | None, recompute: bool
 ) -> tuple[Pairs, paddle.Tensor]:
     """Add the backward pass of the sum of weight x total / count over the terms.
 
@@ -156,10 +145,12 @@ def add_backward(
     total = paddle.add_n([share * term.weight for share, term in zip(shares, terms, strict=True)])
     scale = guard and guard.loss_scale
     scaled = total if scale is None else total * scale
-    pairs = optimizer.backward(scaled, opened.startup)
+    parameters = [p for p in opened.main.global_block().all_parameters() if not p.stop_gradient]
+    gradients = paddle.static.gradients([scaled], parameters)
+    pairs = [pair for pair in zip(parameters, gradients, strict=True) if pair[1] is not None]
     if recompute:
         recompute_layers(scaled)
-    if world.place.is_cpu_place():
+    if on_cpu():
         draw_masks_faster(opened.main)
     return pairs, paddle.stack([value.detach() for value in (total, *shares)])
 
@@ -169,43 +160,34 @@ class Update:
     """The exchange of gradients and the optimizer's operations. The attributes are arguments of `build_training`."""
 
     settings: OptimizerConfig
+    learning_rate: Callable[[int], float]
     world: World
     rate_scale: Callable[[str], float] | None
     sparse_parameters: Collection[str]
     guard: UpdateGuard | None
 
-    def add(
-        self,
-        optimizer: paddle.optimizer.AdamW,
-        schedule: paddle.optimizer.lr.LRScheduler,
-        opened: OpenProgram,
-        pairs: Pairs,
-        shares: paddle.Tensor,
-        names: list[str],
-    ) -> Program:
+    def add(self, opened: OpenProgram, pairs: Pairs, shares: paddle.Tensor, names: list[str]) -> Program:
         """Add the operations of an update to the program that is being built, and return it, finished.
 
         Args:
-            optimizer, schedule: see `adamw`.
             pairs, shares: of this rank, see `add_backward`.
             names: of the terms.
         """
         # The terms are exchanged together with the first gradients: that saves one exchange.
         (logged,), gradients, by_row = sum_gradients(pairs, [shares], self.sparse_parameters, self.world)
         scale = self.guard and self.guard.loss_scale
-        gradients, norm = clip_by_global_norm(gradients, self.settings.max_grad_norm, scale)
-        updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, gradients, strict=True)]
-        if self.rate_scale is not None:
-            scale_rates([parameter for parameter, _ in updates], self.rate_scale)
+        norm = clip_by_global_norm(gradients, self.settings.max_grad_norm, scale)
         fetches = {"loss": logged[0], "grad_norm": norm}
         fetches |= {name: logged[i + 1] for i, name in enumerate(names)}
+        good = None
         if self.guard:
-            fetches |= self.guard.protect(optimizer, logged[0], norm)
+            good, state = self.guard.judge(logged[0], norm)
+            fetches |= state
         if self.world.size > 1:
             fetches["sent_bytes"] = sent_bytes(opened.main, by_row, self.world)
-        # Private in Paddle (3.3.1): `minimize` and `apply_gradients` would clip before the sum over ranks, or not run
-        # in a static program of its new intermediate representation (PIR) at all.
         # With a guard the values of every step are read, because the host says which update was skipped.
         must_stop = paddle.zeros([], "bool") if self.guard else not_finite(logged[0], norm)
-        optimizer._apply_optimize(None, opened.startup, updates)
+        updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, gradients, strict=True)]
+        schedule = RateSchedule(self.learning_rate)
+        add_adamw(updates, self.settings, schedule.variable, self.rate_scale, good)
         return opened.finish(fetches, schedule, keep(fetches, must_stop))

@@ -11,28 +11,13 @@ Paddle's own recompute draws new masks (3.3.1), so its gradients are wrong with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import paddle
 from paddle.pir import CloneOptions, IrMapping, Operation, Value
 
-# Integer attribute of marked operations: the layer that they belong to.
-_LAYER = "recompute_layer"
+from ernie_gram.graph.compute import float32
+from ernie_gram.graph.layer_marks import LAYER
+
 _DROPOUT = "pd_op.dropout"
-
-
-@contextmanager
-def marked_layer() -> Iterator[None]:
-    """Mark the operations that are added to the program in this context as one layer.
-
-    They must not draw random numbers, except for dropout.
-    """
-    block = paddle.static.default_main_program().global_block()
-    first = len(block.ops)
-    yield
-    for operation in block.ops[first:]:
-        operation.set_int_attr(_LAYER, first)
 
 
 def recompute_layers(total: Value) -> None:
@@ -67,7 +52,7 @@ class _Copies:
     def is_freed(self, value: Value) -> bool:
         """Return whether a value of the forward pass is to be computed again."""
         operation = _source(value)
-        if operation is None or not operation.has_attr(_LAYER) or value.id in self._kept:
+        if operation is None or not operation.has_attr(LAYER) or value.id in self._kept:
             return False
         return not (operation.name() == _DROPOUT and value.index() == 1)  # the mask
 
@@ -104,7 +89,7 @@ def _read_elsewhere(forward: list[Operation]) -> set[int]:
     layer_of: dict[int, int] = {}
     found = set()
     for operation in forward:
-        layer = operation.int_attr(_LAYER) if operation.has_attr(_LAYER) else -1
+        layer = operation.int_attr(LAYER) if operation.has_attr(LAYER) else -1
         for value in operation.operands_source():
             if value.initialized() and layer_of.get(value.id, layer) != layer:
                 found.add(value.id)
@@ -113,7 +98,10 @@ def _read_elsewhere(forward: list[Operation]) -> set[int]:
 
 
 def _add_early(backward: list[Operation]) -> None:
-    """Rewrite sums of more than two gradients: all but the last are added as soon as they are computed."""
+    """Rewrite sums of more than two gradients: all but the last are added as soon as they are computed.
+
+    As in the sums that they replace, gradients in half precision are added in float32.
+    """
     place = {operation.id(): i for i, operation in enumerate(backward)}
     for operation in backward:
         if operation.name() != "pd_op.add_n":
@@ -123,14 +111,21 @@ def _add_early(backward: list[Operation]) -> None:
         if not others or any(value.get_defining_op().id() not in place for value in (total, *others)):
             continue
         latest = total.get_defining_op()
+        paddle.pir.set_insertion_point_after(latest)
+        total = float32(total)
         for value in others:
             latest = max(latest, value.get_defining_op(), key=lambda each: place[each.id()])
             paddle.pir.set_insertion_point_after(latest)
-            total = paddle.add(total, value)
+            total = paddle.add(total, float32(value))
             addition = total.get_defining_op()
             place[addition.id()] = place[latest.id()]
             latest = addition
-        # The sum itself stays, because the optimizer has been given its result.
         paddle.pir.set_insertion_point(operation)
-        operation.operand(0).set_source(paddle._C_ops.builtin_combine([total, final]))
+        if final.dtype == paddle.float32:
+            # The sum itself stays, because the optimizer may have been given its result.
+            operation.operand(0).set_source(paddle._C_ops.builtin_combine([total, final]))
+        else:
+            half = paddle.add(total, float32(final)).astype(final.dtype)
+            operation.result(0).replace_all_uses_with(half)
+            operation.erase()
         together.erase()

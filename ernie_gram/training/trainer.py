@@ -27,7 +27,7 @@ from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.stopping import StopAgreement
-from ernie_gram.training.variables import accumulator_names, get_arrays, get_shapes, set_arrays
+from ernie_gram.training.variables import get_arrays, get_shapes, optimizer_names, set_arrays
 from reader.batches.fields import Batch
 from reader.errors import InputError
 
@@ -100,7 +100,7 @@ class Trainer:
             source = str(resume_from)
             set_arrays(checkpoint.load_model(resume_from), names, source, self.world.place)
             moments = checkpoint.load_optimizer(resume_from)
-            set_arrays(moments, accumulator_names(names), source, self.world.place)
+            set_arrays(moments, optimizer_names(names), source, self.world.place)
             state = checkpoint.load_state(resume_from)
             self.step, self.consumed = state.step, state.consumed
             self.progress = Progress(**state.selection)
@@ -304,4 +304,4 @@ class Trainer:
         beat(f"saves step {self.step}")
         self.saver.wait()
         names = self.program.parameters
-        self.saver.save(self._state(), get_arrays(names), get_arrays(accumulator_names(names)))
+        self.saver.save(self._state(), get_arrays(names), get_arrays(optimizer_names(names)))

@@ -10,11 +10,15 @@ import paddle
 from paddle.nn.initializer import Assign
 from paddle.pir.core import create_persistable_value
 
+from ernie_gram.distributed.device import current_place
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
 # The variables that AdamW keeps for a parameter: the parameter's name followed by each of these endings.
-ACCUMULATORS = ("_moment1_0", "_moment2_0", "_beta1_pow_acc_0", "_beta2_pow_acc_0")
+MOMENTS = ("_moment1_0", "_moment2_0")
+# Those that it keeps for all parameters: beta1^t and beta2^t at the t-th update.
+BETA_POWERS = ("beta1_power", "beta2_power")
+LEARNING_RATE = "learning_rate"
 
 
 def persistent(name: str, start: npt.NDArray[np.float32]) -> paddle.Tensor:
@@ -49,9 +53,9 @@ def clear(variable: paddle.Tensor) -> None:
     paddle._C_ops.full_(variable, variable.shape, 0.0, variable.dtype, place)
 
 
-def accumulator_names(parameters: list[str]) -> list[str]:
+def optimizer_names(parameters: list[str]) -> list[str]:
     """Return the names of the optimizer's variables for the given parameters."""
-    return [name + ending for name in parameters for ending in ACCUMULATORS]
+    return [*(name + ending for name in parameters for ending in MOMENTS), *BETA_POWERS]
 
 
 def get_arrays(names: list[str]) -> Arrays:
@@ -76,6 +80,11 @@ def set_arrays(arrays: Arrays, names: list[str], source: str, place: paddle.base
         tensor = scope.find_var(name).get_tensor()
         _check_array(arrays, name, tensor.shape(), source)
         tensor.set(arrays[name], place)
+
+
+def set_array(name: str, value: npt.NDArray[np.float32]) -> None:
+    """Set a variable of the global scope, on the device that this process uses."""
+    paddle.static.global_scope().find_var(name).get_tensor().set(value, current_place())
 
 
 def set_parameters(program: paddle.static.Program, arrays: Arrays, source: str, place: paddle.base.core.Place) -> None:

@@ -12,10 +12,11 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
+from ernie_gram.graph.compute import computing
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.training.job import Feeds, LossTerm
-from ernie_gram.training.program import Program, autocast, open_program
+from ernie_gram.training.program import Program, open_program
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Field
 from tasks.data.fields import (
     END_SLOTS,
@@ -98,7 +99,7 @@ def build_prediction(network: TaskNetwork, precision: str = "float32") -> Progra
 
     The rows are those of Features.unit_rows.
     """
-    with open_program(network.kind.input_fields) as opened, autocast(precision):
+    with open_program(network.kind.input_fields) as opened, computing(precision):
         return opened.finish({SCORES: network.scores(opened.feeds)})
 
 

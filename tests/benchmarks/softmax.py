@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def measure(variant: str, rows: int, classes: int, size: int, runs: int = 3) -> dict[str, float]:
     """Return the median wall and CPU seconds of a run, the peak memory beyond the inputs in GB, and the loss."""
     from ernie_gram.distributed.world import start_world
-    from ernie_gram.model.layers import add_bias
+    from ernie_gram.model.layers import linear
     from ernie_gram.pretraining.chunked_softmax import LazyLogits, chunks_for, cross_entropy
 
     import paddle  # isort: skip
@@ -40,7 +40,7 @@ def measure(variant: str, rows: int, classes: int, size: int, runs: int = 3) -> 
             for shape in ([classes, size], [classes])
         )
         if variant == "plain":
-            logits = add_bias(paddle.matmul(x, table, transpose_y=True), bias)
+            logits = linear(paddle.matmul(x, table, transpose_y=True), bias)
             total = paddle.nn.functional.cross_entropy(logits, labels, reduction="sum")
         else:
             chunks = 1 if variant == "ours, one chunk" else chunks_for(rows, classes)

@@ -98,7 +98,7 @@ def test_a_program_without_marked_layers_is_not_changed() -> None:
     from ernie_gram.training.program import open_program
     from ernie_gram.training.recompute import recompute_layers
 
-    with open_program([]) as opened:
+    with fresh_scope(), open_program([]) as opened:
         x = paddle.static.create_parameter([3], "float32", name="x")
         total = (x * x).sum()
         paddle.static.gradients([total], [x])

@@ -8,6 +8,7 @@ compiled without CUDA), so it selects CPU kernels, and processes exchange throug
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,9 @@ from typing import Any
 GPUS, CAPABILITY = "PRETENDED_GPUS", "PRETENDED_CAPABILITY"
 NAME = "Pretended GPU"
 MEMORY = 80 << 30
+
+# The functions of kernels.py, which Paddle may call, must not be freed.
+_LOADED: list[Any] = []
 
 Replace = Callable[[Any, str, Any], None]
 
@@ -33,6 +37,20 @@ def replace_existing(owner: Any, name: str, value: Any) -> None:
     if not hasattr(owner, name):
         raise AttributeError(f"{owner.__name__} has no {name}")
     setattr(owner, name, value)
+
+
+def enter_kernels() -> None:
+    """Let programs be built in half precision, for which the package for CPUs lacks kernels."""
+    import paddle
+
+    # Loaded by path: `tests` may not be found from every working directory.
+    spec = importlib.util.spec_from_file_location("pretended_kernels", Path(__file__).with_name("kernels.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.enter(paddle.base.core._get_registered_phi_kernels("function"))
+    _LOADED.append(module)
 
 
 def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replace = replace_existing) -> None:
@@ -91,6 +109,8 @@ def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replac
         "empty_cache": lambda: None,
     }.items():
         replace(cuda, name, value)
+
+    enter_kernels()
 
     def enable_use_gpu(self: Any, memory_mb: int, number: int = 0) -> None:
         assert memory_mb > 0

@@ -1,0 +1,30 @@
+"""Constants of a program, each of which is made once.
+
+Paddle makes one for every number that an operation takes, and one for every shape. They lie on the host and cost
+nothing to compute, but the time before the first step grows with the square of the number of operations.
+"""
+
+from __future__ import annotations
+
+import paddle
+from paddle.pir import Value
+
+_CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
+
+
+def share_constants(program: paddle.static.Program) -> None:
+    """Let operations that read equal constants on the host read the same one, and remove the others."""
+    made: dict[str, Value] = {}
+    for operation in program.global_block().ops:
+        if operation.name() not in _CONSTANTS:
+            continue
+        attributes = operation.attrs()
+        if "place" not in attributes or not attributes["place"].is_cpu_place():
+            continue
+        key = " ".join([operation.name(), *(str(attributes.get(name)) for name in ("dtype", "shape", "value"))])
+        result = operation.result(0)
+        if key in made:
+            result.replace_all_uses_with(made[key])
+            operation.erase()
+        else:
+            made[key] = result
