@@ -32,7 +32,8 @@ def main() -> None:
     run = prepare(config, WORLD_SIZE, RANK, given)
     check_parent(run.output)
     load_paddle()
-    check_device(config.trainer.device, config.optimizer.precision)
+    config = run.config
+    check_device(config.trainer.device, config.optimizer.precision, config.model.attention)
     if RANK == 0:
         print(run.describe(), flush=True)
     if "check" in given:

@@ -48,7 +48,7 @@ def main() -> None:
         print(f"warning: {line}", file=sys.stderr)
     if "check" in given:
         load_paddle()
-        check_device(config.trainer.device)
+        check_device(config.trainer.device, config.optimizer.precision)
     else:
         with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
@@ -67,9 +67,10 @@ def finetune(run: Run) -> dict[str, Any]:
     Returns the content of result.json, on every rank.
     """
     load_paddle()
-    check_device(run.config.trainer.device)
+    device, precision = run.config.trainer.device, run.config.optimizer.precision
+    check_device(device, precision)
     lock = run.lock() if RANK == 0 else None
-    world = start_world(run.config.trainer.device)
+    world = start_world(device, precision)
     if lock:
         run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.

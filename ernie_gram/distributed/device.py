@@ -15,18 +15,21 @@ if TYPE_CHECKING:
 # The first compute capability with bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
 _place: paddle.base.core.Place | None = None
+MEMORY_EFFICIENT = "memory_efficient"
 # The variable in which Paddle's launcher tells a rank the number of its GPU.
 _SELECTED_GPUS = "FLAGS_selected_gpus"
 
 
-def check_device(device: str, precision: str = "float32") -> bool:
+def check_device(device: str, precision: str = "float32", attention: str = "plain") -> bool:
     """Return whether this process computes on a GPU; nothing is changed.
 
     Args:
         device: "cpu", "gpu", or "auto" for a GPU if Paddle finds one.
         precision: of matrix products, "float32", "bfloat16" or "float16".
+        attention: see ModelConfig.
 
-    Raises InputError if a GPU is asked for and there is none for this process, or if the device lacks the precision.
+    Raises InputError if a GPU is asked for and there is none for this process, or if the device lacks the precision or
+    the kernel of memory-efficient attention.
     """
     import paddle
 
@@ -40,7 +43,11 @@ def check_device(device: str, precision: str = "float32") -> bool:
                 "optimizer.precision: float16 needs a GPU, because Paddle has no float16 kernels for a CPU; use "
                 "bfloat16 or float32"
             )
+        if attention == MEMORY_EFFICIENT:
+            raise InputError("model.attention: memory_efficient needs a GPU; use plain")
         return False
+    if attention == MEMORY_EFFICIENT and not _has_kernel("memory_efficient_attention_grad"):
+        raise InputError("model.attention: this Paddle has no kernel for memory_efficient; use plain")
     number = gpu_number()
     if number >= gpus:
         raise InputError(
@@ -90,6 +97,12 @@ def current_place() -> paddle.base.core.Place:
 def on_cpu() -> bool:
     """Return whether this process computes on a CPU; programs for a GPU are made of other operations."""
     return _place is None or bool(_place.is_cpu_place())
+
+
+def _has_kernel(name: str) -> bool:
+    import paddle
+
+    return name in paddle.base.core._get_registered_phi_kernels("all")
 
 
 def _why_no_gpu() -> str:

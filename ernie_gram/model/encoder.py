@@ -15,7 +15,7 @@ from paddle.nn import functional as F
 
 from ernie_gram.graph.compute import float32
 from ernie_gram.graph.layer_marks import marked_layer
-from ernie_gram.model.attention import Attention, Stream, padding_bias
+from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from ernie_gram.model.layers import Embedding, LayerNorm, Linear, dropout, ones_column
 from ernie_gram.model.relative_position import SELF, bias_rows, relative_bias, table_start
@@ -119,9 +119,7 @@ class EncoderLayer(nn.Layer):
     def __init__(self, name: str, config: ModelConfig) -> None:
         super().__init__()
         hidden, inner, spread = config.hidden_size, config.feed_forward_size, config.initializer_range
-        self.attention = Attention(
-            name, hidden, config.num_attention_heads, config.attention_probs_dropout_prob, spread
-        )
+        self.attention = Attention(name, config)
         self.attention_norm = LayerNorm(f"{name}_post_att_layer_norm", hidden, config.layer_norm_eps)
         self.ffn_in = Linear(f"{name}_ffn_fc_0", hidden, inner, spread)
         self.ffn_out = Linear(f"{name}_ffn_fc_1", inner, hidden, spread)
@@ -165,6 +163,7 @@ class Encoder(nn.Layer):
         super().__init__()
         self.embeddings = InputEmbeddings(config, vocab_size, prefix, shared, with_queries)
         self.heads = config.num_attention_heads
+        self.pads = config.attention == "memory_efficient"
         self.relative = None
         if config.use_relative_position:
             start_values = table_start(config.relative_position_start, self.heads)
@@ -187,7 +186,12 @@ class Encoder(nn.Layer):
 
         Returns the context's rows, [N, H], and the query rows, [R, H] or None.
         """
-        length = paddle.shape(input_ids_BL)[1]
+        context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
+        real = length = paddle.shape(input_ids_BL)[1]
+        if self.pads and self.training:
+            missing = (KEYS_MULTIPLE - length % KEYS_MULTIPLE) % KEYS_MULTIPLE
+            padding = paddle.zeros([paddle.shape(input_ids_BL)[0], missing, context_BLH.shape[-1]])
+            context_BLH, length = paddle.concat([context_BLH, padding], 1), length + missing
         padding_B11L = padding_bias(lengths_B, length)
         relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
         # One bias for all layers, including the padding mask. The scores are by far the largest tensors of a step: this
@@ -196,7 +200,6 @@ class Encoder(nn.Layer):
         if relative_ALL is None:
             # On a CPU an addition that broadcasts takes four times as long.
             bias = paddle.expand(bias, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
-        context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
         streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH)))]
         if queries is not None:
             query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
@@ -205,8 +208,10 @@ class Encoder(nn.Layer):
             with marked_layer() if self.training else nullcontext():
                 rows = layer(streams)
             streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
-        flat = [rows.flatten(0, 1) for rows, _ in streams]
-        return flat[0], flat[1] if queries is not None else None
+        (context_BLH, _), *others = streams
+        if self.pads and self.training:
+            context_BLH = context_BLH[:, :real]
+        return context_BLH.flatten(0, 1), others[0][0].flatten(0, 1) if others else None
 
     def _query_stream(
         self,

@@ -200,6 +200,11 @@ class PretrainConfig:
             f"{self.data.max_seq_len} exceeds model.max_position_embeddings {self.model.max_position_embeddings}",
         )
         require(
+            self.model.attention == "plain" or not self.trainer.recompute,
+            "trainer.recompute",
+            "model.attention memory_efficient draws its dropout anew, so it cannot be recomputed; use plain",
+        )
+        require(
             self.decay_steps >= self.trainer.max_steps,
             "optimizer.decay_steps",
             f"{self.decay_steps} is before trainer.max_steps {self.trainer.max_steps}: the rest would learn nothing",

@@ -46,6 +46,7 @@ def encoder_config(run: Run) -> ModelConfig:
         model = replace(model, out_emb_size=0 if is_tied else transform.shape[1])
     return replace(
         model,
+        attention="plain",
         vocab_size=len(parameters["word_embedding"]),
         max_position_embeddings=len(parameters["pos_embedding"]),
         use_pooler=run.kind.name not in SLOT_OUTPUTS and run.config.head.sentence_output == "pooled",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.world import World, start_world  # import before Paddle: sets the number of threads
 
 import paddle  # isort: skip
@@ -22,9 +23,9 @@ Arrays = dict[str, np.ndarray]
 
 
 @contextmanager
-def fresh_scope() -> Iterator[paddle.static.Executor]:
+def fresh_scope(device: str = "cpu") -> Iterator[paddle.static.Executor]:
     """Yield an executor in a new scope, which holds no parameters of other tests."""
-    place = start_world("cpu").place
+    place = start_world(device).place
     with paddle.static.scope_guard(paddle.static.Scope()):
         yield paddle.static.Executor(place)
 
@@ -58,13 +59,13 @@ def run(
 
 
 def training_program(config: PretrainConfig, sizes: VocabularySizes) -> Program:
-    """Build the program that the trainer runs, for one process on the CPU."""
+    """Build the program that the trainer runs, for one process."""
     from ernie_gram.pretraining.job import PretrainNetwork
     from ernie_gram.training.optimization import learning_rate
     from ernie_gram.training.program import build_training
 
     rate = partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps)
-    world = World(0, 1, paddle.CPUPlace())
+    world = World(0, 1, current_place())
     return build_training(
         PretrainNetwork(config, sizes, 1), config.optimizer, rate, world, recompute=config.trainer.recompute
     )

@@ -50,6 +50,8 @@ def enter_kernels() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.enter(paddle.base.core._get_registered_phi_kernels("function"))
+    attention = "memory_efficient_attention"
+    module.enter([attention, f"{attention}_grad"], [module.FLOAT32, module.FLOAT16, module.BFLOAT16])
     _LOADED.append(module)
 
 
