@@ -3,6 +3,7 @@ PYTHON ?= python3
 EXTRAS ?= cpu,test
 BIN = .venv/bin
 HUB = .venv-hub
+KERNELS = .venv-gpu-kernels
 comma = ,
 READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
 # The tests of the Spark engine run wherever Java is found.
@@ -16,7 +17,7 @@ DEMO ?=
 # Texts over which `make hub-test` compares the tokenizers, e.g. TEXTS="--texts vocab.txt one.tsv two.json"
 TEXTS ?=
 
-.PHONY: demo test lint bench hub-test clean
+.PHONY: demo test lint bench hub-test gpu-kernels clean
 
 demo: $(READY)
 	$(BIN)/python -m ernie_gram.demo $(DEMO)
@@ -48,6 +49,17 @@ $(HUB)/ready: $(READY)
 	$(HUB)/bin/pip install --quiet --disable-pip-version-check -r $(HUB)/requirements.txt
 	touch $@
 
+# Not part of `test`, which reads the table: Paddle's package for GPUs takes 3 GB. This version loads without a GPU; it
+# needs Python 3.8 to 3.12. Later ones are not in the Python registry.
+gpu-kernels: $(READY) $(KERNELS)/ready
+	$(BIN)/python -m tests.gpu_kernels.table $(KERNELS)/bin/python
+
+$(KERNELS)/ready:
+	$(PYTHON) -m venv $(KERNELS)
+	$(KERNELS)/bin/pip install --quiet --disable-pip-version-check \
+		paddlepaddle-gpu==2.6.2 'numpy<2' 'protobuf<4' 'setuptools<80'
+	touch $@
+
 $(READY): setup.py
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
@@ -58,4 +70,4 @@ $(READY): setup.py
 	touch $@
 
 clean:
-	rm -rf .venv .venv-hub output build *.egg-info
+	rm -rf .venv .venv-hub .venv-gpu-kernels output build *.egg-info
