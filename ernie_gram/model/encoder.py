@@ -14,6 +14,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.graph.compute import float32
+from ernie_gram.graph.constants import up_to_multiple
 from ernie_gram.graph.layer_marks import marked_layer
 from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
@@ -189,7 +190,7 @@ class Encoder(nn.Layer):
         context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
         real = length = paddle.shape(input_ids_BL)[1]
         if self.pads and self.training:
-            missing = (KEYS_MULTIPLE - length % KEYS_MULTIPLE) % KEYS_MULTIPLE
+            missing = up_to_multiple(length, KEYS_MULTIPLE)
             padding = paddle.zeros([paddle.shape(input_ids_BL)[0], missing, context_BLH.shape[-1]])
             context_BLH, length = paddle.concat([context_BLH, padding], 1), length + missing
         padding_B11L = padding_bias(lengths_B, length)

@@ -20,6 +20,7 @@ import paddle
 from paddle.nn import functional as F
 
 from ernie_gram.graph.compute import cast
+from ernie_gram.graph.constants import up_to_multiple
 
 # Approximate memory of a chunk's logits, in bytes. The logits with bias, the softmax and the sampling each take about
 # the same again. With smaller chunks the gradient of the table is added up more often; larger chunks save little time.
@@ -149,7 +150,7 @@ def _split_into_chunks(
     if chunks == 1:
         return [x_MO], [labels_M], [real_M]
     rows = paddle.shape(labels_M)[0]
-    missing = (chunks - rows % chunks) % chunks
+    missing = up_to_multiple(rows, chunks)
     zeros = paddle.zeros([missing], "int64")
     x = paddle.concat([x_MO, paddle.zeros([missing, x_MO.shape[1]], x_MO.dtype)]).reshape([chunks, -1, x_MO.shape[1]])
     labels, real = (paddle.concat([each, zeros]).reshape([chunks, -1]) for each in (labels_M, real_M))

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Literal
 
+from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.world import World, start_world
 from tests.benchmarks.pretrain_step import MODELS, OBJECTIVE_RUNGS, TOKENS, config_of
 from tests.gpu_kernels.placement import Placement, simulate
@@ -24,8 +25,6 @@ COLUMNS = ("operations", "start GPU work", "casts", "from the GPU", "to the GPU"
 
 def step_of(model: str, rung: str, precision: Literal["float32", "bfloat16"]) -> Placement:
     """Return what a training step would do on a GPU."""
-    import paddle
-
     from ernie_gram.pretraining.job import PretrainNetwork
     from ernie_gram.pretraining.network import VocabularySizes
     from ernie_gram.training.program import build_training
@@ -34,7 +33,7 @@ def step_of(model: str, rung: str, precision: Literal["float32", "bfloat16"]) ->
     settings = replace(config.optimizer, precision=precision)
     config = replace(config, optimizer=settings)
     network = PretrainNetwork(config, VocabularySizes(TOKENS, MODELS[model][5]), 1)
-    world = World(0, 1, paddle.set_device("gpu:0"))
+    world = World(0, 1, current_place())
     return simulate(build_training(network, settings, lambda step: 1e-4, world).main, read_table())
 
 
@@ -46,8 +45,8 @@ def main() -> None:
     parser.add_argument("--precisions", nargs="+", choices=("float32", "bfloat16"), default=["float32", "bfloat16"])
     parser.add_argument("--copies", action="store_true", help="also list the copies, with the number of each")
     arguments = parser.parse_args()
-    start_world("cpu")
     pretend()
+    start_world("gpu")
     print(f"| rung | precision | {' | '.join(COLUMNS)} |")
     print("| --- | --- |" + " ---: |" * len(COLUMNS))
     for rung in arguments.rungs:

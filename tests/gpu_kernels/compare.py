@@ -10,7 +10,7 @@ from ernie_gram.distributed.world import start_world
 from ernie_gram.pretraining.ablation_plan import RUNGS as ALL_RUNGS
 from tests.gpu_kernels.placement import Copy, Placement, simulate
 from tests.gpu_kernels.programs import HEADS, PRECISIONS, Case, other_cases, pretraining_cases, task_cases
-from tests.gpu_kernels.table import Row, read_table
+from tests.gpu_kernels.table import read_table
 from tests.support.pretended_gpu import pretend
 
 if TYPE_CHECKING:
@@ -35,11 +35,6 @@ TO_GPU = {
     # The number of bytes that a rank sends.
     "add_n(inputs) from scale": 1,
 }
-
-
-def simulated(case: Case, table: Mapping[str, Row]) -> Placement:
-    """Return what a program would do on a GPU."""
-    return simulate(case.program, table, "float16" if case.precision == "float16" else "bfloat16")
 
 
 def faults(case: Case, found: Placement) -> list[str]:
@@ -69,14 +64,12 @@ def all_cases(place: paddle.base.core.Place) -> Iterator[Case]:
 
 def main() -> None:
     """Print the faults of all programs, how many were compared, and where their kernels were seen."""
-    import paddle
-
-    start_world("cpu")
     pretend(gpus=2)
+    place = start_world("gpu").place
     table = read_table()
     programs, keys, copies = 0, set(), Counter[str]()
-    for case in all_cases(paddle.set_device("gpu:0")):
-        found = simulated(case, table)
+    for case in all_cases(place):
+        found = simulate(case.program, table)
         print(*faults(case, found), sep="\n", end="\n" if faults(case, found) else "")
         programs += 1
         keys |= {(kernel, dtype) for _, kernel, dtype in found.keys}

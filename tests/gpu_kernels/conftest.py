@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ernie_gram.distributed import device
 from ernie_gram.distributed.world import start_world
 from tests.support.pretended_gpu import pretend
 
@@ -14,10 +15,9 @@ from tests.support.pretended_gpu import pretend
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The first of two pretended GPUs; static mode is on."""
-    start_world("cpu")
-    import paddle
-
     pretend(2, replace=monkeypatch.setattr)
+    # It is set below, and belongs to this test only.
+    monkeypatch.setattr(device, "_place", None)
     # Paddle keeps Python's stack for every operation. Under pytest, stacks are deep, and that takes half of the time.
     monkeypatch.setattr(traceback, "extract_stack", list)
-    return paddle.set_device("gpu:0")
+    return start_world("gpu").place

@@ -76,13 +76,10 @@ class _Tensor:
 _Operands = dict[str, list[_Tensor]]
 
 
-def simulate(program: paddle.static.Program, table: Mapping[str, Row], half: str = "bfloat16") -> Placement:
-    """Return what a program would do on a GPU with the kernels of a table.
-
-    `half` is the dtype that bfloat16 stands for in the program (see programs.py).
-    """
+def simulate(program: paddle.static.Program, table: Mapping[str, Row]) -> Placement:
+    """Return what a program would do on a GPU with the kernels of a table."""
     block = program.global_block()
-    walk = _Walk(table, half, _last_reads(block.ops))
+    walk = _Walk(table, _last_reads(block.ops))
     for index, operation in enumerate(block.ops):
         assert not list(operation.blocks()), f"{operation.name()}: blocks within operations are not looked into"
         walk.visit(index, operation)
@@ -92,9 +89,9 @@ def simulate(program: paddle.static.Program, table: Mapping[str, Row], half: str
 class _Walk:
     """A walk through a program, from the first operation to the last."""
 
-    def __init__(self, table: Mapping[str, Row], half: str, last_reads: dict[int, int]) -> None:
+    def __init__(self, table: Mapping[str, Row], last_reads: dict[int, int]) -> None:
         self.found = Placement()
-        self._table, self._half, self._last_reads = table, half, last_reads
+        self._table, self._last_reads = table, last_reads
         # By the number of a value. Several tensors if it is a list.
         self._tensors: dict[int, list[_Tensor]] = {}
 
@@ -164,8 +161,7 @@ class _Walk:
     def _dtypes(self, value: Value) -> list[str]:
         """Return the dtype of each tensor of a value."""
         types = value.type().as_vec_type().as_list() if value.is_combine() else [value]
-        names = (str(each.dtype).removeprefix("paddle.") for each in types)
-        return [self._half if name == "bfloat16" else name for name in names]
+        return [str(each.dtype).removeprefix("paddle.") for each in types]
 
     def _is_view(self, kernel: str, index: int, operation: Operation) -> bool:
         """Return whether a kernel returns the memory of its operand: only if nothing reads the operand later, and it is

@@ -1,10 +1,4 @@
-"""Every program that runs on a GPU, built with small models.
-
-Paddle's package for CPUs refuses to build operations for which it has no CPU kernel. So programs in float16 are built
-in bfloat16, with the scaled loss of float16. (Autocast also leaves an operation in float32 if the device has no kernel
-for it. With Paddle 3.3.1 this makes no difference between CPUs and GPUs, or between bfloat16 and float16, for the
-operations that we use under autocast.)
-"""
+"""Every program that runs on a GPU, built with small models under a pretended GPU."""
 
 from __future__ import annotations
 
@@ -27,7 +21,7 @@ from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
 from ernie_gram.training.accumulation import build_accumulation
-from ernie_gram.training.config import FLOAT16_LOSS_SCALE, OptimizerConfig, TrainerConfig
+from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.job import Job, Network
 from ernie_gram.training.program import build_training
 from tasks.kinds.catalog import kind_of
@@ -67,21 +61,17 @@ class Case:
 
     Attributes:
         name: what it computes, and how, for errors.
-        program: as built; with `precision` float16, bfloat16 stands for float16 in it.
-        precision: of its matrix products.
+        program: as built.
         is_step: whether it is run again and again, rather than once at the start.
     """
 
     name: str
     program: paddle.static.Program
-    precision: Precision = "float32"
     is_step: bool = True
 
 
 def optimizer_of(precision: Precision) -> OptimizerConfig:
     """Return the settings with which a program in this precision is built."""
-    if precision == "float16":
-        return OptimizerConfig(warmup_steps=0, precision="bfloat16", loss_scale=FLOAT16_LOSS_SCALE)
     return OptimizerConfig(warmup_steps=0, precision=precision)
 
 
@@ -126,8 +116,8 @@ def training_cases(
         )
         parts = {"training": built}
     for part, program in parts.items():
-        yield Case(f"{name}, {precision}, {mode}: {part}", program.main, precision)
-        yield Case(f"{name}, {precision}, {mode}: start of {part}", program.startup, precision, is_step=False)
+        yield Case(f"{name}, {precision}, {mode}: {part}", program.main)
+        yield Case(f"{name}, {precision}, {mode}: start of {part}", program.startup, is_step=False)
 
 
 def pretraining_cases(rung: str, precision: Precision, place: paddle.base.core.Place) -> Iterator[Case]:
@@ -137,7 +127,7 @@ def pretraining_cases(rung: str, precision: Precision, place: paddle.base.core.P
         world = World(0, 2 if mode == "two ranks" else 1, place)
         network = PretrainNetwork(config, SIZES, world.size)
         yield from training_cases(rung, network, precision, mode, world, config.sparse_parameters)
-    yield Case(f"{rung}, {precision}: evaluation", build_evaluation(config, SIZES, 1).main, precision)
+    yield Case(f"{rung}, {precision}: evaluation", build_evaluation(config, SIZES, 1).main)
 
 
 def task_cases(head: str, precision: Precision, place: paddle.base.core.Place) -> Iterator[Case]:
@@ -146,7 +136,7 @@ def task_cases(head: str, precision: Precision, place: paddle.base.core.Place) -
     network = TaskNetwork(kind_of(TASKS[task], KindSettings(head=settings)), MODEL, SIZES.tokens, True)
     scale = partial(rate_scale, num_layers=LAYERS, decay=0.9)
     yield from training_cases(head, network, precision, "plain", World(0, 1, place), scale=scale)
-    yield Case(f"{head}, {precision}: scores", build_scores(network, optimizer_of(precision).precision).main, precision)
+    yield Case(f"{head}, {precision}: scores", build_scores(network, precision).main)
 
 
 def other_cases(rungs: Collection[str]) -> Iterator[Case]:

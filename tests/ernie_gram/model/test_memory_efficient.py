@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ernie_gram.distributed import device
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
 from tests.support.configs import load
@@ -25,6 +26,7 @@ def test_the_context_of_every_layer_uses_the_kernel_in_training_only(
     precision: str, relative: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend(replace=monkeypatch.setattr)
+    monkeypatch.setattr(device, "_place", None)
     from ernie_gram.pretraining.job import PretrainNetwork
     from ernie_gram.pretraining.network import VocabularySizes
     from ernie_gram.pretraining.programs import build_evaluation
@@ -53,8 +55,6 @@ def test_the_context_of_every_layer_uses_the_kernel_in_training_only(
 
 
 def test_what_lacks_the_kernel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.distributed import device
-
     with pytest.raises(InputError, match=r"model\.attention: memory_efficient needs a GPU"):
         device.check_device("cpu", attention="memory_efficient")
     pretend(replace=monkeypatch.setattr)
