@@ -14,8 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-# Environment variables for `sitecustomize.py` in this folder: the number of pretended GPUs, and their capability.
-GPUS, CAPABILITY = "PRETENDED_GPUS", "PRETENDED_CAPABILITY"
+# Environment variables for `sitecustomize.py` in this folder: the number of pretended GPUs, and their capability; and a
+# folder where each rank writes RANK.txt at its end, with the result of `pretend`, one call a line.
+GPUS, CAPABILITY, CALLS = "PRETENDED_GPUS", "PRETENDED_CAPABILITY", "PRETENDED_CALLS"
 NAME = "Pretended GPU"
 MEMORY = 80 << 30
 
