@@ -16,6 +16,9 @@ from tests.support.runs import options
 NO_GPU = "trainer.device: gpu asked for, but this Paddle is the package for CPUs (paddlepaddle); install paddlepaddle-"
 NO_BFLOAT16 = "optimizer.precision: bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and Pre"
 
+# A run that is not refused should end soon.
+SHORT = ["--trainer.max_steps=3", "--optimizer.warmup_steps=1", "--optimizer.decay_steps=3"]
+
 
 def ablation(built: Path, folder: Path) -> list[str]:
     corpora = [f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
@@ -40,7 +43,7 @@ def test_a_device_that_lacks_what_a_run_needs_is_refused(
     arguments: Callable[[Path, Path], list[str]],
 ) -> None:
     def refused(message: str, *more: Any) -> None:
-        done = call(main, *arguments(built, tmp_path), *map(str, more))
+        done = call(main, *arguments(built, tmp_path), *SHORT, *map(str, more))
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith(f"error: {message}")
         assert done.stderr.count("\n") == 1
