@@ -105,7 +105,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="training steps, at least 10 (default: the config's)")
     parser.add_argument("--seed", type=int, help="random seed of the training (default: the config's)")
     arguments = parser.parse_args()
-    overrides: list[str] = [] if arguments.seed is None else ["--seed", str(arguments.seed)]
+    # Each process would need a GPU of its own.
+    overrides = ["--trainer.device", "cpu"]
+    overrides += [] if arguments.seed is None else ["--seed", str(arguments.seed)]
     if arguments.steps is not None and arguments.steps < 10:
         raise InputError(f"--steps: {arguments.steps} is too few; at least 10 are needed")
     if arguments.steps:

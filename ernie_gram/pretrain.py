@@ -9,7 +9,8 @@ import sys
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
-from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, load_paddle, start_world
+from ernie_gram.distributed.loading import load_paddle
+from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
@@ -29,11 +30,9 @@ def main() -> None:
     """Run the command line."""
     program, flags = "python -m ernie_gram.pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
+    check_device(config.trainer.device, config.optimizer.precision, config.model.attention)
     run = prepare(config, WORLD_SIZE, RANK, given)
     check_parent(run.output)
-    load_paddle()
-    config = run.config
-    check_device(config.trainer.device, config.optimizer.precision, config.model.attention)
     if RANK == 0:
         print(run.describe(), flush=True)
     if "check" in given:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
-from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, World, load_paddle, start_world
+from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, World, start_world
 from ernie_gram.plot import plot_runs
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
@@ -40,16 +40,14 @@ CHECK_HELP = "check the configuration, the data, the model and the output folder
 def main() -> None:
     """Run the command line."""
     config, given = load_config(FinetuneConfig, sys.argv[1:], PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
+    check_device(config.trainer.device, config.optimizer.precision)
     run = prepare(config, WORLD_SIZE, RANK, say=_say)
     check_parent(run.output)
     for line in run.describe():
         _say(line)
     for line in run.warnings() if RANK == 0 else ():
         print(f"warning: {line}", file=sys.stderr)
-    if "check" in given:
-        load_paddle()
-        check_device(config.trainer.device, config.optimizer.precision)
-    else:
+    if "check" not in given:
         with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
         _say(f"next: python -m tasks.predict {run.output} --input TEXTS --output answers.jsonl")
@@ -66,11 +64,8 @@ def finetune(run: Run) -> dict[str, Any]:
 
     Returns the content of result.json, on every rank.
     """
-    load_paddle()
-    device, precision = run.config.trainer.device, run.config.optimizer.precision
-    check_device(device, precision)
     lock = run.lock() if RANK == 0 else None
-    world = start_world(device, precision)
+    world = start_world(run.config.trainer.device, run.config.optimizer.precision)
     if lock:
         run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.

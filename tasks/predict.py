@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ernie_gram.config.checks import require
-from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
+from ernie_gram.distributed.device import check_device
+from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.errors import OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
 from tasks.data.examples import Example
@@ -195,6 +196,8 @@ def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
     finetuned = load_model(arguments)
+    processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
+    check_device(arguments.device, finetuned.description.precision, processes, key="--device")
     rows = load_rows(arguments, finetuned)
     output = main_file(arguments, finetuned.task, rows.split).resolve()
     for path in rows.report.files:

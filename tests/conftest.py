@@ -51,3 +51,18 @@ def finished(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert done.returncode == 0, done.stderr
 
     return made_once(tmp_path_factory, "finished", make) / "run"
+
+
+@pytest.fixture
+def pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paddle reports a GPU, see support/pretended_gpu. The list has what is done with devices, and it grows.
+
+    "flush_denormals" and "draw_masks_faster" in it are what is done for CPUs only; here they do nothing.
+    """
+    from tests.support.pretended_gpu import pretend
+
+    calls = pretend(replace=monkeypatch.setattr)
+    for name in ("distributed.device._flush_denormals", "training.program.draw_masks_faster"):
+        trick = name.rpartition(".")[2].lstrip("_")
+        monkeypatch.setattr(f"ernie_gram.{name}", lambda *_, trick=trick: calls.append(trick))
+    return calls

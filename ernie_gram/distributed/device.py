@@ -1,12 +1,16 @@
-"""The device of this process: which one, and whether it can do what a run asks for. Paddle is imported late."""
+"""The device of this process: which one, and whether it can do what a run asks for. Paddle is loaded late."""
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import platform
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE, load_paddle
 from reader.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,29 +18,35 @@ if TYPE_CHECKING:
 
 # The first compute capability with bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
-_place: paddle.base.core.Place | None = None
 MEMORY_EFFICIENT = "memory_efficient"
+_place: paddle.base.core.Place | None = None
 # The variable in which Paddle's launcher tells a rank the number of its GPU.
 _SELECTED_GPUS = "FLAGS_selected_gpus"
 
 
-def check_device(device: str, precision: str = "float32", attention: str = "plain") -> bool:
-    """Return whether this process computes on a GPU; nothing is changed.
+def check_device(
+    device: str,
+    precision: str = "float32",
+    attention: str = "plain",
+    processes: int = PROCESSES_ON_THIS_MACHINE,
+    key: str = "trainer.device",
+) -> bool:
+    """Return whether this process computes on a GPU; nothing is changed. Paddle is loaded only if it may.
 
     Args:
         device: "cpu", "gpu", or "auto" for a GPU if Paddle finds one.
         precision: of matrix products, "float32", "bfloat16" or "float16".
-        attention: see ModelConfig.
+        attention: of the context in training, see ModelConfig.
+        processes: of the job on this machine; each has a GPU of its own.
+        key: the setting of the device, for messages.
 
-    Raises InputError if a GPU is asked for and there is none for this process, or if the device lacks the precision or
-    the kernel of memory-efficient attention.
+    Raises InputError if a GPU is asked for and there is none for this process, if there are more processes than GPUs,
+    or if the device lacks the precision or the kernel of memory-efficient attention.
     """
-    import paddle
-
-    gpus = visible_gpus()
+    gpus = 0 if device == "cpu" else visible_gpus()
     if device == "gpu" and not gpus:
-        raise InputError(f"trainer.device: gpu asked for, but {_why_no_gpu()}; use cpu or auto")
-    if device == "cpu" or not gpus:
+        raise InputError(f"{key}: gpu asked for, but {_why_no_gpu()}; use cpu or auto")
+    if not gpus:
         if precision == "float16":
             # In Paddle 3.3.1 for CPUs matmul, add, multiply, gelu, softmax, layer_norm and gather have no such kernels.
             raise InputError(
@@ -46,29 +56,44 @@ def check_device(device: str, precision: str = "float32", attention: str = "plai
         if attention == MEMORY_EFFICIENT:
             raise InputError("model.attention: memory_efficient needs a GPU; use plain")
         return False
-    if attention == MEMORY_EFFICIENT and not _has_kernel("memory_efficient_attention_grad"):
-        raise InputError("model.attention: this Paddle has no kernel for memory_efficient; use plain")
+    seen = f"Paddle sees {gpus} GPU{'s' * (gpus > 1)}{_visible_devices()}"
+    if processes > gpus:
+        raise InputError(
+            f"NPROC: {processes} processes on this machine, but {seen}; start at most {gpus}, make more GPUs visible, "
+            f"or set {key} to cpu"
+        )
     number = gpu_number()
     if number >= gpus:
+        raise InputError(f"{_SELECTED_GPUS}: GPU {number} asked for, but {seen}, numbered from 0; use another number")
+    from paddle.device import cuda
+
+    if precision == "bfloat16" and (capability := cuda.get_device_capability(number)) < BFLOAT16_CAPABILITY:
         raise InputError(
-            f"trainer.device: this process is to use GPU {number}, but Paddle sees only {gpus}, numbered from 0; start "
-            f"at most {gpus} processes (NPROC), or make more GPUs visible (CUDA_VISIBLE_DEVICES)"
+            "optimizer.precision: bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and "
+            f"{cuda.get_device_name(number)} has {capability[0]}.{capability[1]}; use float16 in pre-training, float32 "
+            f"in fine-tuning, or set {key} to cpu"
         )
-    capability = paddle.device.cuda.get_device_capability(number)
-    if precision == "bfloat16" and capability < BFLOAT16_CAPABILITY:
-        major, minor = capability
-        raise InputError(
-            f"optimizer.precision: bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and "
-            f"{paddle.device.cuda.get_device_name(number)} has {major}.{minor}; use float16"
-        )
+    if attention == MEMORY_EFFICIENT and not _has_kernel("memory_efficient_attention_grad"):
+        raise InputError("model.attention: this Paddle has no kernel for memory_efficient; use plain")
     return True
 
 
 def visible_gpus() -> int:
-    """Return the number of GPUs that Paddle sees; 0 with Paddle's package for CPUs."""
-    import paddle
-
+    """Return the number of GPUs that Paddle sees; 0 with Paddle's package for CPUs, which is not loaded for this."""
+    if not is_gpu_package():
+        return 0
+    paddle = load_paddle()
     return int(paddle.device.cuda.device_count()) if paddle.is_compiled_with_cuda() else 0
+
+
+def is_gpu_package() -> bool:
+    """Return whether the installed Paddle was made for GPUs, as far as its files tell; it is not loaded."""
+    found = importlib.util.find_spec("paddle")
+    if found is None or found.origin is None:
+        return False
+    version = Path(found.origin).with_name("version") / "__init__.py"
+    made_for = re.search(r"^cuda_version *= *'(.*)'", version.read_text(encoding="utf-8"), re.MULTILINE)
+    return made_for is None or made_for[1] != "False"
 
 
 def gpu_number() -> int:
@@ -106,12 +131,14 @@ def _has_kernel(name: str) -> bool:
 
 
 def _why_no_gpu() -> str:
-    import paddle
-
-    if not paddle.is_compiled_with_cuda():
+    if not is_gpu_package():
         return "this Paddle is the package for CPUs (paddlepaddle); install paddlepaddle-gpu"
+    return f"Paddle sees none{_visible_devices()}"
+
+
+def _visible_devices() -> str:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return "Paddle sees none" + ("" if visible is None else f" (CUDA_VISIBLE_DEVICES is {visible!r})")
+    return "" if visible is None else f" (CUDA_VISIBLE_DEVICES is {visible!r})"
 
 
 def _flush_denormals() -> None:

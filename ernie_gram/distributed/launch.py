@@ -7,7 +7,7 @@ that the ranks need to save (see watch.py).
 
 from __future__ import annotations
 
-from ernie_gram.distributed.world import quiet
+from ernie_gram.distributed.loading import quiet
 
 if __name__ == "__main__":
     with quiet():

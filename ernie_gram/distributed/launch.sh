@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Common part of the launchers, which source this file: run a command of this project in one or several processes.
 # Environment variables:
-#   NPROC        number of processes on this machine (default: one per visible GPU, or 1 without a GPU)
+#   NPROC        number of processes on this machine (default: one per GPU that Paddle sees, or 1 without a GPU)
 #   LAUNCH_ARGS  additional arguments of paddle.distributed.launch, e.g. "--master HOST:PORT --nnodes 4 --rank 0"; in a
 #                job step of Slurm (srun) with several tasks, these three are set from Slurm's variables
 #   LOG_DIR      folder for the output of each process, written by the launcher (default: log); with --nnodes, each
@@ -26,14 +26,10 @@ fail() {
 
 # Set NPROC, the number of threads of each process, and LAUNCH_ARGS.
 choose_processes() {
-  local gpus
-  if [ -n "${CUDA_VISIBLE_DEVICES+set}" ]; then
-    # An empty value hides all GPUs; a negative number ends the list of visible GPUs.
-    gpus=$(tr ',' '\n' <<< "$CUDA_VISIBLE_DEVICES" | sed '/^-/,$d' | grep -c . || true)
-  else
-    gpus=$( (nvidia-smi --list-gpus 2>/dev/null || true) | wc -l)
+  if [ -z "${NPROC:-}" ]; then
+    NPROC=$("$PYTHON" -m ernie_gram.distributed.count_gpus)
+    [ "$NPROC" != 0 ] || NPROC=1
   fi
-  NPROC=${NPROC:-$(( gpus > 0 ? gpus : 1 ))}
   [[ $NPROC =~ ^[1-9][0-9]*$ ]] || fail "NPROC: $NPROC is not a number of processes"
   export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(( $(nproc) > NPROC ? $(nproc) / NPROC : 1 ))}
   join_slurm_step
@@ -95,7 +91,7 @@ check_input() {
   local rank machines
   rank=$(launch_argument --rank 0) machines=$(launch_argument --nnodes 1)
   # `machines` may be a range, MIN:MAX.
-  PADDLE_TRAINERS_NUM=$(( NPROC * ${machines%%:*} )) PADDLE_TRAINER_ID=$(( rank * NPROC )) \
+  PADDLE_TRAINERS_NUM=$(( NPROC * ${machines%%:*} )) PADDLE_TRAINER_ID=$(( rank * NPROC )) PADDLE_LOCAL_SIZE=$NPROC \
     "$PYTHON" -m "$@" --check >/dev/null
 }
 

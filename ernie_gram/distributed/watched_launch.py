@@ -16,6 +16,7 @@ from paddle.distributed.launch.main import launch
 
 from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
+from reader.errors import InputError, print_error
 
 
 class WatchedController(controllers.CollectiveController):
@@ -26,6 +27,22 @@ class WatchedController(controllers.CollectiveController):
         self._status = 1
         self._log_starts: list[int] = []
         super().__init__(ctx)
+
+    def build_pod(self) -> bool:
+        """Describe the ranks; with fewer GPUs than ranks, none is assigned.
+
+        Paddle would index beyond the list of GPUs. The ranks of a job on CPUs need none, and others refuse to start
+        (see device.py). Raises InputError for a GPU of --devices that is not there.
+        """
+        device, arguments = self.ctx.node.device, self.ctx.args
+        try:
+            gpus = device.get_selected_devices(arguments.devices)
+        except ValueError as error:
+            there = ",".join(device.labels) or "none"
+            raise InputError(f"--devices: {arguments.devices}: not all are visible GPUs, which are: {there}") from error
+        if len(gpus) < self.pod_replicas():
+            device.labels, arguments.devices = [], None
+        return bool(super().build_pod())
 
     def add_container(self, container: Any = None, envs: dict[str, str] | None = None, **options: Any) -> None:
         """Add a rank, which is told its heartbeat file and its parent."""
@@ -107,6 +124,9 @@ def launch_watched() -> None:
         launch()
     except SystemExit as ended:
         status = 0 if ended.code is None else ended.code
+    except InputError as error:
+        print_error(str(error))
+        status = 2
     except BaseException:
         # For example BrokenPipeError, if nobody reads the console any more.
         with suppress(OSError):

@@ -3,26 +3,24 @@
 `paddle.distributed.launch` starts several processes ("ranks"), each of which computes its share of every batch; without
 it the world has one process. No other package reads the launcher's environment or chooses a device. Import this file
 before Paddle: Paddle reads the number of threads, and its mathematical library reads MKL_DEBUG_CPU_TYPE, when it is
-loaded. Paddle itself is imported only by `load_paddle`.
+loaded. Paddle itself is imported only by `loading.load_paddle`.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import signal
 import sys
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ernie_gram.distributed.device import check_device, gpu_number, use_device
 from ernie_gram.distributed.gloo import connect_first_group
+from ernie_gram.distributed.loading import IS_VERBOSE, load_paddle, quiet
+from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from reader.system.parent_death import signal_at_parent_death
 
 if TYPE_CHECKING:
@@ -33,43 +31,10 @@ RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 # Set by our launcher: the file for this process's heartbeat (see run/heartbeat.py), and the launcher's process.
 HEARTBEAT = os.environ.get("ERNIE_GRAM_HEARTBEAT")
 _LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
-PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
-# Paddle's default is one thread. The processes of this machine share its cores.
-os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // PROCESSES_ON_THIS_MACHINE)))
 MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
 # GPU memory that an exported model reserves when it is loaded; more is allocated when needed.
 _GPU_POOL_MB = 256
-# Paddle's own messages (thread advice, changed flags, the executor's log lines) are hidden unless this is 1.
-_IS_VERBOSE = os.environ.get("PADDLE_VERBOSE") == "1"
-if not _IS_VERBOSE:
-    os.environ.setdefault("GLOG_minloglevel", "2")  # of the C++ code; errors are still shown
-    warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Hide what Python code prints in the context, unless PADDLE_VERBOSE=1; after an exception it is printed."""
-    if _IS_VERBOSE:
-        yield
-        return
-    hidden = io.StringIO()
-    try:
-        with redirect_stdout(hidden), redirect_stderr(hidden):
-            yield
-    except BaseException:
-        sys.stderr.write(hidden.getvalue())
-        raise
-
-
-@contextmanager
-def delayed_sigterm() -> Iterator[None]:
-    """Let a SIGTERM or SIGINT that arrives in the context take effect at its end."""
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
 
 
 def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -133,17 +98,6 @@ class World:
         return self.rank == 0
 
 
-def load_paddle() -> ModuleType:
-    """Import Paddle without its messages and its signal handlers, and return it."""
-    # Paddle's signal handlers are in effect between these two lines. They allocate memory, which can block for ever if
-    # the signal arrives during an allocation, and they end the process with another status.
-    with quiet(), delayed_sigterm():
-        import paddle
-
-        paddle.disable_signal_handler()
-    return paddle
-
-
 def start_world(device: str, precision: str = "float32") -> World:
     """Choose the device ("auto", "cpu" or "gpu"), connect to the other processes, and switch to static graphs.
 
@@ -171,8 +125,8 @@ def start_world(device: str, precision: str = "float32") -> World:
     return World(RANK, WORLD_SIZE, place)
 
 
-def inference_config(program: Path, parameters: Path) -> paddle.inference.Config:
-    """Return Paddle's settings for running an exported program on this process's device: the GPU if there is one.
+def inference_config(program: Path, parameters: Path, device: str = "auto") -> paddle.inference.Config:
+    """Return Paddle's settings for running an exported program on a device: "cpu", or "auto" for a GPU if there is one.
 
     Neither fleet nor static mode is needed for this, so it can be called without `start_world`.
     """
@@ -180,7 +134,7 @@ def inference_config(program: Path, parameters: Path) -> paddle.inference.Config
     from paddle.inference import Config
 
     config = Config(str(program), str(parameters))
-    if check_device("auto"):
+    if check_device(device):
         config.enable_use_gpu(_GPU_POOL_MB, gpu_number())
     else:
         config.disable_gpu()
@@ -188,6 +142,6 @@ def inference_config(program: Path, parameters: Path) -> paddle.inference.Config
         # With oneDNN, which is Paddle's default here, an encoder of 6 x 384 takes 0.34 s instead of 0.27 s for 16
         # sequences of 64 tokens, and its outputs differ by 2e-6 from those of the executor instead of not at all.
         config.disable_mkldnn()
-    if not _IS_VERBOSE:
+    if not IS_VERBOSE:
         config.disable_glog_info()
     return config

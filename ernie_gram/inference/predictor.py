@@ -14,23 +14,24 @@ from reader.errors import InputError
 
 
 class Predictor:
-    """An exported program on the device of this process.
+    """An exported program on a device of this machine.
 
     Attributes:
         description: what the program reads and computes.
     """
 
-    def __init__(self, folder: Path, description: Description | None = None) -> None:
+    def __init__(self, folder: Path, description: Description | None = None, device: str = "auto") -> None:
         """Load a folder that `export.export_program` wrote.
 
         Args:
             description: the result of `load_description` for this folder, if the caller has it already: it verifies
                 the checksums of all files, which reads them once.
+            device: "cpu", or "auto" for a GPU if there is one.
 
         Raises InputError if the folder is incomplete or damaged, or if this version of Paddle cannot load the program.
         """
         self.description = description or load_description(folder)
-        config = inference_config(folder / PROGRAM, folder / PARAMETERS)
+        config = inference_config(folder / PROGRAM, folder / PARAMETERS, device)
         import paddle
 
         self._seed = paddle.seed

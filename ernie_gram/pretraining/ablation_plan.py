@@ -9,6 +9,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import HELD_OUT, prepare
+from ernie_gram.run.many_runs import check_devices
 from ernie_gram.run.run_folder import CONFIG
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.corpus.memmap import Corpus
@@ -157,6 +158,8 @@ def check(jobs: list[AblationRun], processes: int) -> None:
     All runs are checked before the first is trained, so that a mistake in the last one is found at once.
     """
     _check_corpora(jobs)
+    unfinished = (job.config for job in jobs if not job.done)
+    check_devices(((config.trainer.device, config.optimizer.precision) for config in unfinished), processes)
     texts = {}
     for job in jobs:
         paths, trainer = job.config.paths, job.config.trainer

@@ -11,8 +11,12 @@ from reader.errors import print_error
 
 # EX_TEMPFAIL of sysexits.h. The launcher looks for the cause in another process.
 LOST_PEER_STATUS = 75
-# What gloo and NCCL raise, through Paddle.
-_LOST = re.compile(r"^std::exception$|gloo|nccl|connection (reset|closed|refused)|broken pipe", re.IGNORECASE)
+# What gloo and NCCL raise, through Paddle. Of NCCL only its errors of the system (2) and of another process (6): others
+# have their cause here, for example a missing libnccl.so. Mostly NCCL raises nothing and waits for ever; then the
+# launcher ends this process.
+_LOST = re.compile(
+    r"^std::exception$|gloo|nccl error\([26]\)|connection (reset|closed|refused)|broken pipe", re.IGNORECASE
+)
 
 
 @contextmanager

@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from reader.errors import InputError
 from reader.system.parent_death import signal_at_parent_death
 
+ROOT = Path(__file__).resolve().parents[2]
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"
 
@@ -59,6 +61,24 @@ def run_all(commands: Sequence[Command], parallel: int, processes: int, ended: C
             process.terminate()
         for process in active.values():
             process.wait()
+
+
+def check_devices(devices: Iterable[tuple[str, str]], processes: int) -> None:
+    """Raise InputError if runs cannot be trained on their devices, for example because there is no GPU.
+
+    Another process finds out, so that this one never loads Paddle, which would hold memory while the runs take place.
+
+    Args:
+        devices: trainer.device and optimizer.precision of each run.
+        processes: of each run.
+    """
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    for device, precision in dict.fromkeys(devices):
+        command = [sys.executable, "-m", "ernie_gram.distributed.check_device", device, precision, str(processes)]
+        environment = {**os.environ, "PYTHONPATH": path}
+        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise InputError(done.stderr.strip().rpartition("\n")[2].removeprefix("error: "))
 
 
 def stop_at_sigterm() -> None:

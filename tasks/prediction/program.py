@@ -42,7 +42,7 @@ def scores_of(finetuned: Finetuned, features: Features, batch_size: int, world: 
     Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded.
     """
     if finetuned.model is None:
-        exported = exported_model.Predictor(finetuned.source)
+        exported = exported_model.Predictor(finetuned.source, device="auto" if world.place.is_gpu_place() else "cpu")
         width = finetuned.kind.width
         return batch_scores(lambda batch: exported.run(batch)[SCORES], features, width, batch_size)
     program = prediction_program(finetuned)

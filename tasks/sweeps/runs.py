@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all
+from ernie_gram.run.many_runs import CONSOLE, Command, check_devices, last_error, run_all
 from reader.errors import InputError
 from reader.system.atomic_files import check_parent
 from tasks.metrics.catalog import METRICS
@@ -45,6 +45,7 @@ def check_runs(runs: Sequence[SweepRun], processes: int) -> None:
     The runs of a task have the same data and the same model, which are read once; the settings are checked with them.
     """
     unfinished = [run for run in runs if run.result() is None]
+    check_devices(((run.config.trainer.device, run.config.optimizer.precision) for run in unfinished), processes)
     for task in dict.fromkeys(run.config.task for run in unfinished):
         first, *others = [run for run in unfinished if run.config.task == task]
         checked = prepare(first.config, processes)

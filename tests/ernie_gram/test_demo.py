@@ -43,7 +43,7 @@ def test_the_seed_and_the_steps_are_options_of_the_training(monkeypatch: pytest.
     monkeypatch.setattr(sys, "argv", ["demo", "--steps=100", "--seed=3"])
     with pytest.raises(KeyboardInterrupt):
         demo.main()
-    options = "--seed 3 --trainer.max_steps 100 --optimizer.warmup_steps 10"
+    options = "--trainer.device cpu --seed 3 --trainer.max_steps 100 --optimizer.warmup_steps 10"
     assert commands[-1] == f"./run_pretrain.sh {demo.CONFIG} {options}"
 
 

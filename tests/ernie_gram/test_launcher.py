@@ -11,74 +11,113 @@ from pathlib import Path
 import pytest
 
 from ernie_gram.run.run_log import read_log
+from tests.support import pretended_gpu
 from tests.support.commands import ROOT
 from tests.support.runs import options
 
 TOO_MANY = "data.batch_size: 9 processes, but only 8 sequences in a batch; use fewer processes"
 
 
+SEEN = "Paddle sees 2 GPUs (CUDA_VISIBLE_DEVICES is '0,1')"
+
+
+def pretrain_sh(
+    built: Path, output: Path, *more: str, config: str = "conf/pretrain/demo.yaml", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run run_pretrain.sh; its variables are those of `environment` only."""
+    inherited = {key: value for key, value in os.environ.items() if key not in ("NPROC", "CUDA_VISIBLE_DEVICES")}
+    return subprocess.run(
+        [str(ROOT / "run_pretrain.sh"), config, *options(built, output, *more)],
+        cwd=ROOT,
+        env={**inherited, "PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
         ({"NPROC": "9"}, TOO_MANY),
-        ({"CUDA_VISIBLE_DEVICES": "3,1,0,2,4,5,6,7,9"}, TOO_MANY),
         ({"NPROC": "many"}, "NPROC: many is not a number of processes"),
         ({"NPROC": "0"}, "NPROC: 0 is not a number of processes"),
+        # One process for each GPU.
+        (pretended_gpu.environment(9), TOO_MANY),
+        (
+            {"NPROC": "3", **pretended_gpu.environment(2)},
+            f"NPROC: 3 processes on this machine, but {SEEN}; start at most 2, make more GPUs visible, or set "
+            "trainer.device to cpu",
+        ),
+        (
+            {"FLAGS_selected_gpus": "2", "NPROC": "1", **pretended_gpu.environment(2)},
+            f"FLAGS_selected_gpus: GPU 2 asked for, but {SEEN}, numbered from 0; use another number",
+        ),
     ],
 )
 def test_an_invalid_number_of_processes_is_refused(
     built: Path, tmp_path: Path, environment: dict[str, str], message: str
 ) -> None:
-    done = subprocess.run(
-        [str(ROOT / "run_pretrain.sh"), "conf/pretrain/demo.yaml", *options(built, tmp_path / "run")],
-        cwd=ROOT,
-        env={**os.environ, "PYTHON": sys.executable, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = pretrain_sh(built, tmp_path / "run", LOG_DIR=str(tmp_path / "log"), **environment)
     assert done.returncode == 2
     assert done.stderr == f"error: {message}\n"
-    assert not (tmp_path / "run").exists()
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("visible", "processes"), [(None, 9), ("", 1), ("-1", 1), ("1,-1,2,3,4,5,6,7,8,9", 1), ("0,1,2,3,4,5,6,7,8", 9)]
+    ("environment", "note"),
+    [
+        (
+            {},
+            "note: this machine has 9 GPUs, but this Paddle is the package for CPUs; paddlepaddle-gpu would use them\n",
+        ),
+        ({"CUDA_VISIBLE_DEVICES": ""}, ""),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, ""),
+        (pretended_gpu.environment(0), ""),
+    ],
 )
-def test_the_number_of_processes_defaults_to_the_number_of_visible_gpus(
-    built: Path, tmp_path: Path, visible: str | None, processes: int
+def test_without_a_gpu_for_paddle_one_process_is_started(
+    built: Path, tmp_path: Path, environment: dict[str, str], note: str
 ) -> None:
-    """Nine processes are recognised by their error, because a batch of 8 sequences is too small for them."""
+    """Nine processes would be refused, because a batch of 8 sequences is too small for them."""
     nvidia_smi = tmp_path / "bin" / "nvidia-smi"
     nvidia_smi.parent.mkdir()
-    nvidia_smi.write_text("#!/bin/sh\nseq 9\n")
+    nvidia_smi.write_text("#!/bin/sh\nseq -f 'GPU %g: Tesla' 0 8\n")
     nvidia_smi.chmod(0o755)
-    environment = {key: value for key, value in os.environ.items() if key not in ("NPROC", "CUDA_VISIBLE_DEVICES")}
-    environment |= {"PATH": f"{nvidia_smi.parent}:{os.environ['PATH']}", "PYTHON": sys.executable}
-    environment |= {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    done = subprocess.run(
-        [str(ROOT / "run_pretrain.sh"), "conf/pretrain/demo.yaml", *options(built, tmp_path / "run"), "--check"],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == (f"error: {TOO_MANY}\n" if processes == 9 else "")
-    assert done.returncode == (2 if processes == 9 else 0)
+    path = f"{nvidia_smi.parent}:{os.environ['PATH']}"
+    done = pretrain_sh(built, tmp_path / "run", "--check", PATH=path, **environment)
+    assert done.stderr == note
+    assert done.returncode == 0
+
+
+def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:
+    """One process is started for each GPU, and uses it."""
+    environment = pretended_gpu.environment(2) | {pretended_gpu.CALLS: str(tmp_path), "LOG_DIR": str(tmp_path / "log")}
+    more = ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.micro_batch=3", "--trainer.device=gpu"]
+    config = "conf/ablation/explicit.yaml"
+    done = pretrain_sh(built, tmp_path / "run", *more, config=config, **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    for rank in (0, 1):
+        calls = (tmp_path / f"{rank}.txt").read_text().splitlines()
+        assert set(calls[1:]) == {"peak"}
+        assert calls[0] == f"set_device gpu:{rank}"
+    records = read_log(tmp_path / "run")
+    assert [record["step"] for record in records if record["kind"] == "train"] == [1, 2, 3, 4]
+    assert all(record["sent_bytes"] > 0 for record in records if record["kind"] == "train")
+
+
+def test_a_gpu_that_is_not_there_is_refused(built: Path, tmp_path: Path) -> None:
+    environment = pretended_gpu.environment(2) | {"LOG_DIR": str(tmp_path / "log"), "LAUNCH_ARGS": "--devices 1,5"}
+    done = pretrain_sh(built, tmp_path / "run", **environment)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "error: --devices: 1,5: not all are visible GPUs, which are: 0,1"
+    assert not (tmp_path / "run").exists()
 
 
 def test_an_unwritable_folder_for_logs_is_refused_before_training(built: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file" / "log", tmp_path / "mnt" / "log"):
-        done = subprocess.run(
-            [str(ROOT / "run_pretrain.sh"), "conf/pretrain/demo.yaml", *options(built, tmp_path / "run")],
-            cwd=ROOT,
-            env={**os.environ, "PYTHON": sys.executable, "NPROC": "2", "LOG_DIR": str(folder)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = pretrain_sh(built, tmp_path / "run", NPROC="2", LOG_DIR=str(folder))
         assert done.returncode == 2
         assert done.stderr == f"error: LOG_DIR: cannot write to the folder {folder}, or it cannot be created\n"
         assert not (tmp_path / "run").exists()
@@ -86,16 +125,15 @@ def test_an_unwritable_folder_for_logs_is_refused_before_training(built: Path, t
 
 
 def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_path: Path) -> None:
-    """With PADDLE_VERBOSE=1, Paddle's launcher and its processes print some 40 lines more."""
-    more = ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.log_every=2"]
-    done = subprocess.run(
-        [str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml", *options(built, tmp_path / "run", *more)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHON": sys.executable, "NPROC": "2", "LOG_DIR": str(tmp_path / "log")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """With PADDLE_VERBOSE=1, Paddle's launcher and its processes print some 40 lines more.
+
+    There is one GPU, but the two processes are to use the CPU; so their groups are gloo's, whatever the environment.
+    """
+    more = ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.log_every=2", "--trainer.device=cpu"]
+    environment = {"NPROC": "2", "LOG_DIR": str(tmp_path / "log"), **pretended_gpu.environment(1)}
+    environment["PADDLE_DISTRI_BACKEND"] = "nccl"
+    config = "conf/ablation/explicit.yaml"
+    done = pretrain_sh(built, tmp_path / "run", *more, config=config, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     known = ("corpus ", "training ", "output ", "eval", "train step", "saved ")
@@ -179,7 +217,7 @@ def test_bad_slurm_steps_are_refused(built: Path, tmp_path: Path) -> None:
 def test_a_slurm_job_without_srun_is_noted() -> None:
     done = subprocess.run(
         [str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml"],
-        # An error that ends the command before Python starts.
+        # An error that ends the command early.
         env={**os.environ, "SLURM_JOB_NUM_NODES": "2", "LAUNCH_ARGS": "--master localhost"},
         capture_output=True,
         text=True,

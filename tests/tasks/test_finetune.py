@@ -20,6 +20,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
 from tasks.training.description import read_description
+from tests.support import pretended_gpu
 from tests.support.commands import ROOT, call, kill_when
 from tests.support.given_model import BERT
 from tests.support.span_task import span_task
@@ -154,13 +155,17 @@ def test_a_killed_run_resumes_to_the_same_predictions(tiny_task: Path, finetuned
     same_results(finetuned, output)
 
 
-def test_two_processes_from_the_shell_predict_as_one(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("environment", [{"NPROC": "2"}, pretended_gpu.environment(2)], ids=["cpu", "gpus"])
+def test_two_processes_from_the_shell_predict_as_one(
+    tiny_task: Path, finetuned: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
     """61 and 23 samples: batches of uneven size in training, and 6 batches in evaluation, the last one of 3."""
     arguments = options(tiny_task, tmp_path / "run", "--evaluation.batch_size=5")[1:]
+    calls = {pretended_gpu.CALLS: str(tmp_path)}
     done = subprocess.run(
         [str(ROOT / "run_finetune.sh"), str(tiny_task / "data" / "task.yaml"), str(tiny_task / "model"), *arguments],
         cwd=ROOT,
-        env={**os.environ, "PYTHON": sys.executable, "NPROC": "2", "LOG_DIR": str(tmp_path / "log")},
+        env={**os.environ, "PYTHON": sys.executable, "LOG_DIR": str(tmp_path / "log"), **environment, **calls},
         capture_output=True,
         text=True,
         check=False,
@@ -173,6 +178,9 @@ def test_two_processes_from_the_shell_predict_as_one(tiny_task: Path, finetuned:
         for path in (finetuned, tmp_path / "run")
     )
     np.testing.assert_allclose(one, two, rtol=1e-3)
+    # Written under pretended GPUs only.
+    devices = [path.read_text().partition("\n")[0] for path in sorted(tmp_path.glob("?.txt"))]
+    assert devices == ([] if "NPROC" in environment else ["set_device gpu:0", "set_device gpu:1"])
 
 
 def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path, tmp_path: Path) -> None:

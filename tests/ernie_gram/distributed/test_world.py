@@ -52,7 +52,7 @@ def test_the_processor_has_a_name() -> None:
 def test_a_sigterm_while_paddle_loads_takes_effect_afterwards() -> None:
     code = """if True:
         import os, signal
-        from ernie_gram.distributed.world import delayed_sigterm
+        from ernie_gram.distributed.loading import delayed_sigterm
         with delayed_sigterm():
             os.kill(os.getpid(), signal.SIGTERM)
             print("loaded", flush=True)

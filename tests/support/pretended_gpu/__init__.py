@@ -8,28 +8,33 @@ compiled without CUDA), so it selects CPU kernels, and processes exchange throug
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-# Environment variables for `sitecustomize.py` in this folder: the number of pretended GPUs, and their capability.
-GPUS, CAPABILITY = "PRETENDED_GPUS", "PRETENDED_CAPABILITY"
+# Environment variables for `sitecustomize.py` in this folder: the number of pretended GPUs, and their capability; and a
+# folder where each rank writes RANK.txt at its end, with the result of `pretend`, one call a line.
+GPUS, CAPABILITY, CALLS = "PRETENDED_GPUS", "PRETENDED_CAPABILITY", "PRETENDED_CALLS"
 NAME = "Pretended GPU"
 MEMORY = 80 << 30
-
-# The functions of kernels.py, which Paddle may call, must not be freed.
-_LOADED: list[Any] = []
 
 Replace = Callable[[Any, str, Any], None]
 
 
 def environment(gpus: int = 1, capability: str = "8.0") -> dict[str, str]:
     """Return the environment variables under which a new process, and those that it starts, pretend."""
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
-    return {"PYTHONPATH": path, GPUS: str(gpus), CAPABILITY: capability, "PADDLE_DISTRI_BACKEND": "gloo"}
+    folder = Path(__file__).parent
+    path = os.pathsep.join(filter(None, [str(folder), str(folder.parents[2]), os.environ.get("PYTHONPATH")]))
+    return {
+        "PYTHONPATH": path,
+        GPUS: str(gpus),
+        CAPABILITY: capability,
+        # Paddle's launcher assigns these; its package for CPUs would find none by itself.
+        "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(gpus))),
+        "PADDLE_DISTRI_BACKEND": "gloo",
+    }
 
 
 def replace_existing(owner: Any, name: str, value: Any) -> None:
@@ -43,24 +48,26 @@ def enter_kernels() -> None:
     """Let programs be built in half precision, for which the package for CPUs lacks kernels."""
     import paddle
 
-    # Loaded by path: `tests` may not be found from every working directory.
-    spec = importlib.util.spec_from_file_location("pretended_kernels", Path(__file__).with_name("kernels.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.enter(paddle.base.core._get_registered_phi_kernels("function"))
+    from tests.support.pretended_gpu import kernels
+
+    kernels.enter(paddle.base.core._get_registered_phi_kernels("function"))
     attention = "memory_efficient_attention"
-    module.enter([attention, f"{attention}_grad"], [module.FLOAT32, module.FLOAT16, module.BFLOAT16])
-    _LOADED.append(module)
+    kernels.enter([attention, f"{attention}_grad"], [kernels.FLOAT32, kernels.FLOAT16, kernels.BFLOAT16])
 
 
-def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replace = replace_existing) -> None:
-    """Make Paddle report GPUs; `replace` sets an attribute, and must fail for one that does not exist."""
+def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replace = replace_existing) -> list[str]:
+    """Make Paddle report GPUs; `replace` sets an attribute, and must fail for one that does not exist.
+
+    Returns a list of what this process does with devices from now on, such as "set_device gpu:0" or "enable_use_gpu 0";
+    it grows.
+    """
     import paddle
     import paddle.inference
 
+    from ernie_gram.distributed import device as our_device
+
     cuda, set_device = paddle.device.cuda, paddle.set_device
+    calls: list[str] = []
 
     class PretendedGpu(paddle.CPUPlace):  # type: ignore[name-defined, misc]
         """A place that says it is a GPU; Paddle's C++ code sees a CPU."""
@@ -82,6 +89,7 @@ def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replac
             return f"Place(pretended gpu:{self.number})"
 
     def place_of(device: str) -> Any:
+        calls.append(f"set_device {device}")
         kind, _, number = device.partition(":")
         place = set_device("cpu")
         if kind != "gpu":
@@ -96,8 +104,15 @@ def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replac
     )
 
     def peak(_: Any = None) -> int:
+        calls.append("peak")
         return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
 
+    def seed(number: int) -> Any:
+        # Paddle's own function seeds the generator of each GPU as well; its package for CPUs has none.
+        return paddle.base.core.default_cpu_generator().manual_seed(int(number))
+
+    replace(paddle, "seed", seed)
+    replace(our_device, "is_gpu_package", lambda: True)
     replace(paddle, "is_compiled_with_cuda", lambda: True)
     replace(paddle, "set_device", place_of)
     for name, value in {
@@ -117,7 +132,20 @@ def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replac
     def enable_use_gpu(self: Any, memory_mb: int, number: int = 0) -> None:
         assert memory_mb > 0
         assert number < gpus
+        calls.append(f"enable_use_gpu {number}")
         self.disable_gpu()
         self.disable_mkldnn()
 
     replace(paddle.inference.Config, "enable_use_gpu", enable_use_gpu)
+    return calls
+
+
+def on_gpu(calls: list[str]) -> list[str]:
+    """Return what was done after a GPU was chosen; only for CPUs chosen before may denormal numbers be flushed to 0.
+
+    Args:
+        calls: the fixture `pretended_gpu`.
+    """
+    start = calls.index("set_device gpu:0")
+    assert calls[:start].count("flush_denormals") == calls[:start].count("set_device cpu")
+    return calls[start + 1 :]

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
-class PaddleFinder(MetaPathFinder):
-    """Finds Paddle as usual, and lets its loader pretend afterwards."""
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if fullname != "paddle":
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: ModuleType) -> None:
-                execute(module)
-                pretend_as_asked()
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-def pretend_as_asked() -> None:
+def pretend_as_asked(_: ModuleType) -> None:
     """Call `pretend` of this package with the values of the environment."""
     # Not imported as a part of `tests`, which may not be found from every working directory.
     path = os.path.join(os.path.dirname(__file__), "__init__.py")
@@ -39,8 +24,41 @@ def pretend_as_asked() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     major, minor = map(int, os.environ[module.CAPABILITY].split("."))
-    module.pretend(int(os.environ[module.GPUS]), (major, minor))
+    calls = module.pretend(int(os.environ[module.GPUS]), (major, minor))
+    folder, rank = os.environ.get(module.CALLS), os.environ.get("PADDLE_TRAINER_ID")
+    if folder and rank:
+        atexit.register(lambda: Path(folder, f"{rank}.txt").write_text("\n".join(calls)))
+
+
+def pretend_package(device: ModuleType) -> None:
+    """Let our own module find a package for GPUs, before Paddle is imported."""
+    assert hasattr(device, "is_gpu_package")
+    device.is_gpu_package = lambda: True  # type: ignore[attr-defined]
+
+
+AFTER_IMPORT: dict[str, Callable[[ModuleType], None]] = {
+    "paddle": pretend_as_asked,
+    "ernie_gram.distributed.device": pretend_package,
+}
+
+
+class Finder(MetaPathFinder):
+    """Finds these modules as usual, and calls a function after their import."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        if fullname not in AFTER_IMPORT:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                AFTER_IMPORT[fullname](module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
 
 
 if "PRETENDED_GPUS" in os.environ:
-    sys.meta_path.insert(0, PaddleFinder())
+    sys.meta_path.insert(0, Finder())

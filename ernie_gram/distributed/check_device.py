@@ -1,0 +1,21 @@
+"""Check the device of runs that other processes will train: `python -m ernie_gram.distributed.check_device`.
+
+For commands that start many runs and never load Paddle themselves (see run/many_runs.py).
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ernie_gram.distributed.device import check_device
+from reader.errors import one_line_errors
+
+
+def main() -> None:
+    """Check the device, the precision and the number of processes on this machine that are the three arguments."""
+    device, precision, processes = sys.argv[1:]
+    check_device(device, precision, processes=int(processes))
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

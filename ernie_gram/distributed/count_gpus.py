@@ -1,0 +1,34 @@
+"""Print how many GPUs a job on this machine can use: `python -m ernie_gram.distributed.count_gpus`, for launch.sh."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+from ernie_gram.distributed.device import is_gpu_package, visible_gpus
+from reader.errors import one_line_errors, print_note
+
+
+def main() -> None:
+    """Print the number; say so if Paddle's package is the reason for 0."""
+    listed = 0 if is_gpu_package() else listed_gpus()
+    if listed:
+        gpus = f"{listed} GPU{'s' * (listed > 1)}"
+        print_note(f"this machine has {gpus}, but this Paddle is the package for CPUs; paddlepaddle-gpu would use them")
+    print(visible_gpus())
+
+
+def listed_gpus() -> int:
+    """Return the number of GPUs that the driver lists; 0 if they are hidden, or if there is no driver."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and (not visible or visible.startswith("-")):
+        return 0
+    try:
+        done = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, check=False)
+    except OSError:
+        return 0
+    return sum(line.startswith("GPU ") for line in done.stdout.splitlines())
+
+
+if __name__ == "__main__":
+    one_line_errors(main)

@@ -1,0 +1,81 @@
+"""Which device a process uses, and what is refused before anything is created: no GPU, too few, and one too old."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.distributed import device as our_device
+from ernie_gram.distributed.device import check_device, gpu_number, is_gpu_package, visible_gpus
+from reader.errors import InputError
+from tests.support.commands import python
+from tests.support.pretended_gpu import NAME, pretend
+
+
+def test_the_package_for_cpus_is_recognised_without_loading_it() -> None:
+    code = (
+        "import sys; from ernie_gram.distributed import device as d; print(d.visible_gpus(), 'paddle' in sys.modules)"
+    )
+    assert python("-c", code).stdout == "0 False\n"
+
+
+@pytest.mark.parametrize(("text", "expected"), [("'False'", False), ("'12.6'", True), (None, True)])
+def test_the_package_says_for_what_it_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, expected: bool
+) -> None:
+    (tmp_path / "version").mkdir()
+    (tmp_path / "version" / "__init__.py").write_text(
+        "major = '3'\n" + (f"cuda_version     = {text}\n" if text else "")
+    )
+    found = our_device.importlib.util.spec_from_file_location("paddle", tmp_path / "__init__.py")
+    monkeypatch.setattr(our_device.importlib.util, "find_spec", lambda name: found)
+    assert is_gpu_package() is expected
+
+
+SEEN = "Paddle sees 2 GPUs (CUDA_VISIBLE_DEVICES is '0,7')"
+NOT_8 = f"bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and {NAME} has 7.5; use float16 in"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "message"),
+    [
+        (("gpu", "float32", 3), {}, f"NPROC: 3 processes on this machine, but {SEEN}; start at most 2"),
+        (("auto", "float32", 3), {}, "set trainer.device to cpu"),
+        (("gpu",), {"FLAGS_selected_gpus": "2"}, f"FLAGS_selected_gpus: GPU 2 asked for, but {SEEN}, numbered from 0"),
+        (("auto", "bfloat16", 2), {}, f"optimizer.precision: {NOT_8}"),
+    ],
+)
+def test_what_two_gpus_without_bfloat16_cannot_do(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, str, int], environment: dict[str, str], message: str
+) -> None:
+    pretend(2, (7, 5), monkeypatch.setattr)
+    for name, value in ({"CUDA_VISIBLE_DEVICES": "0,7"} | environment).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError) as refused:
+        check_device(*arguments)
+    assert message in str(refused.value)
+
+
+def test_what_two_gpus_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(2, (7, 5), monkeypatch.setattr)
+    assert visible_gpus() == 2
+    assert check_device("auto", "float16", 2) is True
+    assert check_device("gpu", "float32", 1) is True
+    # More processes than GPUs, and a precision that the GPUs lack: neither matters on the CPU.
+    assert check_device("cpu", "bfloat16", 9) is False
+    monkeypatch.setenv("FLAGS_selected_gpus", "1,0")
+    assert gpu_number() == 1
+    assert check_device("auto") is True
+    pretend(2, (8, 0), monkeypatch.setattr)
+    assert check_device("auto", "bfloat16") is True
+
+
+def test_a_package_for_gpus_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(0, replace=monkeypatch.setattr)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    assert check_device("auto", "bfloat16", 9) is False
+    with pytest.raises(InputError, match=r"Paddle sees none \(CUDA_VISIBLE_DEVICES is '7'\); use cpu or auto"):
+        check_device("gpu", key="--device")
+    with pytest.raises(InputError, match=r"optimizer\.precision: float16 needs a GPU"):
+        check_device("auto", "float16")

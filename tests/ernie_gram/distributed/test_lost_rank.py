@@ -1,0 +1,47 @@
+"""A rank that dies while the others wait for ever in an exchange, as with NCCL: the launcher ends the job."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from ernie_gram.run.run_log import read_log
+from tests.support import pretended_gpu
+from tests.support.commands import ROOT, two_ranks
+from tests.support.runs import options
+
+# The ranks that wait are killed after a second; no checkpoint is being written.
+LAUNCHER = """
+from ernie_gram.distributed import watch, watched_launch
+watch.KILL_SECONDS = 1.0
+watched_launch.launch_watched()
+"""
+
+
+def test_a_killed_rank_ends_the_job_although_the_other_waits_for_it(built: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    _, _, *arguments = two_ranks(log, "tests/support/rank_that_waits.py")
+    more = ["--trainer.max_steps=9", "--paths.held_out=null", "--trainer.device=gpu"]
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCHER, *arguments, *options(built, tmp_path / "run", *more)],
+        cwd=ROOT,
+        env={**os.environ, **pretended_gpu.environment(2), "NCCL_SOCKET_IFNAME": "eth7"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 137, done.stderr
+    why = r"error: rank 1 \(process \d+\) was killed by SIGKILL \(perhaps by the system, because memory ran out\); .*"
+    assert re.fullmatch(why, done.stderr.splitlines()[-1])
+    assert [record["step"] for record in read_log(tmp_path / "run") if record["kind"] == "train"] == [1, 2]
+    waiting = (log / "workerlog.0").read_text()
+    assert waiting.startswith("NCCL_SOCKET_IFNAME eth7\n")
+    # It was killed while it waited.
+    assert "waits as NCCL does" in waiting
+    assert "lost the connection" not in waiting
+    left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert left.stdout == ""

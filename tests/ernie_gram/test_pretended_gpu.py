@@ -1,0 +1,76 @@
+"""Pre-training and what is done with its models under a pretended GPU: each command ends well and takes its branches.
+
+What is computed there is computed on the CPU, in float32. See support/pretended_gpu.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ernie_gram import export_inference, fill_mask, infer, preflight
+from tests.support.commands import Done, call
+from tests.support.pretended_gpu import on_gpu
+from tests.support.runs import evaluations, options, pretrain, train_losses
+from tests.support.static_programs import fresh_scope
+
+
+def test_pre_training_recomputes_resumes_and_accumulates(built: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
+    def train(output: str, steps: int, *more: str) -> Done:
+        pretended_gpu.clear()
+        settings = [f"--trainer.max_steps={steps}", "--optimizer.decay_steps=8", "--trainer.eval_every=2"]
+        done = pretrain(built, tmp_path / output, *settings, *more)
+        assert done.returncode == 0, done.stderr
+        # No operation of the program was rewritten; the memory in the log is the GPU's.
+        assert set(on_gpu(pretended_gpu)) == {"peak"}
+        return done
+
+    train("undisturbed", 4)
+    train("run", 2, "--trainer.recompute=true", "--trainer.device=gpu")
+    assert "resumes from" in train("run", 4).stdout
+    assert train_losses(tmp_path / "run") == train_losses(tmp_path / "undisturbed")
+    assert "resumes from" in train("run", 6, "--trainer.micro_batch=3").stdout
+    assert [step for step, *_ in train_losses(tmp_path / "run")] == [1, 2, 3, 4, 5, 6]
+    assert [evaluation["step"] for evaluation in evaluations(tmp_path / "run")] == [0, 2, 4, 6]
+
+
+def test_a_job_on_the_cpu_of_a_machine_with_a_gpu_is_prepared_for_a_cpu(
+    built: Path, tmp_path: Path, pretended_gpu: list[str]
+) -> None:
+    done = pretrain(built, tmp_path / "run", "--trainer.max_steps=3", "--trainer.device=cpu")
+    assert done.returncode == 0, done.stderr
+    # The first two are those of the test itself.
+    assert pretended_gpu == ["flush_denormals", "set_device cpu"] * 2 + ["draw_masks_faster"]
+
+
+def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
+    def run(main: Any, *arguments: Any) -> list[str]:
+        pretended_gpu.clear()
+        with fresh_scope():
+            done = call(main, *map(str, arguments))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    text = "a [MASK] statement"
+    (tmp_path / "text").write_text(text)
+    filled = run(fill_mask.main, text, "--model", finished, "--json")
+    assert on_gpu(pretended_gpu) == []
+    for outputs in ("encoder", "fill_mask"):
+        run(export_inference.main, finished, tmp_path / outputs, "--outputs", outputs)
+        assert on_gpu(pretended_gpu) == []
+        (answer,) = run(infer.main, tmp_path / outputs, tmp_path / "text")
+        assert pretended_gpu[2:] == ["enable_use_gpu 0"]
+        assert set(json.loads(answer)) == {"text", "vector" if outputs == "encoder" else "masks"}
+    units = [[unit["unit"] for unit in json.loads(line)["masks"][0]] for line in (answer, *filled)]
+    assert units[0] == units[1]
+
+
+def test_the_preflight_measures_a_gpu(built: Path, tmp_path: Path, pretended_gpu: list[str]) -> None:
+    done = call(preflight.main, *options(built, tmp_path / "run"), "--bandwidth=1GB", "--gpus=2")
+    assert done.returncode == 0, done.stderr
+    assert on_gpu(pretended_gpu) == []
+    assert "shorter model" in done.stdout
+    # Only processes on CPUs share the speed that was measured.
+    assert "share the cores" not in done.stdout
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,44 @@
+"""Pre-train as a rank whose exchanges wait for ever once another rank has died, as NCCL's do: see test_lost_rank.py.
+
+gloo, which a pretended GPU exchanges through, raises an exception instead. Rank 1 kills itself in its third step.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from typing import Any
+
+from ernie_gram.distributed.loading import load_paddle
+from ernie_gram.distributed.world import RANK
+from ernie_gram.pretrain import main
+from reader.batches.fields import INPUT_IDS
+from reader.errors import one_line_errors
+
+paddle = load_paddle()
+run, steps = paddle.static.Executor.run, 0
+
+
+def wait_for_ever() -> None:
+    """Lock a mutex twice: the thread waits in C code, which no signal interrupts, so Python's handlers do not run."""
+    print("waits as NCCL does", flush=True)
+    libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
+    libc.pthread_mutex_lock(mutex)
+    libc.pthread_mutex_lock(mutex)
+
+
+def run_or_wait(*arguments: Any, **options: Any) -> Any:
+    global steps
+    steps += INPUT_IDS.name in (options.get("feed") or {})
+    if RANK == 1 and steps == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        return run(*arguments, **options)
+    except (RuntimeError, OSError, SystemError):
+        wait_for_ever()
+
+
+paddle.static.Executor.run = run_or_wait
+print("NCCL_SOCKET_IFNAME", os.environ.get("NCCL_SOCKET_IFNAME"), flush=True)
+one_line_errors(main)

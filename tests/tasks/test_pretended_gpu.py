@@ -1,0 +1,47 @@
+"""Fine-tuning of each kind, prediction and export under a pretended GPU, see support/pretended_gpu."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.commands import call
+from tests.support.own_tasks import KINDS, own_task
+from tests.support.pretended_gpu import on_gpu
+from tests.support.static_programs import fresh_scope
+from tests.support.tiny_task import finetune
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_task_is_learned_predicted_and_exported_on_a_gpu(
+    kind: str, tiny_task: Path, tmp_path: Path, pretended_gpu: list[str]
+) -> None:
+    from tasks import export, predict
+
+    def run(main: Any, *arguments: Any) -> None:
+        pretended_gpu.clear()
+        with fresh_scope():
+            done = call(main, *map(str, arguments))
+        assert done.returncode == 0, done.stderr
+
+    task, model, program = own_task(tmp_path / "data", kind), tmp_path / "run", tmp_path / "program"
+    settings = [f"--task={task}", f"--paths.data={task.parent}", "--optimizer.epochs=1", "--dropout.hidden=0.1"]
+    done = finetune(tiny_task, model, *settings, "--input.max_query_len=4")
+    assert done.returncode == 0, done.stderr
+    assert set(on_gpu(pretended_gpu)) == {"peak"}
+    run(export.main, model, program, "--to", "inference")
+    assert on_gpu(pretended_gpu) == []
+    answers = []
+    for source, device in ((model, "gpu"), (program, "auto"), (program, "cpu")):
+        output = tmp_path / f"{source.name}_{device}.jsonl"
+        run(predict.main, source, "--input", task.parent / "own.jsonl", "--output", output, "--device", device)
+        if device == "cpu":
+            assert pretended_gpu == ["flush_denormals", "set_device cpu"] * 2
+        else:
+            assert on_gpu(pretended_gpu) == (["enable_use_gpu 0"] if source == program else [])
+        answers.append([json.loads(line) for line in output.read_text().splitlines()])
+    assert len(answers[0]) == 5
+    assert answers[0] == answers[1] == answers[2]
