@@ -8,6 +8,7 @@ to a report of a fault. The exit status is 1 if a check fails. Checks of several
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from contextlib import closing
@@ -42,10 +43,8 @@ def main() -> None:
     check_parent(arguments.output)
     checks = [check for check in CHECKS if check.name in chosen]
     results: list[Result] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="gpu_check_") as folder,
-        closing(run_checks(checks, Path(folder), arguments.quick, arguments.limit)) as found,
-    ):
+    folder = Path(tempfile.mkdtemp(prefix="gpu_check_"))
+    with closing(run_checks(checks, folder, arguments.quick, arguments.limit)) as found:
         for result in found:
             results.append(result)
             print(row(result), flush=True)
@@ -53,7 +52,9 @@ def main() -> None:
             write_report(arguments.output, results, arguments.quick)
     print(f"{summary(results)}; all figures: {arguments.output}")
     if any(result.status == "FAIL" for result in results):
+        print(f"the files of the checks, with their logs: {folder}")
         sys.exit(1)
+    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from ernie_gram.distributed.world import start_world  # before Paddle: it sets t
 import paddle
 # isort: on
 
-from ernie_gram.gpu_checks.equal_numbers import HALF, compared, on_gpu, require_equal, shown
+from ernie_gram.gpu_checks.equal_numbers import HALF, compared, on_gpu, require_equal
 from ernie_gram.gpu_checks.kernels import missing_kernels, precisions
 from ernie_gram.gpu_checks.lowering import Kernel
 from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, Skipped
@@ -34,7 +34,7 @@ def attention(setup: Setup) -> Passed:
         raise Skipped(f"this Paddle has no GPU kernel {missing.popitem()[0].name}")
     more = (*NO_DROPOUT, *started(setup), f"--model.{SETTING}={EFFICIENT}")
     figures: Figures = compared(trained(setup, EFFICIENT, "gpu", more=more), on_gpu(setup))
-    require_equal(figures, HALF, "a parameter")
+    shown = require_equal(figures, HALF)
     world, sequences = start_world("gpu", precision), 8
     for kind in (PLAIN, EFFICIENT):
         config, sizes = shortened(*base_config(setup, precision, f"--model.{SETTING}={kind}"))
@@ -42,7 +42,7 @@ def attention(setup: Setup) -> Passed:
         figures[kind] = {**measured(made), "allocated": made.allocated}
     times = [figures[kind]["step_ms"] for kind in (PLAIN, EFFICIENT)]
     return Passed(
-        f"differ by {shown(figures)}; a step of {config.model.num_hidden_layers} layers in {precision}: "
+        f"differ by {shown}; a step of {config.model.num_hidden_layers} layers in {precision}: "
         f"{times[0]:.0f} ms plain, {times[1]:.0f} ms memory-efficient",
         figures,
     )

@@ -15,8 +15,9 @@ from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, Skipped, requi
 from ernie_gram.gpu_checks.runs import (
     NO_DROPOUT,
     STEPS,
+    differences,
     largest_difference,
-    parameter_differences,
+    mean_gradients,
     parameters,
     started,
     steps_of,
@@ -30,6 +31,13 @@ FLOAT32, HALF = 1e-4, 2e-2
 # Softmax does not change when a number is added to all scores of a row, so the bias of the keys has no gradient but
 # rounding.
 WITHOUT_GRADIENT = "_key_fc.b_0"
+# What is compared, and what a message calls it.
+QUANTITIES = {
+    "loss": "the loss",
+    "norm": "the norm of the gradient",
+    "parameters": "the value",
+    "gradients": "the mean gradient",
+}
 # A scale of the loss at which the gradients overflow, even in float32.
 OVERFLOWING_SCALE = 2**66
 # The scale halves at each overflow. float16 needs fewer than 66 halvings.
@@ -42,10 +50,8 @@ DROPOUT = ("--model.hidden_dropout_prob=0.1", "--model.attention_probs_dropout_p
 def float32(setup: Setup) -> Passed:
     """Compare ten steps on the GPU with the same steps on the CPU."""
     figures = compared(on_gpu(setup), on_cpu(setup))
-    worst = max(figures["by_parameter"], key=figures["by_parameter"].get)
-    figures |= {"worst_parameter": worst, "parameters": figures["by_parameter"][worst]}
-    require_equal(figures, FLOAT32, worst)
-    return Passed(f"{STEPS} steps on GPU and CPU differ by {shown(figures)}", figures)
+    shown = require_equal(figures, FLOAT32)
+    return Passed(f"{STEPS} steps on GPU and CPU differ by {shown}", figures)
 
 
 def bfloat16(setup: Setup) -> Passed:
@@ -84,8 +90,8 @@ def recompute(setup: Setup) -> Passed:
     plain = trained(setup, DRAWING, "gpu", more=more, rung=DRAWING)
     again = trained(setup, "recompute", "gpu", more=(*more, "--trainer.recompute=true"), rung=DRAWING)
     figures = compared(again, plain)
-    require_equal(figures, FLOAT32, "a parameter")
-    return Passed(f"{STEPS} steps with and without differ by {shown(figures)}", figures)
+    shown = require_equal(figures, FLOAT32)
+    return Passed(f"{STEPS} steps with and without differ by {shown}", figures)
 
 
 def resume(setup: Setup) -> Passed:
@@ -94,8 +100,8 @@ def resume(setup: Setup) -> Passed:
     for device, until in (("gpu", STEPS // 3), ("cpu", 2 * STEPS // 3), ("gpu", STEPS)):
         output = trained(setup, "resumed", device, until, more)
     figures = compared(output, on_gpu(setup))
-    require_equal(figures, FLOAT32, "a parameter")
-    return Passed(f"GPU, CPU, GPU and GPU alone differ by {shown(figures)} in {STEPS} steps", figures)
+    shown = require_equal(figures, FLOAT32)
+    return Passed(f"GPU, CPU, GPU and GPU alone differ by {shown} in {STEPS} steps", figures)
 
 
 def on_gpu(setup: Setup) -> Path:
@@ -113,35 +119,41 @@ def _half(setup: Setup, precision: str, *settings: str) -> Passed:
         raise Skipped(f"this GPU has no {precision}")
     more = (*NO_DROPOUT, *started(setup), f"--optimizer.precision={precision}", *settings)
     figures = compared(trained(setup, precision, "gpu", more=more), on_cpu(setup))
-    require_equal(figures, HALF, "the parameters")
-    return Passed(f"{STEPS} steps and float32 on the CPU differ by {shown(figures)}", figures)
+    shown = require_equal(figures, HALF, by_name=False)
+    return Passed(f"{STEPS} steps and float32 on the CPU differ by {shown}", figures)
 
 
 def compared(found: Path, expected: Path) -> Figures:
-    """Return the largest relative differences of losses, norms of the gradient, and parameters of two runs.
-
-    "parameters" is that of all of them as one vector; "by_parameter" has each, but those without gradient.
-    """
-    runs = [parameters(folder) for folder in (found, expected)]
-    by_parameter = parameter_differences(*runs)
-    return {
+    """Return the largest relative differences of losses and norms of the gradient of two runs, and those of their last
+    parameters and mean gradients; these two as one vector each, and by name."""
+    figures: Figures = {
         "loss": largest_difference(steps_of(found), steps_of(expected), "loss"),
         "norm": largest_difference(steps_of(found), steps_of(expected), "grad_norm"),
-        "parameters": parameter_differences(*({"all": _joined(each)} for each in runs))["all"],
-        "by_parameter": {k: value for k, value in by_parameter.items() if not k.endswith(WITHOUT_GRADIENT)},
     }
+    for key, arrays_of in (("parameters", parameters), ("gradients", mean_gradients)):
+        one, two = (
+            {n: a for n, a in arrays_of(run).items() if not n.endswith(WITHOUT_GRADIENT)} for run in (found, expected)
+        )
+        figures[key] = differences({"all": _joined(one)}, {"all": _joined(two)})["all"]
+        figures[f"{key}_by_name"] = differences(one, two)
+    return figures
 
 
 def _joined(arrays: Arrays) -> np.ndarray:
     return np.concatenate([arrays[name].ravel() for name in sorted(arrays)])
 
 
-def shown(figures: Figures) -> str:
-    """Return the differences as text."""
-    return f"{figures['loss']:.1e} (loss), {figures['norm']:.1e} (norm), {figures['parameters']:.1e} (parameters)"
+def require_equal(figures: Figures, tolerance: float, by_name: bool = True) -> str:
+    """Return the differences as text; raises Failed if one exceeds the tolerance.
 
-
-def require_equal(figures: Figures, tolerance: float, parameter: str) -> None:
-    """Raise Failed if a difference exceeds the tolerance; `parameter` names what differs by figures["parameters"]."""
-    for key, what in (("loss", "the loss"), ("norm", "the norm of the gradient"), ("parameters", parameter)):
-        require(figures[key] <= tolerance, f"{what} differs by {figures[key]:.1e}, more than {tolerance:g}", figures)
+    With `by_name`, every single parameter counts, and not only all as one vector.
+    """
+    shown = []
+    for key, what in QUANTITIES.items():
+        names = figures.get(f"{key}_by_name", {}) if by_name else {}
+        worst = max(names, key=lambda name: names[name], default=None)
+        value = names[worst] if worst else figures[key]
+        which = f"{what} of {worst}" if worst else what
+        require(value <= tolerance, f"{which} differs by {value:.1e}, more than {tolerance:g}", figures)
+        shown.append(f"{value:.1e} ({key})")
+    return ", ".join(shown)

@@ -47,10 +47,11 @@ def pretraining_programs(world: World, precision: str, rungs: Sequence[str]) -> 
         config = small_config(rung, precision)
         yield f"{rung}, training", training_program(config, world)
         yield f"{rung}, evaluation", build_evaluation(config, SIZES, world.size)
-    yield f"{LAST_RUNG}, recomputing", training_program(config, world, recompute=True)
-    for name, program in zip(("micro-batch", "update", "row counts"), _accumulation(config, world), strict=True):
-        yield f"{LAST_RUNG}, {name}", program
     if precision == "float32":
+        # With recompute, operations of the training are repeated; sums of gradients are float32 in every precision.
+        yield f"{LAST_RUNG}, recomputing", training_program(config, world, recompute=True)
+        for name, program in zip(("micro-batch", "update", "row counts"), _accumulation(config, world), strict=True):
+            yield f"{LAST_RUNG}, {name}", program
         # Prediction and the exported programs are always float32.
         yield f"{LAST_RUNG}, prediction", build_prediction(config, SIZES)
         yield "encoder", build_encoder(replace(config.model, use_pooler=True), SIZES.tokens)

@@ -17,6 +17,8 @@ from pathlib import Path
 from ernie_gram.gpu_checks.catalog import FIRST, PROCESSES, Check
 from ernie_gram.gpu_checks.outcome import Figures, Result
 
+# The process that makes checks.
+WORKER = "ernie_gram.gpu_checks.worker"
 POLL_SECONDS = 0.05
 LOG_LINES, LINE_LENGTH = 30, 300
 
@@ -45,13 +47,13 @@ def _run_together(
     checks: Sequence[Check], folder: Path, quick: bool, limit: int, environment: Mapping[str, str]
 ) -> Iterator[Result]:
     """Yield the results of checks that one process makes; it ends with the first that ends the process or hangs."""
-    results, log = folder / "results.jsonl", folder / "log.txt"
+    results, log = (folder / f"{checks[0].name}.{ending}" for ending in ("jsonl", "log"))
     results.write_text("")
     names = [check.name for check in checks]
     arguments = [str(results), str(folder), str(int(quick)), str(limit), *names]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ernie_gram.gpu_checks.worker", *arguments],
+            [sys.executable, "-m", WORKER, *arguments],
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -25,6 +25,8 @@ from reader.demo_text import documents
 
 DOCUMENTS = 60
 STEPS = 10
+# In the names of AdamW's running means of gradients.
+MEAN = "_moment1_"
 # An objective that draws nothing at random: devices draw other numbers.
 WITHOUT_DRAWING = "cnp"
 NO_DROPOUT = ("--model.hidden_dropout_prob=0", "--model.attention_probs_dropout_prob=0")
@@ -112,6 +114,15 @@ def parameters(output: Path) -> Arrays:
     return checkpoint.load_model(checkpoint.checkpoints(output)[-1])
 
 
+def mean_gradients(output: Path) -> Arrays:
+    """Return AdamW's running means of the gradients by parameter, in the last checkpoint of a run.
+
+    Its updates do not depend on the scale of a gradient, so the parameters do not show a gradient with a wrong scale.
+    """
+    moments = checkpoint.load_optimizer(checkpoint.checkpoints(output)[-1])
+    return {name.partition(MEAN)[0]: array for name, array in moments.items() if MEAN in name}
+
+
 def largest_difference(found: list[Record], expected: list[Record], key: str) -> float:
     """Return the largest relative difference of a logged value over the steps of two runs; infinite if one is not
     there."""
@@ -121,8 +132,8 @@ def largest_difference(found: list[Record], expected: list[Record], key: str) ->
     return max((_not_nan(abs(one - two) / max(abs(two), 1e-12)) for one, two in pairs), default=float("inf"))
 
 
-def parameter_differences(found: Arrays, expected: Arrays) -> dict[str, float]:
-    """Return for each parameter the norm of the difference of two runs, divided by the norm of the expected one."""
+def differences(found: Arrays, expected: Arrays) -> dict[str, float]:
+    """Return for each array the norm of the difference of two runs, divided by the norm of the expected one."""
     assert found.keys() == expected.keys()
     return {
         name: _not_nan(float(np.linalg.norm(found[name] - value) / max(np.linalg.norm(value), 1e-12)))

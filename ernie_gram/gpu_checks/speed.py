@@ -19,6 +19,7 @@ import paddle
 # isort: on
 
 from ernie_gram.config.loading import load_config
+from ernie_gram.distributed.device import gpu_number
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak
 from ernie_gram.gpu_checks.kernels import precisions
 from ernie_gram.gpu_checks.outcome import Failed, Figures, Passed, Setup, Skipped, require
@@ -46,8 +47,8 @@ WARM_STEPS, SINGLE_STEPS, STEPS = 2, 5, 5
 QUICK_SECONDS, SECONDS = 0.1, 2.0
 # Beyond the prediction: workspaces of libraries.
 MEMORY_TOLERANCE, WORKSPACES = 1.15, 256 << 20
-# The largest micro-batch is searched in such steps, so often.
-GROWTH, TRIALS = 1.1, 5
+# The search for the largest micro-batch: it begins with this share of the predicted one, and grows so often.
+FIRST_SHARE, GROWTH, TRIALS = 0.8, 1.1, 5
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,11 @@ def trial(setup: Setup, precision: str) -> Trial:
     """Return the trial with the micro-batch of the settings, or with the largest that fits as predicted."""
     config, sizes = base_config(setup, precision)
     world = start_world("gpu", precision)
-    memory = paddle.device.cuda.get_device_properties(world.place.gpu_device_id()).total_memory
-    fitting = largest_batch(partial(predicted_memory, config, sizes), memory * (1 - FREE))
+    memory = _gpu_memory() * (1 - FREE)
+    fitting = largest_batch(partial(predicted_memory, config, sizes), memory)
     sequences = min(config.trainer.micro_batch or 1, fitting)
     if not sequences:
-        raise Failed(f"no sequence of the base model fits into {memory / 2**30:.0f} GiB")
+        raise Failed(f"no sequence of the base model fits into {_gib(int(memory))}")
     return started_trial(config, sizes, sequences, world)
 
 
@@ -197,31 +198,26 @@ def micro_batch(setup: Setup) -> Passed:
     """Find the largest micro-batch that a step in float32 holds, from the predicted one."""
     if setup.quick:
         raise Skipped("--quick: the micro-batch would fill the GPU's memory")
-    made = trial(setup, "float32")
-    total = paddle.device.cuda.get_device_properties(0).total_memory
+    made, total = trial(setup, "float32"), _gpu_memory()
     predicted = largest_batch(partial(predicted_memory, made.config, made.sizes), total)
-    largest = largest_that_runs(lambda sequences: _fits(made, sequences), predicted)
+    largest = largest_that_runs(partial(_fits, made), made.shape.sequences, int(predicted * FIRST_SHARE))
     figures: Figures = {"largest": largest, "predicted": predicted, "memory": total}
     said = f"{largest} sequences in float32; predicted from the memory of the GPU: {predicted}"
     require(largest * MEMORY_TOLERANCE >= predicted, said, figures)
     return Passed(said, figures)
 
 
-def largest_that_runs(fits: Callable[[int], bool], start: int) -> int:
-    """Return a number that fits, found from `start` in steps of a tenth; 0 if none of TRIALS numbers fits."""
-    tried = max(1, start)
-    if fits(tried):
-        for _ in range(TRIALS):
-            more = max(tried + 1, int(tried * GROWTH))
-            if not fits(more):
-                break
-            tried = more
-        return tried
+def largest_that_runs(fits: Callable[[int], bool], known: int, first: int) -> int:
+    """Return the largest number that fits of `known` and of TRIALS numbers from `first`, each a tenth larger.
+
+    It ends with the first that does not fit: what a failed step has allocated would stay, and make others fail.
+    """
+    largest, tried = known, max(known + 1, first)
     for _ in range(TRIALS):
-        tried = int(tried / GROWTH)
-        if not tried or fits(tried):
-            return tried
-    return 0
+        if not fits(tried):
+            break
+        largest, tried = tried, max(tried + 1, int(tried * GROWTH))
+    return largest
 
 
 def _fits(made: Trial, sequences: int) -> bool:
@@ -243,6 +239,10 @@ def _seconds(action: Callable[[], object], waits: bool = True) -> float:
     if waits:
         paddle.device.cuda.synchronize()
     return time.perf_counter() - began
+
+
+def _gpu_memory() -> int:
+    return int(paddle.device.cuda.get_device_properties(gpu_number()).total_memory)
 
 
 def _gib(number: int) -> str:

@@ -1,6 +1,5 @@
 """What `python -m ernie_gram.gpu_check` asks of a pretended GPU beyond the device (see pretended_gpu), and faults.
 
-
 Kernels for CPUs are registered for GPUs too. What is meant to be float16, for which Paddle has no kernels on a CPU, is
 bfloat16. A fault is put into new processes from outside: nothing in the project knows of it.
 """
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-import time
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -85,14 +84,14 @@ def make_gradient_wrong() -> None:
 
 
 def make_rank_hang() -> None:
-    """Let a process of a job stay in its first step for ever."""
+    """Let a process of a job stop in its first step, as if it computed for ever."""
     import paddle
 
     run = paddle.static.Executor.run
 
     def hanging(self: Any, *arguments: Any, **options: Any) -> Any:
         if "input_ids" in (options.get("feed") or {}):
-            time.sleep(3600)
+            os.kill(os.getpid(), signal.SIGSTOP)
         return run(self, *arguments, **options)
 
     if os.environ.get("PADDLE_TRAINER_ID") == RANK:
