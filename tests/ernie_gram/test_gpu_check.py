@@ -68,7 +68,7 @@ def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
         (name, *cells) for name, cells in checked.table.items()
     ]
     figures = {each["name"]: each["figures"] for each in document["checks"]}
-    assert figures["kernels"]["programs"] > 30
+    assert figures["kernels"]["programs"] > 20
     assert figures["kernels"]["precisions"] == ["float32", "bfloat16", "float16"]
     assert figures["copies"]["full, float32"]["places"]["cpu"] > 1000
     # The same kernels compute both, but 16 bits are not 32.
@@ -83,7 +83,11 @@ def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "name", "reason"),
     [
-        (MISSING_KERNEL, "kernels", f"no GPU kernel: {KERNEL} float32 (contiguous, training, float32); {KERNEL} bf"),
+        (
+            MISSING_KERNEL,
+            "kernels",
+            f"no GPU kernel: {KERNEL} float32 (full, training, float32); {KERNEL} bfloat16 (full, ",
+        ),
         (WRONG_GRADIENT, "float32", f"the mean gradient of {PARAMETER} differs by 1.0e-02, more than 0.0001"),
         (HANG, "two_gpus", "rank 1 hangs: no progress for 20 s (trainer.hang_seconds)"),
     ],
@@ -95,7 +99,7 @@ def test_a_fault_fails_with_its_reason(tmp_path: Path, fault: str, name: str, re
     status, found = checked.table[name]
     assert (status, found[: len(reason)]) == ("FAIL", reason)
     assert checked.status == 1
-    assert checked.document["checks"][0]["figures"]["log"]
+    assert "log" in checked.document["checks"][0]["figures"]
     kept = checked.console.splitlines()[-1].rpartition(": ")[2]
     assert (Path(kept) / f"{name}.log").is_file()
 
