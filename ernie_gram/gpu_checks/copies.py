@@ -28,9 +28,11 @@ from ernie_gram.planning.sizes import CorpusSizes, assumed_shape
 FROM_DEVICE = {
     "memcpy": "whether an update is skipped, which AdamW's kernels read on the host (training.loss_scale)",
 }
-TO_DEVICE = dict.fromkeys(
-    ("concat", "stack", "add_n", "split"), "addresses of many operands, without waiting for the device"
-)
+FEEDING = "before the first operation"
+TO_DEVICE = {
+    **dict.fromkeys((FEEDING, "shadow_feed"), "the batch"),
+    **dict.fromkeys(("concat", "stack", "add_n", "split"), "addresses of many operands; the host does not wait"),
+}
 TOKENS_PER_UNIT = 1.9
 SEQUENCES = 4
 # The first steps prepare the program.
@@ -60,7 +62,7 @@ class StepLog:
     def of(cls, text: str) -> StepLog:
         """Parse the log of a step; raises ValueError if it names no operations, as with another format."""
         places, ways = Counter[str](), {"gpu to cpu": Counter[str](), "cpu to gpu": Counter[str]()}
-        operation, inserted = "before the first operation", Counter[str]()
+        operation, inserted = FEEDING, Counter[str]()
         for line in text.splitlines():
             if begins := _BEGIN.search(line):
                 operation = begins[1]

@@ -48,7 +48,7 @@ def precisions() -> tuple[str, ...]:
 def kernels(setup: Setup) -> Passed:
     """Check the programs of pre-training, of each objective, and of fine-tuning, of each kind of task.
 
-    A quick check is of the full objective, which has the operations of the others, and of tasks in float32.
+    A quick check is of the full objective, and of tasks in float32.
     """
     chosen = precisions()
     rungs, of_tasks = (RUNGS[-1:], TASK_PRECISIONS[:1]) if setup.quick else (RUNGS, TASK_PRECISIONS)

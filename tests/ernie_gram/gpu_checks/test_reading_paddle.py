@@ -35,7 +35,9 @@ Before: Place(cpu) Op(pd_op.erfinv), inputs:{}, outputs:{}.
 begin: RunInstructionBase OP id:4 name:pd_op.add_n type:kGpuAsync runs on MainThread
 Before: Place(gpu:0) Op(pd_op.add_n), inputs:{}, outputs:{}.
 I1123 05:16:05.811604  9528 memcpy.cc:700] memory::Copy 24 Bytes from Place(cpu) to Place(gpu:0) by stream(0x55d0)
-begin: RunInstructionBase OP id:5 name:pd_op.memcpy type:kCpuSync runs on MainThread
+begin: RunInstructionBase OP id:5 name:pd_op.multiply_ type:kGpuAsync runs on MainThread
+I1123 05:16:05.811604  9528 memcpy.cc:700] memory::Copy 24 Bytes from Place(cpu) to Place(gpu:0)
+begin: RunInstructionBase OP id:6 name:pd_op.memcpy type:kCpuSync runs on MainThread
 Before: Place(gpu:0) Op(pd_op.memcpy), inputs:{}, outputs:{}.
 I1123 05:16:05.811604  9528 memcpy.cc:650] memory::Copy 1 Bytes from Place(gpu:0) to Place(cpu)
 """
@@ -45,11 +47,11 @@ def test_copies_belong_to_the_operation_that_needs_them() -> None:
     log = StepLog.of(LOG)
     assert log.places == {"gpu": 5, "cpu": 1}
     assert log.from_device == {"reshape": 1, "erfinv": 1, "memcpy": 1}
-    assert log.to_device == {"before the first operation": 1, "add_n": 1}
+    assert log.to_device == {"before the first operation": 1, "add_n": 1, "multiply_": 1}
     assert log.unexpected() == [
         "reshape: 1 from the device",
         "erfinv: 1 from the device",
-        "before the first operation: 1 to the device",
+        "multiply_: 1 to the device",
     ]
 
 
