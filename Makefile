@@ -14,10 +14,13 @@ WORKERS = $(shell expr $$(nproc) + 1)
 # Options of the demo, e.g. make demo DEMO="--steps 100"
 DEMO ?=
 
+# Options of the GPU check, e.g. make gpu-check CHECK="--only device,speed"
+CHECK ?=
+
 # Texts over which `make hub-test` compares the tokenizers, e.g. TEXTS="--texts vocab.txt one.tsv two.json"
 TEXTS ?=
 
-.PHONY: demo test lint bench hub-test gpu-kernels clean
+.PHONY: demo test lint bench gpu-check hub-test gpu-kernels clean
 
 demo: $(READY)
 	$(BIN)/python -m ernie_gram.demo $(DEMO)
@@ -35,6 +38,13 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.tokenizer
 	$(BIN)/python -m tests.benchmarks.pretrain_step
 	$(BIN)/python -m tests.benchmarks.softmax
+
+# pip leaves a package of Paddle for GPUs alone that is installed already, unless this project needs another version.
+gpu-check:
+	@! $(BIN)/pip show --quiet paddlepaddle 2>/dev/null || \
+		{ echo "error: .venv has Paddle's package for CPUs; remove it with make clean" >&2; exit 1; }
+	$(MAKE) EXTRAS=gpu .venv/ready-gpu
+	$(BIN)/python -m ernie_gram.gpu_check $(CHECK)
 
 # Not part of `test`: PaddleNLP's environment takes about 2 GB.
 hub-test: $(READY) $(HUB)/ready

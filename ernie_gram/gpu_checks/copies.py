@@ -1,0 +1,119 @@
+"""A training step copies nothing between the GPU and the host, beyond what is listed here.
+
+Each copy from the device makes the host wait for it. Paddle's log tells which operation copies: with the variables that
+catalog.py sets for this process, the interpreter names each operation before and after it runs, and each copy of memory
+has a line with its two places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+
+# isort: off
+from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
+
+import paddle
+# isort: on
+
+from ernie_gram.gpu_checks.kernels import precisions
+from ernie_gram.gpu_checks.lowering import STDERR, written_to
+from ernie_gram.gpu_checks.outcome import Passed, Setup, require
+from ernie_gram.gpu_checks.programs import LAST_RUNG, SIZES, small_config, training_program
+from ernie_gram.measuring.trial_step import random_batch
+from ernie_gram.planning.sizes import CorpusSizes, assumed_shape
+
+# Operations that may copy, and why. Read in Paddle's sources.
+FROM_DEVICE = {
+    "memcpy": "whether an update is skipped, which AdamW's kernels read on the host (training.loss_scale)",
+}
+FEEDING = "before the first operation"
+TO_DEVICE = {
+    **dict.fromkeys((FEEDING, "shadow_feed"), "the batch"),
+    **dict.fromkeys(("concat", "stack", "add_n", "split"), "addresses of many operands; the host does not wait"),
+}
+TOKENS_PER_UNIT = 1.9
+SEQUENCES = 4
+# The first steps prepare the program.
+STEPS = 3
+
+_BEGIN = re.compile(r"^begin: RunInstructionBase OP id:\d+ name:(?:\w+\.)?(\w+)")
+_PLACE = re.compile(r"^Before: Place\((\w+)")
+_COPY = re.compile(r"memory::Copy (\d+) Bytes from Place\((\w+)[^)]*\) to Place\((\w+)[^)]*\)")
+_TRANSFERS = ("memcpy_d2h", "memcpy_h2d")
+
+
+@dataclass(frozen=True)
+class StepLog:
+    """What Paddle logs of a step.
+
+    Attributes:
+        places: "cpu" or "gpu" -> operations that ran there.
+        from_device, to_device: name of an operation -> its copies. If Paddle has inserted a copy before an operation,
+            it counts as this operation's.
+    """
+
+    places: Counter[str]
+    from_device: Counter[str]
+    to_device: Counter[str]
+
+    @classmethod
+    def of(cls, text: str) -> StepLog:
+        """Parse the log of a step; raises ValueError if it names no operations, as with another format."""
+        places, ways = Counter[str](), {"gpu to cpu": Counter[str](), "cpu to gpu": Counter[str]()}
+        operation, inserted = FEEDING, Counter[str]()
+        for line in text.splitlines():
+            if begins := _BEGIN.search(line):
+                operation = begins[1]
+            elif ran := _PLACE.search(line):
+                places[ran[1]] += 1
+                if operation not in _TRANSFERS:
+                    for way, count in inserted.items():
+                        ways[way][operation] += count
+                    inserted.clear()
+            elif (copy := _COPY.search(line)) and (way := f"{copy[2]} to {copy[3]}") in ways:
+                if operation in _TRANSFERS:
+                    inserted[way] += 1
+                else:
+                    ways[way][operation] += 1
+        if not places:
+            raise ValueError(f"Paddle {paddle.__version__} logs no operations with GLOG_vmodule")
+        return cls(places, *ways.values())
+
+    def unexpected(self) -> list[str]:
+        """Return what copies without being listed, such as "reshape: 3 from the device"."""
+        return [
+            f"{name}: {count} {way} the device"
+            for way, found, expected in (("from", self.from_device, FROM_DEVICE), ("to", self.to_device, TO_DEVICE))
+            for name, count in found.most_common()
+            # "add_n_" works in place.
+            if name.removesuffix("_") not in expected
+        ]
+
+
+def copies(setup: Setup) -> Passed:
+    """Check a step of the full objective in each precision, and one with recompute."""
+    world, figures, bad = start_world("gpu"), {}, []
+    for precision, recompute in [*((each, False) for each in precisions()), ("float32", True)]:
+        name = f"{LAST_RUNG}, {precision}" + ", recompute" * recompute
+        log = StepLog.of(_logged_step(precision, recompute, world))
+        figures[name] = {key: dict(found) for key, found in vars(log).items()}
+        bad += [f"{name}: {line}" for line in log.unexpected()[:2]]
+    require(not bad, "; ".join(bad[:3]), figures)
+    operations = max(sum(found["places"].values()) for found in figures.values())
+    return Passed(f"none but those expected, in {operations} operations of a step of 1 layer", figures)
+
+
+def _logged_step(precision: str, recompute: bool, world: World) -> str:
+    config = small_config(LAST_RUNG, precision)
+    config = replace(config, data=replace(config.data, batch_size=SEQUENCES))
+    shape = assumed_shape(config, SEQUENCES, TOKENS_PER_UNIT)
+    program = training_program(config, world, recompute)
+    batch = random_batch(config, CorpusSizes(SIZES.tokens, SIZES.ngrams), shape)
+    executor, text = paddle.static.Executor(world.place), ""
+    with paddle.static.scope_guard(paddle.static.Scope()):
+        written_to(STDERR, lambda: executor.run(program.startup))
+        for _ in range(STEPS):
+            text = written_to(STDERR, lambda: program.step(executor, batch))
+    return text

@@ -1,0 +1,66 @@
+"""The device, its driver, and the package of Paddle."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+
+# isort: off
+from ernie_gram.distributed.world import processor_name, read_cpuinfo, start_world  # before Paddle
+
+import numpy as np
+import paddle
+# isort: on
+
+from ernie_gram.distributed.device import check_device, gpu_number, visible_gpus
+from ernie_gram.distributed.measure import allocated_peak
+from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, require
+
+NUMBERS = 1 << 20
+
+
+def device(setup: Setup) -> Passed:
+    """Find the GPU, and let it add up numbers."""
+    check_device("gpu")
+    cuda, number = paddle.device.cuda, gpu_number()
+    properties = cuda.get_device_properties(number)
+    major, minor = cuda.get_device_capability(number)
+    figures: Figures = {
+        "name": cuda.get_device_name(number),
+        "capability": f"{major}.{minor}",
+        "memory": int(properties.total_memory),
+        "multiprocessors": int(properties.multi_processor_count),
+        "gpus": visible_gpus(),
+        "driver": _driver(),
+        "paddle": paddle.version.full_version,
+        "paddle_commit": paddle.version.commit,
+        "cuda": str(paddle.version.cuda()),
+        "cudnn": str(paddle.version.cudnn()),
+        "nccl": str(paddle.version.nccl()),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "processor": processor_name(read_cpuinfo()),
+    }
+    world = start_world("gpu")
+    program = paddle.static.Program()
+    with paddle.static.program_guard(program, paddle.static.Program()):
+        total = paddle.ones([NUMBERS]).sum()
+    found = paddle.static.Executor(world.place).run(program, fetch_list=[total])[0]
+    require(np.array_equal(found, np.float32(NUMBERS)), f"the sum of {NUMBERS} ones is {found}", figures)
+    allocated = allocated_peak(world)
+    require(allocated >= 4 * NUMBERS, f"Paddle has allocated only {allocated} bytes on {world.place}", figures)
+    return Passed(
+        f"{figures['gpus']} x {figures['name']}, capability {figures['capability']}, {figures['memory'] / 2**30:.0f} "
+        f"GiB, driver {figures['driver']}, Paddle {figures['paddle']} for CUDA {figures['cuda']}",
+        figures,
+    )
+
+
+def _driver() -> str:
+    """Return the version of NVIDIA's driver, or "unknown"."""
+    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return (done.stdout.split() or ["unknown"])[0]

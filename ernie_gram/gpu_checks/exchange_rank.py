@@ -1,0 +1,68 @@
+"""One of two processes that sum gradients, by row and as a whole; rank 0 prints by how much the sums differ.
+
+It is a script for the launcher, see ranks.row_exchange.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+# isort: off
+from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
+from ernie_gram.distributed.buckets import BUCKET_NUMBERS
+from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.row_exchange import sum_gradients
+
+import numpy as np
+import paddle
+# isort: on
+
+WIDTH = 64
+# One row more than a table that is summed as a whole.
+ROWS = BUCKET_NUMBERS // WIDTH + 1
+# Of the gradient on each rank; some are the same rows.
+USED = 2000
+
+
+def gradient_of(rank: int) -> np.ndarray:
+    """Return the gradient of a table of which few rows are used, float32 [ROWS, WIDTH]."""
+    random = np.random.default_rng(rank)
+    gradient = np.zeros((ROWS, WIDTH), np.float32)
+    gradient[random.choice(ROWS // 2, USED, replace=False)] = random.standard_normal((USED, WIDTH))
+    # A row without numbers, a tiny number, and a row of one rank only.
+    gradient[-3, 5] = np.nan
+    gradient[-2, 7] = 1e-30
+    gradient[-1] = float(rank)
+    return gradient
+
+
+def summed(executor: paddle.static.Executor, world: World, by_row: bool) -> np.ndarray:
+    """Return the sum of the gradients of all ranks."""
+    program, name = paddle.static.Program(), "table"
+    with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
+        feed = paddle.static.data(name, [ROWS, WIDTH], "float32")
+        table = SimpleNamespace(name=name, shape=feed.shape)
+        _, (total,), exchanges = sum_gradients([(table, feed * 1)], [], {name} if by_row else (), world)
+    assert len(exchanges) == by_row
+    return executor.run(program, feed={name: gradient_of(world.rank)}, fetch_list=[total])[0]
+
+
+def main() -> None:
+    """Compare the sums on both ranks."""
+    world = start_world("gpu")
+    executor = paddle.static.Executor(world.place)
+    expected = np.sum([gradient_of(rank) for rank in range(world.size)], axis=0)
+    rows, whole = (summed(executor, world, by_row) for by_row in (True, False))
+    difference = max(_largest(rows, whole), _largest(whole, expected))
+    total = sum_vector(executor, np.array([difference]), world)[0]
+    if world.is_first:
+        print(f"difference {total}")
+
+
+def _largest(one: np.ndarray, two: np.ndarray) -> float:
+    assert np.array_equal(np.isnan(one), np.isnan(two))
+    return float(np.nanmax(np.abs(one - two)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""An exported model computes on the GPU what the executor computes that trains."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+# isort: off
+from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
+
+import numpy as np
+import paddle
+# isort: on
+
+from ernie_gram.export_inference import export_model
+from ernie_gram.formats.model import Model
+from ernie_gram.formats.registry import read_model
+from ernie_gram.gpu_checks.equal_numbers import FLOAT32, on_gpu
+from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, require
+from ernie_gram.inference.description import ENCODER, KINDS
+from ernie_gram.inference.encoder_program import build_encoder
+from ernie_gram.inference.predictor import Predictor
+from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.programs import build_prediction, prediction_config
+from ernie_gram.training.program import Program
+from ernie_gram.training.variables import set_parameters
+from reader.batches import fields
+from reader.batches.fields import Batch
+
+LENGTHS = (19, 3, 24)
+
+
+def export(setup: Setup) -> Passed:
+    """Compare the outputs of both kinds of exported models for a batch with padding."""
+    model, figures = read_model(on_gpu(setup)), Figures()
+    for outputs in KINDS:
+        folder = setup.folder / f"exported_{outputs}"
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, difference in _differences(model, outputs, folder, start_world("gpu")).items():
+            figures[f"{outputs}: {name}"] = difference
+    worst = max(figures, key=lambda name: figures[name])
+    require(figures[worst] <= FLOAT32, f"{worst} differs by {figures[worst]:.1e}, more than {FLOAT32:g}", figures)
+    return Passed(f"{len(figures)} outputs differ by at most {figures[worst]:.1e} ({worst})", figures)
+
+
+def _differences(model: Model, outputs: str, folder: Path, world: World) -> dict[str, float]:
+    """Return for each output the largest difference, relative to the largest number."""
+    assert model.vocabulary is not None
+    program, tokens = _program(model, outputs), len(model.vocabulary)
+    width, random = max(LENGTHS), np.random.default_rng(1)
+    batch: Batch = {
+        fields.INPUT_IDS.name: random.integers(0, tokens, (len(LENGTHS), width)),
+        fields.LENGTHS.name: np.array(LENGTHS),
+        fields.SLOTS.name: np.arange(len(LENGTHS)) * width + 1,
+    }
+    export_model(model, outputs, folder, world)
+    found = Predictor(folder).run(batch)
+    with paddle.static.scope_guard(paddle.static.Scope()):
+        set_parameters(program.main, model.parameters, str(model.source), world.place)
+        expected = program.run(paddle.static.Executor(world.place), batch)
+    if outputs == ENCODER:
+        # What slots of padding have has no meaning.
+        is_real = np.arange(width) < np.array(LENGTHS)[:, np.newaxis]
+        found["hidden"], expected["hidden"] = found["hidden"][is_real], expected["hidden"][is_real]
+    return {name: float(np.abs(found[name] - value).max() / np.abs(value).max()) for name, value in expected.items()}
+
+
+def _program(model: Model, outputs: str) -> Program:
+    assert model.vocabulary is not None
+    tokens = len(model.vocabulary)
+    if outputs == ENCODER:
+        return build_encoder(model.config, model.config.vocab_size or tokens)
+    return build_prediction(
+        prediction_config(model), VocabularySizes(tokens, len(model.lexicon) if model.lexicon else 0)
+    )

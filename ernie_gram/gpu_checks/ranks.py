@@ -1,0 +1,127 @@
+"""Two processes with a GPU each: they train as one does, exchange rows as they exchange whole gradients, and all end if
+one dies."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ernie_gram.distributed.device import visible_gpus
+from ernie_gram.gpu_checks.equal_numbers import FLOAT32, compared, on_gpu, require_equal
+from ernie_gram.gpu_checks.outcome import Failed, Figures, Passed, Setup, Skipped, require
+from ernie_gram.gpu_checks.runs import NO_DROPOUT, STEPS, options, started, steps_of
+
+ROOT = Path(__file__).resolve().parents[2]
+PROCESSES = 2
+# A job with a dead process must have ended after this many seconds: see the constants of distributed/watch.py.
+MAX_ENDING_SECONDS = 30.0
+POLL_SECONDS = 0.05
+
+
+def two_gpus(setup: Setup) -> Passed:
+    """Compare ten steps of two GPUs with those of one."""
+    name = "two_gpus"
+    more = (*NO_DROPOUT, *started(setup), "--trainer.device=gpu", f"--trainer.hang_seconds={setup.limit // 4}")
+    job = start_job(setup, name, "ernie_gram/pretrain.py", *options(setup, name, STEPS, *more))
+    wait_for(job)
+    figures = compared(setup.folder / name, on_gpu(setup))
+    shown = require_equal(figures, FLOAT32)
+    return Passed(f"{STEPS} steps on two GPUs and on one differ by {shown}", figures)
+
+
+def row_exchange(setup: Setup) -> Passed:
+    """Let two processes sum gradients by row and as a whole (see exchange_rank.py)."""
+    job = start_job(setup, "row_exchange", "ernie_gram/gpu_checks/exchange_rank.py")
+    differences = re.findall(r"^difference (\S+)$", wait_for(job), re.MULTILINE)
+    require(len(differences) == 1, f"the processes printed {len(differences)} results")
+    figures: Figures = {"difference": float(differences[0])}
+    require(figures["difference"] == 0, f"rows and whole gradients differ by {differences[0]}", figures)
+    return Passed("sums by row have the bits of sums of whole gradients", figures)
+
+
+def killed_rank(setup: Setup) -> Passed:
+    """Kill one of two processes during a training: the launcher ends the other one, and says why."""
+    name = "killed_rank"
+    steps, folder = 1_000_000, setup.folder / name
+    arguments = options(setup, name, steps, "--optimizer.decay_steps=null", "--trainer.device=gpu")
+    job = start_job(setup, name, "ernie_gram/pretrain.py", *arguments)
+    try:
+        while job.poll() is None and not (folder / "log.jsonl").is_file():
+            time.sleep(POLL_SECONDS)
+        while job.poll() is None and len(steps_of(folder)) < 2:
+            time.sleep(POLL_SECONDS)
+        if job.poll() is not None:
+            wait_for(job)
+        os.kill(process_of_rank(job.pid, 1), signal.SIGKILL)
+        killed = time.monotonic()
+        try:
+            output, _ = job.communicate(timeout=MAX_ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"the job has not ended {MAX_ENDING_SECONDS:g} s after rank 1 was killed") from None
+    finally:
+        end_job(job)
+    seconds = time.monotonic() - killed
+    figures: Figures = {"seconds": seconds, "status": job.returncode}
+    said = error_in(output)
+    is_named = "rank 1 " in said and "SIGKILL" in said
+    require(job.returncode != 0, f"the job ended with status 0 after {seconds:.1f} s", figures)
+    require(is_named, f"the job ended after {seconds:.1f} s without the reason: {said}", figures)
+    return Passed(f"the job ended after {seconds:.1f} s: {said}", figures)
+
+
+def start_job(setup: Setup, name: str, script: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a script in two processes; raises Skipped if there are fewer GPUs."""
+    if (gpus := visible_gpus()) < PROCESSES:
+        raise Skipped(f"needs {PROCESSES} GPUs, and Paddle sees {gpus}")
+    launcher = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
+    launcher += ["--nproc_per_node", str(PROCESSES), "--log_dir", str(setup.folder / f"{name}_log")]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        [*launcher, str(ROOT / script), *arguments],
+        env={**os.environ, "PYTHONPATH": path, "PYTHON": sys.executable},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def wait_for(job: subprocess.Popen[str]) -> str:
+    """Return what a job prints; raises Failed with its error if it fails."""
+    try:
+        output, _ = job.communicate()
+    finally:
+        end_job(job)
+    require(job.returncode == 0, f"{error_in(output)} (status {job.returncode})")
+    return output
+
+
+def end_job(job: subprocess.Popen[str]) -> None:
+    """End a job's launcher, with which its processes end."""
+    if job.poll() is None:
+        job.kill()
+        job.wait()
+
+
+def error_in(output: str) -> str:
+    """Return the last error in the output of a job, or else its last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("error: ")]
+    return (errors or lines or ["no output"])[-1].removeprefix("error: ")
+
+
+def process_of_rank(launcher: int, rank: int) -> int:
+    """Return the process of a rank that a launcher has started; raises Failed if there is none."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            environment = (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has ended, or belongs to somebody else
+        if int(parent) == launcher and f"PADDLE_TRAINER_ID={rank}".encode() in environment:
+            return int(folder.name)
+    raise Failed(f"the launcher has no process of rank {rank}")

@@ -1,0 +1,145 @@
+"""Small pre-training runs whose losses and parameters are compared, and the corpus that they read."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+# isort: off
+from ernie_gram.pretrain import train  # before Paddle: it sets the number of threads
+
+import numpy as np
+import paddle
+# isort: on
+
+from ernie_gram.config.loading import load_config
+from ernie_gram.gpu_checks.outcome import Setup
+from ernie_gram.pretraining.ablation_plan import CONFIGS
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.prepare import prepare
+from ernie_gram.run import checkpoint
+from ernie_gram.run.checkpoint import Arrays
+from ernie_gram.run.run_log import Record, read_log
+from reader.build import build_parser
+from reader.demo_text import documents
+
+DOCUMENTS = 60
+STEPS = 10
+# In the names of AdamW's running means of gradients.
+MEAN = "_moment1_"
+# An objective that draws nothing at random: devices draw other numbers.
+WITHOUT_DRAWING = "cnp"
+NO_DROPOUT = ("--model.hidden_dropout_prob=0", "--model.attention_probs_dropout_prob=0")
+
+
+def corpus(setup: Setup) -> Path:
+    """Return the folder of a corpus of a few English texts, which is built if it is not there."""
+    folder = setup.folder / "corpus"
+    text, vocabulary, lexicon = (setup.folder / name for name in ("text.txt", "vocab.txt", "lexicon.tsv"))
+    if folder.is_dir():
+        return folder
+    text.write_text("\n".join(islice(documents(), DOCUMENTS)), encoding="utf-8")
+    given = ["--input", str(text)]
+    _build("vocab", *given, "--size", "1000", "--output", str(vocabulary))
+    given += ["--vocab", str(vocabulary)]
+    _build("lexicon", *given, "--top", "2:400,3:200", "--output", str(lexicon))
+    _build("corpus", *given, "--lexicon", str(lexicon), "--output", str(folder))
+    return folder
+
+
+def _build(*arguments: str) -> None:
+    parsed = build_parser().parse_args(arguments)
+    parsed.run(parsed)
+
+
+def options(setup: Setup, name: str, steps: int, *more: str, rung: str = WITHOUT_DRAWING) -> list[str]:
+    """Return the options of `python -m ernie_gram.pretrain` for a run in the folder `name`, of a rung of the ablation.
+
+    Later options count: `more` may change any of them.
+    """
+    layers, width, length, batch = (1, 32, 32, 8) if setup.quick else (2, 256, 128, 32)
+    return [
+        f"--config={CONFIGS / f'{rung}.yaml'}",
+        f"--paths.corpus={corpus(setup)}",
+        "--paths.held_out=null",
+        f"--paths.output={setup.folder / name}",
+        f"--model.num_hidden_layers={layers}",
+        f"--model.hidden_size={width}",
+        "--model.num_attention_heads=4",
+        f"--model.max_position_embeddings={length}",
+        f"--data.max_seq_len={length}",
+        f"--data.batch_size={batch}",
+        "--model.use_relative_position=true",
+        "--optimizer.learning_rate=1e-3",
+        "--optimizer.warmup_steps=2",
+        # The learning rate must not depend on where a run stops.
+        "--optimizer.decay_steps=1000",
+        f"--trainer.max_steps={steps}",
+        "--trainer.log_every=1",
+        f"--trainer.save_every={steps}",
+        "--trainer.peak_tflops=1",
+        *more,
+    ]
+
+
+def trained(
+    setup: Setup, name: str, device: str, steps: int = STEPS, more: tuple[str, ...] = (), rung: str = WITHOUT_DRAWING
+) -> Path:
+    """Return the folder `name` of a run on a device, "cpu" or "gpu", which is trained, or resumed, unless it is done.
+
+    Raises InputError as `python -m ernie_gram.pretrain` does.
+    """
+    arguments = options(setup, name, steps, f"--trainer.device={device}", *more, rung=rung)
+    config, given = load_config(PretrainConfig, arguments, "gpu_check", "", {})
+    run = prepare(config, 1, 0, given)
+    if run.resume_from and checkpoint.step_of(run.resume_from) == steps:
+        return run.output
+    with run.claim_output(), paddle.static.scope_guard(paddle.static.Scope()):
+        train(run)
+    return run.output
+
+
+def started(setup: Setup, rung: str = WITHOUT_DRAWING) -> tuple[str, ...]:
+    """Return the option that lets runs of a rung start from the same parameters; devices draw other ones."""
+    return (f"--paths.start={trained(setup, f'start_{rung}', 'cpu', steps=1, more=NO_DROPOUT, rung=rung)}",)
+
+
+def steps_of(output: Path) -> list[Record]:
+    """Return the logged records of all steps of a run."""
+    return [record for record in read_log(output) if record["kind"] == "train"]
+
+
+def parameters(output: Path) -> Arrays:
+    """Return the parameters of the last checkpoint of a run by name."""
+    return checkpoint.load_model(checkpoint.checkpoints(output)[-1])
+
+
+def mean_gradients(output: Path) -> Arrays:
+    """Return AdamW's running means of the gradients by parameter, in the last checkpoint of a run.
+
+    Its updates do not depend on the scale of a gradient, so the parameters do not show a gradient with a wrong scale.
+    """
+    moments = checkpoint.load_optimizer(checkpoint.checkpoints(output)[-1])
+    return {name.partition(MEAN)[0]: array for name, array in moments.items() if MEAN in name}
+
+
+def largest_difference(found: list[Record], expected: list[Record], key: str) -> float:
+    """Return the largest relative difference of a logged value over the steps of two runs; infinite if one is not
+    there."""
+    if [record["step"] for record in found] != [record["step"] for record in expected]:
+        return float("inf")
+    pairs = [(one.get(key, np.inf), two.get(key, np.nan)) for one, two in zip(found, expected, strict=True)]
+    return max((_not_nan(abs(one - two) / max(abs(two), 1e-12)) for one, two in pairs), default=float("inf"))
+
+
+def differences(found: Arrays, expected: Arrays) -> dict[str, float]:
+    """Return for each array the norm of the difference of two runs, divided by the norm of the expected one."""
+    assert found.keys() == expected.keys()
+    return {
+        name: _not_nan(float(np.linalg.norm(found[name] - value) / max(np.linalg.norm(value), 1e-12)))
+        for name, value in expected.items()
+    }
+
+
+def _not_nan(number: float) -> float:
+    return float("inf") if np.isnan(number) else number

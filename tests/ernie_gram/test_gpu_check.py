@@ -1,0 +1,136 @@
+"""`python -m ernie_gram.gpu_check` on pretended GPUs: all of it, and with faults put in from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ernie_gram.gpu_checks.catalog import NAMES
+from tests.support.commands import ROOT, call
+from tests.support.gpu_faults import HANG, KERNEL, MISSING_KERNEL, PARAMETER, WRONG_GRADIENT, environment
+
+SKIPPED_HERE = {
+    "micro_batch": "--quick: the micro-batch would fill the GPU's memory",
+    "attention": "this version has no setting model.attention",
+}
+SEVERAL_GPUS = ["two_gpus", "row_exchange", "killed_rank"]
+# Of each check; more than any needs, because other tests run at the same time.
+PATIENCE = ("--limit", "900")
+
+
+class Checked(NamedTuple):
+    """What the command prints and writes: the table as name -> (status, reason)."""
+
+    status: int
+    table: dict[str, tuple[str, str]]
+    console: str
+    document: dict[str, Any]
+
+
+def check(folder: Path, *arguments: str, **variables: str) -> Checked:
+    """Run the command in a new process; its own folder for files is in `folder`."""
+    output = folder / "gpu_check.json"
+    done = subprocess.run(
+        [sys.executable, "-m", "ernie_gram.gpu_check", "--quick", "--output", str(output), *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1800,
+    )
+    assert done.stderr == ""
+    words = (
+        line.split(maxsplit=4) for line in done.stdout.splitlines() if line.startswith(("PASS", "FAIL", "SKIPPED"))
+    )
+    table = {name: (status, reason) for status, name, _, _, reason in words}
+    return Checked(done.returncode, table, done.stdout, json.loads(output.read_text()))
+
+
+def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
+    checked = check(tmp_path, *PATIENCE, **environment(gpus=2))
+    assert list(checked.table) == list(NAMES)
+    assert {name: reason for name, (status, reason) in checked.table.items() if status == "SKIPPED"} == SKIPPED_HERE
+    assert [name for name, (status, _) in checked.table.items() if status == "FAIL"] == []
+    assert checked.status == 0
+    assert "2 x Pretended GPU, capability 8.0, 80 GiB" in checked.table["device"][1]
+    assert "SIGKILL" in checked.table["killed_rank"][1]
+    # The document has what the table has, and figures.
+    document = checked.document
+    assert document["device"]["paddle"].startswith("3.")
+    assert [(each["name"], each["status"], each["reason"]) for each in document["checks"]] == [
+        (name, *cells) for name, cells in checked.table.items()
+    ]
+    figures = {each["name"]: each["figures"] for each in document["checks"]}
+    assert figures["kernels"]["programs"] > 20
+    assert figures["kernels"]["precisions"] == ["float32", "bfloat16", "float16"]
+    assert figures["copies"]["full, float32"]["places"]["cpu"] > 1000
+    # The same kernels compute both, but 16 bits are not 32.
+    assert figures["float32"]["gradients"] == 0
+    assert figures["bfloat16"]["gradients"] > 0
+    assert 0 < figures["overflow"]["skipped"] < figures["overflow"]["steps"]
+    assert figures["memory"]["allocated"] > 0
+    assert figures["speed"]["host_ms"] > 0
+    assert list(tmp_path.iterdir()) == [tmp_path / "gpu_check.json"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "name", "reason"),
+    [
+        (
+            MISSING_KERNEL,
+            "kernels",
+            f"no GPU kernel: {KERNEL} float32 (full, training, float32); {KERNEL} bfloat16 (full, ",
+        ),
+        (WRONG_GRADIENT, "float32", f"the mean gradient of {PARAMETER} differs by 1.0e-02, more than 0.0001"),
+        (HANG, "two_gpus", "rank 1 hangs: no progress for 20 s (trainer.hang_seconds)"),
+    ],
+)
+def test_a_fault_fails_with_its_reason(tmp_path: Path, fault: str, name: str, reason: str) -> None:
+    limit = ("--limit", "80") if fault == HANG else PATIENCE
+    checked = check(tmp_path, "--only", name, *limit, **environment(2, fault))
+    assert checked.table.keys() == {name}
+    status, found = checked.table[name]
+    assert (status, found[: len(reason)]) == ("FAIL", reason)
+    assert checked.status == 1
+    assert "log" in checked.document["checks"][0]["figures"]
+    kept = checked.console.splitlines()[-1].rpartition(": ")[2]
+    assert (Path(kept) / f"{name}.log").is_file()
+
+
+def test_checks_of_several_gpus_are_skipped_on_a_machine_with_one(tmp_path: Path) -> None:
+    checked = check(tmp_path, "--only", ",".join(SEVERAL_GPUS), *PATIENCE, **environment(gpus=1))
+    assert checked.table == dict.fromkeys(SEVERAL_GPUS, ("SKIPPED", "needs 2 GPUs, and Paddle sees 1"))
+    assert checked.status == 0
+
+
+def test_without_a_gpu_the_first_check_fails_and_the_others_are_skipped(tmp_path: Path) -> None:
+    checked = check(tmp_path, *PATIENCE)
+    (first, cells), *others = checked.table.items()
+    assert first == "device"
+    assert cells[0] == "FAIL"
+    assert cells[1].startswith("trainer.device: gpu asked for, but ")
+    assert {cells for _, cells in others} == {("SKIPPED", "see device")}
+    assert checked.status == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "device,speeed"], "error: --only: no check 'speeed'; the checks are device, kernels, copies, "),
+        (["--limit", "-1"], "error: --limit: -1 must be positive, or 0 for the limit of each check"),
+        (["--output", "/no/folder/x.json"], "error: /no/folder/x.json: there is no folder /no"),
+    ],
+)
+def test_invalid_arguments_are_refused(arguments: list[str], message: str) -> None:
+    from ernie_gram.gpu_check import main
+
+    done = call(main, *arguments)
+    assert done.returncode != 0
+    assert done.stderr.startswith(message)
