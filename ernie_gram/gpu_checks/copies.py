@@ -31,7 +31,11 @@ FROM_DEVICE = {
 FEEDING = "before the first operation"
 TO_DEVICE = {
     **dict.fromkeys((FEEDING, "shadow_feed"), "the batch"),
-    **dict.fromkeys(("concat", "stack", "add_n", "split"), "addresses of many operands; the host does not wait"),
+    **dict.fromkeys(
+        ("concat", "stack", "add_n", "split", "unbind", "check_finite_and_unscale"),
+        "addresses of many operands; the host does not wait",
+    ),
+    **dict.fromkeys(("divide", "divide_grad"), "the number of rows of a term, which follows from shapes"),
 }
 TOKENS_PER_UNIT = 1.9
 SEQUENCES = 4

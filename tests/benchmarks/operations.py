@@ -17,7 +17,7 @@ from ernie_gram.distributed.world import World, start_world
 from tests.benchmarks.pretrain_step import MODELS, OBJECTIVE_RUNGS, TOKENS, config_of
 from tests.gpu_kernels.placement import Placement, simulate
 from tests.gpu_kernels.table import read_table
-from tests.support.pretended_gpu import pretend
+from tests.support.pretended_gpu import enter_kernels, pretend
 
 OUT_EMB_SIZE, DROPOUT = 128, 0.1
 COLUMNS = ("operations", "start GPU work", "casts", "from the GPU", "to the GPU")
@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--copies", action="store_true", help="also list the copies, with the number of each")
     arguments = parser.parse_args()
     pretend()
+    enter_kernels()
     start_world("gpu")
     print(f"| rung | precision | {' | '.join(COLUMNS)} |")
     print("| --- | --- |" + " ---: |" * len(COLUMNS))

@@ -17,7 +17,7 @@ from tests.support.gpu_faults import HANG, KERNEL, MISSING_KERNEL, PARAMETER, WR
 
 SKIPPED_HERE = {
     "micro_batch": "--quick: the micro-batch would fill the GPU's memory",
-    "attention": "this version has no setting model.attention",
+    "attention": "this Paddle has no GPU kernel memory_efficient_attention_grad",
 }
 SEVERAL_GPUS = ["two_gpus", "row_exchange", "killed_rank"]
 # Of each check; more than any needs, because other tests run at the same time.
@@ -71,9 +71,8 @@ def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
     assert figures["kernels"]["programs"] > 20
     assert figures["kernels"]["precisions"] == ["float32", "bfloat16", "float16"]
     assert figures["copies"]["full, float32"]["places"]["cpu"] > 1000
-    # The same kernels compute both, but 16 bits are not 32.
-    assert figures["float32"]["gradients"] == 0
-    assert figures["bfloat16"]["gradients"] > 0
+    # The same kernels compute both, but biases are added in other ways; and 16 bits are not 32.
+    assert 0 < figures["float32"]["gradients"] < 1e-5 < figures["bfloat16"]["gradients"]
     assert 0 < figures["overflow"]["skipped"] < figures["overflow"]["steps"]
     assert figures["memory"]["allocated"] > 0
     assert figures["speed"]["host_ms"] > 0

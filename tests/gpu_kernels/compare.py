@@ -11,7 +11,7 @@ from ernie_gram.pretraining.ablation_plan import RUNGS as ALL_RUNGS
 from tests.gpu_kernels.placement import Copy, Placement, simulate
 from tests.gpu_kernels.programs import HEADS, PRECISIONS, Case, other_cases, pretraining_cases, task_cases
 from tests.gpu_kernels.table import read_table
-from tests.support.pretended_gpu import pretend
+from tests.support.pretended_gpu import enter_kernels, pretend
 
 if TYPE_CHECKING:
     import paddle
@@ -65,6 +65,7 @@ def all_cases(place: paddle.base.core.Place) -> Iterator[Case]:
 def main() -> None:
     """Print the faults of all programs, how many were compared, and where their kernels were seen."""
     pretend(gpus=2)
+    enter_kernels()
     place = start_world("gpu").place
     table = read_table()
     programs, keys, copies = 0, set(), Counter[str]()

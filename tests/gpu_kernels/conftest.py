@@ -9,13 +9,14 @@ import pytest
 
 from ernie_gram.distributed import device
 from ernie_gram.distributed.world import start_world
-from tests.support.pretended_gpu import pretend
+from tests.support.pretended_gpu import enter_kernels, pretend
 
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The first of two pretended GPUs; static mode is on."""
     pretend(2, replace=monkeypatch.setattr)
+    enter_kernels()
     # It is set below, and belongs to this test only.
     monkeypatch.setattr(device, "_place", None)
     # Paddle keeps Python's stack for every operation. Under pytest, stacks are deep, and that takes half of the time.

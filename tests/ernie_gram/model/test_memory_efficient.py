@@ -11,7 +11,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
 from tests.support.configs import load
 from tests.support.objectives import as_options
-from tests.support.pretended_gpu import pretend
+from tests.support.pretended_gpu import enter_kernels, pretend
 
 
 def config_of(precision: str, relative: bool) -> PretrainConfig:
@@ -26,6 +26,7 @@ def test_the_context_of_every_layer_uses_the_kernel_in_training_only(
     precision: str, relative: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend(replace=monkeypatch.setattr)
+    enter_kernels()
     monkeypatch.setattr(device, "_place", None)
     from ernie_gram.pretraining.job import PretrainNetwork
     from ernie_gram.pretraining.network import VocabularySizes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,36 +52,41 @@ def register_kernels(fault: str) -> None:
     replace(core, "_get_registered_phi_kernels", with_gpu)
 
 
-def replace_float16() -> None:
-    """Compute in bfloat16 what is meant to be float16."""
+def compute_in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of tensors that computes in float32, and returns the precision of its first argument."""
     import paddle
 
-    auto_cast = paddle.amp.auto_cast
+    def computed(x: Any, *others: Any) -> Any:
+        if x.dtype == paddle.float32:
+            return function(x, *others)
+        return function(*(each.astype("float32") for each in (x, *others))).astype(x.dtype)
 
-    def with_bfloat16(*arguments: Any, dtype: str = "float16", **options: Any) -> Any:
-        return auto_cast(*arguments, dtype="bfloat16" if dtype == "float16" else dtype, **options)
+    return computed
 
-    replace(paddle.amp, "auto_cast", with_bfloat16)
+
+def replace_half_precision() -> None:
+    """Compute in bfloat16 what is meant to be float16, and in float32 what has no kernel for bfloat16 on a CPU."""
+    import paddle
+
     replace(paddle, "float16", paddle.bfloat16)
+    for name in ("linear", "softmax"):
+        replace(paddle.nn.functional, name, compute_in_float32(getattr(paddle.nn.functional, name)))
 
 
 def make_gradient_wrong() -> None:
     """Let the gradient of a parameter be a hundredth too large in programs that are built for a GPU."""
     import paddle
 
-    backward, set_device, devices = paddle.optimizer.AdamW.backward, paddle.set_device, ["cpu"]
+    from ernie_gram.distributed.device import on_cpu
 
-    def chosen(device: str) -> Any:
-        devices.append(device)
-        return set_device(device)
+    gradients = paddle.static.gradients
 
-    def wrong(self: Any, *arguments: Any, **options: Any) -> Any:
-        factor = 1.01 if devices[-1].startswith("gpu") else 1.0
-        pairs = backward(self, *arguments, **options)
-        return [(parameter, g * factor if parameter.name == PARAMETER else g) for parameter, g in pairs]
+    def wrong(targets: Any, inputs: list[Any]) -> list[Any]:
+        factor = 1.0 if on_cpu() else 1.01
+        found = zip(inputs, gradients(targets, inputs), strict=True)
+        return [gradient * factor if value.name == PARAMETER else gradient for value, gradient in found]
 
-    replace(paddle, "set_device", chosen)
-    replace(paddle.optimizer.AdamW, "backward", wrong)
+    replace(paddle.static, "gradients", wrong)
 
 
 def make_rank_hang() -> None:
@@ -103,7 +109,7 @@ def pretend() -> None:
     fault = os.environ[FAULT]
     assert fault in ("", *FAULTS)
     register_kernels(fault)
-    replace_float16()
+    replace_half_precision()
     if fault == WRONG_GRADIENT:
         make_gradient_wrong()
     if fault == HANG:
