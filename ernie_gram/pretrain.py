@@ -30,7 +30,7 @@ def main() -> None:
     """Run the command line."""
     program, flags = "python -m ernie_gram.pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
-    check_device(config.trainer.device, config.optimizer.precision, config.model.attention)
+    check_device(config.trainer.device, config.optimizer.precision, attention=config.model.attention)
     run = prepare(config, WORLD_SIZE, RANK, given)
     check_parent(run.output)
     if RANK == 0:

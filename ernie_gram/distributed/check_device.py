@@ -14,7 +14,7 @@ from reader.errors import one_line_errors
 def main() -> None:
     """Check the device, the precision and the number of processes on this machine that are the three arguments."""
     device, precision, processes = sys.argv[1:]
-    check_device(device, precision, processes=int(processes))
+    check_device(device, precision, int(processes))
 
 
 if __name__ == "__main__":

@@ -27,18 +27,18 @@ _SELECTED_GPUS = "FLAGS_selected_gpus"
 def check_device(
     device: str,
     precision: str = "float32",
-    attention: str = "plain",
     processes: int = PROCESSES_ON_THIS_MACHINE,
     key: str = "trainer.device",
+    attention: str = "plain",
 ) -> bool:
     """Return whether this process computes on a GPU; nothing is changed. Paddle is loaded only if it may.
 
     Args:
         device: "cpu", "gpu", or "auto" for a GPU if Paddle finds one.
         precision: of matrix products, "float32", "bfloat16" or "float16".
-        attention: of the context in training, see ModelConfig.
         processes: of the job on this machine; each has a GPU of its own.
         key: the setting of the device, for messages.
+        attention: of the context in training, see ModelConfig.
 
     Raises InputError if a GPU is asked for and there is none for this process, if there are more processes than GPUs,
     or if the device lacks the precision or the kernel of memory-efficient attention.

@@ -27,8 +27,9 @@ class OptimizerConfig:
         epsilon: Adam's epsilon.
         weight_decay: decoupled weight decay of matrices and embeddings; LayerNorm and biases do not decay.
         max_grad_norm: maximum global norm of the gradient; larger gradients are scaled down.
-        precision: "float32"; or "bfloat16" or "float16" for matrix products, while weights, softmax and losses stay
-            float32. float16 is for GPUs without bfloat16 (V100); Paddle has no kernels for it on a CPU.
+        precision: "float32"; or "bfloat16" or "float16" for matrix products and what lies between them, such as
+            attention weights, while parameters, residual connections, LayerNorm and losses stay float32. float16 is for
+            GPUs without bfloat16 (V100); Paddle has no kernels for it on a CPU.
         loss_scale: factor of the loss in the backward pass of the first step, a power of two. It halves when a gradient
             is not finite, and that update is skipped; it doubles after loss_scale_steps updates in a row. null means
             65536 with float16, whose gradients would otherwise underflow, and no scaling with other precisions.

@@ -76,7 +76,7 @@ class FinetuneOptimizer:
         beta2: decay rate of Adam's second moment.
         epsilon: Adam's epsilon.
         max_grad_norm: maximum global norm of the gradient; larger gradients are scaled down.
-        precision: "float32"; or "bfloat16" for matrix products, while weights, softmax and losses stay float32.
+        precision: "float32"; or "bfloat16" for matrix products and what lies between them (see docs/gpu.md).
     """
 
     learning_rate: float = 5e-5

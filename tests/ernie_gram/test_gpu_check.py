@@ -70,7 +70,7 @@ def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
     figures = {each["name"]: each["figures"] for each in document["checks"]}
     assert figures["kernels"]["programs"] > 20
     assert figures["kernels"]["precisions"] == ["float32", "bfloat16", "float16"]
-    assert figures["copies"]["full, float32"]["places"]["cpu"] > 1000
+    assert figures["copies"]["full, float32"]["places"]["cpu"] > 500
     # The same kernels compute both, but biases are added in other ways; and 16 bits are not 32.
     assert 0 < figures["float32"]["gradients"] < 1e-5 < figures["bfloat16"]["gradients"]
     assert 0 < figures["overflow"]["skipped"] < figures["overflow"]["steps"]
