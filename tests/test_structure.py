@@ -39,6 +39,7 @@ def test_imports_follow_the_rule(rule: str) -> None:
             "ernie_gram.pretraining.config",
         ),
         ("training_is_independent_of_model_and_pretraining", "ernie_gram.training.trainer", "ernie_gram.model.layers"),
+        ("training_is_independent_of_model_and_pretraining", "ernie_gram.model.encoder", "ernie_gram.training.program"),
         ("tasks_are_independent_of_pretraining", "tasks.finetune", "ernie_gram.pretraining.network"),
         ("loads_without_paddle", "ernie_gram.config.loading", "paddle"),
         ("loads_without_paddle", "ernie_gram.run.checkpoint", "ernie_gram.model.layers"),
