@@ -19,7 +19,7 @@ import paddle
 from ernie_gram.distributed.device import check_device
 from ernie_gram.gpu_checks.lowering import Kernel, kernels_of
 from ernie_gram.gpu_checks.outcome import Passed, Setup, require
-from ernie_gram.gpu_checks.programs import RUNGS, pretraining_programs
+from ernie_gram.gpu_checks.programs import pretraining_programs
 from reader.errors import InputError
 
 # In a precision that a task can have.
@@ -46,19 +46,14 @@ def precisions() -> tuple[str, ...]:
 
 
 def kernels(setup: Setup) -> Passed:
-    """Check the programs of pre-training, of each objective, and of fine-tuning, of each kind of task.
-
-    A quick check is of the full objective, and of tasks in float32.
-    """
-    chosen = precisions()
-    rungs, of_tasks = (RUNGS[-1:], TASK_PRECISIONS[:1]) if setup.quick else (RUNGS, TASK_PRECISIONS)
-    world = start_world("gpu")
+    """Check the programs of pre-training, of each objective, and of fine-tuning, of each kind of task."""
+    chosen, world = precisions(), start_world("gpu")
     programs: dict[str, Iterable[Kernel]] = {
         f"{name}, {precision}": kernels_of(program.main, world.place)
         for precision in chosen
-        for name, program in pretraining_programs(world, precision, rungs)
+        for name, program in pretraining_programs(world, precision)
     }
-    programs |= _task_programs([precision for precision in of_tasks if precision in chosen])
+    programs |= _task_programs([precision for precision in TASK_PRECISIONS if precision in chosen])
     registered = paddle.base.core._get_registered_phi_kernels("function")
     missing = missing_kernels(programs, registered)
     distinct = {kernel for found in programs.values() for kernel in found}
