@@ -19,7 +19,7 @@ import paddle
 from ernie_gram.distributed.device import check_device
 from ernie_gram.gpu_checks.lowering import Kernel, kernels_of
 from ernie_gram.gpu_checks.outcome import Passed, Setup, require
-from ernie_gram.gpu_checks.programs import pretraining_programs
+from ernie_gram.gpu_checks.programs import RUNGS, pretraining_programs
 from reader.errors import InputError
 
 # In a precision that a task can have.
@@ -46,12 +46,16 @@ def precisions() -> tuple[str, ...]:
 
 
 def kernels(setup: Setup) -> Passed:
-    """Check the programs of pre-training, of each objective, and of fine-tuning, of each kind of task."""
+    """Check the programs of pre-training, of each objective, and of fine-tuning, of each kind of task.
+
+    A quick check is of two objectives, the first and the last of the ablation.
+    """
     chosen, world = precisions(), start_world("gpu")
+    rungs = (RUNGS[0], RUNGS[-1]) if setup.quick else RUNGS
     programs: dict[str, Iterable[Kernel]] = {
         f"{name}, {precision}": kernels_of(program.main, world.place)
         for precision in chosen
-        for name, program in pretraining_programs(world, precision)
+        for name, program in pretraining_programs(world, precision, rungs)
     }
     programs |= _task_programs([precision for precision in TASK_PRECISIONS if precision in chosen])
     registered = paddle.base.core._get_registered_phi_kernels("function")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,9 +41,9 @@ def small_config(rung: str, precision: str) -> PretrainConfig:
     return load_config(PretrainConfig, options, "gpu_check", "", {})[0]
 
 
-def pretraining_programs(world: World, precision: str) -> Iterator[tuple[str, Program]]:
-    """Yield the programs of all rungs of the ablation in a precision, with their names."""
-    for rung in RUNGS:
+def pretraining_programs(world: World, precision: str, rungs: Sequence[str]) -> Iterator[tuple[str, Program]]:
+    """Yield the programs of rungs of the ablation in a precision, with their names; LAST_RUNG is the last."""
+    for rung in rungs:
         config = small_config(rung, precision)
         yield f"{rung}, training", training_program(config, world)
         yield f"{rung}, evaluation", build_evaluation(config, SIZES, world.size)
