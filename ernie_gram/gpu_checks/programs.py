@@ -42,7 +42,7 @@ def small_config(rung: str, precision: str) -> PretrainConfig:
 
 
 def pretraining_programs(world: World, precision: str, rungs: Sequence[str]) -> Iterator[tuple[str, Program]]:
-    """Yield the programs of rungs of the ablation in a precision, with their names; LAST_RUNG is one of them."""
+    """Yield the programs of rungs of the ablation in a precision, with their names; LAST_RUNG is the last."""
     for rung in rungs:
         config = small_config(rung, precision)
         yield f"{rung}, training", training_program(config, world)

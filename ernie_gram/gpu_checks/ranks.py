@@ -26,7 +26,7 @@ POLL_SECONDS = 0.05
 def two_gpus(setup: Setup) -> Passed:
     """Compare ten steps of two GPUs with those of one."""
     name = "two_gpus"
-    more = (*NO_DROPOUT, *started(setup), "--trainer.device=gpu", f"--trainer.hang_seconds={setup.limit // 4}")
+    more = (*NO_DROPOUT, *started(setup), *_on_gpus(setup))
     job = start_job(setup, name, "ernie_gram/pretrain.py", *options(setup, name, STEPS, *more))
     wait_for(job)
     figures = compared(setup.folder / name, on_gpu(setup))
@@ -48,7 +48,7 @@ def killed_rank(setup: Setup) -> Passed:
     """Kill one of two processes during a training: the launcher ends the other one, and says why."""
     name = "killed_rank"
     steps, folder = 1_000_000, setup.folder / name
-    arguments = options(setup, name, steps, "--optimizer.decay_steps=null", "--trainer.device=gpu")
+    arguments = options(setup, name, steps, "--optimizer.decay_steps=null", *_on_gpus(setup))
     job = start_job(setup, name, "ernie_gram/pretrain.py", *arguments)
     try:
         while job.poll() is None and not (folder / "log.jsonl").is_file():
@@ -72,6 +72,11 @@ def killed_rank(setup: Setup) -> Passed:
     require(job.returncode != 0, f"the job ended with status 0 after {seconds:.1f} s", figures)
     require(is_named, f"the job ended after {seconds:.1f} s without the reason: {said}", figures)
     return Passed(f"the job ended after {seconds:.1f} s: {said}", figures)
+
+
+def _on_gpus(setup: Setup) -> tuple[str, ...]:
+    """Return the options of a training on GPUs that the launcher ends if a process hangs, long before the limit."""
+    return "--trainer.device=gpu", f"--trainer.hang_seconds={setup.limit // 4}"
 
 
 def start_job(setup: Setup, name: str, script: str, *arguments: str) -> subprocess.Popen[str]:

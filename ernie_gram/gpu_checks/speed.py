@@ -114,8 +114,6 @@ def started_trial(config: PretrainConfig, sizes: CorpusSizes, sequences: int, wo
     with paddle.static.scope_guard(scope):
         executor.run(program.startup)
     shape = assumed_shape(config, sequences, TOKENS_PER_UNIT)
-    # Memory-efficient attention needs a multiple of 8.
-    shape = replace(shape, slots=8 * round(shape.slots / 8))
     made = Trial(config, sizes, shape, program, executor, scope, 0.0, 0)
     seconds = [_seconds(partial(made.run, made.batch(sequences))) for _ in range(WARM_STEPS)]
     return replace(made, first_step=seconds[0], allocated=allocated_peak(world))

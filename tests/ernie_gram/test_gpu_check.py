@@ -68,7 +68,7 @@ def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
         (name, *cells) for name, cells in checked.table.items()
     ]
     figures = {each["name"]: each["figures"] for each in document["checks"]}
-    assert figures["kernels"]["programs"] > 20
+    assert figures["kernels"]["programs"] > 30
     assert figures["kernels"]["precisions"] == ["float32", "bfloat16", "float16"]
     assert figures["copies"]["full, float32"]["places"]["cpu"] > 500
     # The same kernels compute both, but biases are added in other ways; and 16 bits are not 32.
@@ -82,11 +82,7 @@ def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "name", "reason"),
     [
-        (
-            MISSING_KERNEL,
-            "kernels",
-            f"no GPU kernel: {KERNEL} float32 (full, training, float32); {KERNEL} bfloat16 (full, ",
-        ),
+        (MISSING_KERNEL, "kernels", f"no GPU kernel: {KERNEL} float32 (contiguous, training, float32); {KERNEL} bf"),
         (WRONG_GRADIENT, "float32", f"the mean gradient of {PARAMETER} differs by 1.0e-02, more than 0.0001"),
         (HANG, "two_gpus", "rank 1 hangs: no progress for 20 s (trainer.hang_seconds)"),
     ],

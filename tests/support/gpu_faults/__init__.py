@@ -1,13 +1,12 @@
 """What `python -m ernie_gram.gpu_check` asks of a pretended GPU beyond the device (see pretended_gpu), and faults.
 
-Kernels for CPUs are registered for GPUs too. What is meant to be float16, for which Paddle has no kernels on a CPU, is
-bfloat16. A fault is put into new processes from outside: nothing in the project knows of it.
+The registered kernels are those of a package for GPUs. What is meant to be float16, for which Paddle has no kernels on
+a CPU, is bfloat16. A fault is put into new processes from outside: nothing in the project knows of it.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,9 @@ FAULT = "PRETENDED_FAULT"
 MISSING_KERNEL, WRONG_GRADIENT, HANG = FAULTS = ("missing kernel", "wrong gradient", "hang")
 # The kernel that is missing, the parameter whose gradient is wrong on the GPU, and the rank that hangs.
 KERNEL, PARAMETER, RANK = "gelu_grad", "encoder_layer_0_ffn_fc_0.w_0", "1"
+# Kernels that cannot run on a CPU in another precision either.
+NOT_HERE = ("memory_efficient_attention", "memory_efficient_attention_grad")
+TABLE = Path(__file__).resolve().parents[2] / "gpu_kernels" / "registered.tsv"
 
 
 def environment(gpus: int = 1, fault: str = "") -> dict[str, str]:
@@ -36,20 +38,16 @@ def replace(owner: Any, name: str, value: Any) -> None:
 
 
 def register_kernels(fault: str) -> None:
-    """Let all kernels for CPUs be registered for GPUs too, except for one if it is to be missing."""
+    """Register the kernels of a package for GPUs (see tests/gpu_kernels), except for one if it is to be missing."""
     import paddle
 
-    core = paddle.base.core
-    registered = core._get_registered_phi_kernels
-
-    def with_gpu(library: str) -> dict[str, list[str]]:
-        found = {
-            name: [*variants, *(re.sub(r"^\((CPU|ONEDNN)\b", "(GPU", variant) for variant in variants)]
-            for name, variants in registered(library).items()
-        }
-        return found | ({KERNEL: registered(library)[KERNEL]} if fault == MISSING_KERNEL else {})
-
-    replace(core, "_get_registered_phi_kernels", with_gpu)
+    rows = [line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines()[1:]]
+    found = {name: [f"(GPU, Undefined(AnyLayout), {dtype})" for dtype in dtypes.split()] for name, dtypes, _ in rows}
+    for name in (*NOT_HERE, *([KERNEL] if fault == MISSING_KERNEL else [])):
+        del found[name]
+    # Programs in bfloat16 change the layout on a CPU.
+    found["onednn_to_paddle_layout"] = ["(GPU, Undefined(AnyLayout), bfloat16)"]
+    replace(paddle.base.core, "_get_registered_phi_kernels", lambda library: found)
 
 
 def compute_in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
