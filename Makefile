@@ -42,7 +42,7 @@ bench: $(READY)
 # pip leaves a package of Paddle for GPUs alone that is installed already, unless this project needs another version.
 gpu-check:
 	@! $(BIN)/pip show --quiet paddlepaddle 2>/dev/null || \
-		{ echo "error: .venv has Paddle's package for CPUs; remove it with make clean" >&2; exit 1; }
+		{ echo "error: .venv has Paddle's package for CPUs; remove the folder .venv" >&2; exit 1; }
 	$(MAKE) EXTRAS=gpu .venv/ready-gpu
 	$(BIN)/python -m ernie_gram.gpu_check $(CHECK)
 

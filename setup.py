@@ -34,7 +34,7 @@ setup(
         "visualdl>=2.5.3,<3",
     ],
     extras_require={
-        # Install exactly one of these two. Paddle's GPU packages are in Paddle's own index (see README.md).
+        # Install exactly one of these two. Paddle's GPU packages are in Paddle's own index (see docs/gpu.md).
         "cpu": ["paddlepaddle>=3.3.1,<3.4"],
         "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4"],
         # Java 17 is needed as well.

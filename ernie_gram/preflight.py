@@ -149,7 +149,7 @@ def main() -> None:
         check_parent(run.output)
     world = None
     if own.peak_tflops is None or WORLD_SIZE > 1:
-        world = start_world(config.trainer.device, config.optimizer.precision)
+        world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)
     checked = check_corpora(run, world) if run else []
     sizes, shape = _sizes(own, config, run, ranks)
     speeds, measured = _speeds(own, config, sizes, shape, world)

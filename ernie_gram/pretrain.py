@@ -48,7 +48,8 @@ def main() -> None:
 
 def train(run: Run) -> None:
     """Train a checked run to its last step."""
-    world = start_world(run.config.trainer.device, run.config.optimizer.precision)
+    config = run.config
+    world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)
     # Imported late: they load Paddle, which takes seconds, and errors in the input are reported without it.
     from ernie_gram.pretraining.job import pretraining_job
     from ernie_gram.training.trainer import Trainer

@@ -12,9 +12,9 @@ from reader.errors import one_line_errors
 
 
 def main() -> None:
-    """Check the device, the precision and the number of processes on this machine that are the three arguments."""
-    device, precision, processes = sys.argv[1:]
-    check_device(device, precision, int(processes))
+    """Check the device, the precision, the attention and the number of processes that are the four arguments."""
+    device, precision, attention, processes = sys.argv[1:]
+    check_device(device, precision, int(processes), attention=attention)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
 def share_constants(program: paddle.static.Program) -> None:
     """Let operations that read equal constants on the host read the same one, and remove the others.
 
-    Paddle makes one for every number that an operation takes, and for every shape. They cost nothing to compute, but
-    the time before the first step grows with the square of the number of operations.
+    Call it when the program is finished. What is fetched must not be such a constant. Paddle makes one for every number
+    that an operation takes, and for every shape. They cost nothing to compute, but the time before the first step grows
+    with the square of the number of operations.
     """
     made: dict[str, Value] = {}
     for operation in program.global_block().ops:

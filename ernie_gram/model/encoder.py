@@ -13,7 +13,7 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-from ernie_gram.graph.compute import float32
+from ernie_gram.graph.compute import float32, on_cpu
 from ernie_gram.graph.constants import up_to_multiple
 from ernie_gram.graph.layer_marks import marked_layer
 from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
@@ -198,8 +198,8 @@ class Encoder(nn.Layer):
         # One bias for all layers, including the padding mask. The scores are by far the largest tensors of a step: this
         # way each layer makes one addition to them, and the gradient of the bias is summed over the batch once.
         bias = padding_B11L if relative_ALL is None else padding_B11L + relative_ALL
-        if relative_ALL is None:
-            # On a CPU an addition that broadcasts takes four times as long.
+        if relative_ALL is None and (on_cpu() or self.pads):
+            # On a CPU an addition that broadcasts takes four times as long; memory-efficient attention needs all.
             bias = paddle.expand(bias, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
         streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH)))]
         if queries is not None:

@@ -194,8 +194,8 @@ def _layer_bytes(config: PretrainConfig, model: ModelConfig, shape: BatchShape, 
     LayerNorms (4; the output of the last is the next layer's input); in units of I numbers: input and output of the
     activation (2). Two numbers per LayerNorm and row, and one byte of dropout mask per number of both sub-layers.
     Per score: the softmax (1 number), and with dropout its output (1 number) and its mask (1 byte).
-    In bfloat16 and float16, LayerNorms and the softmax stay float32; the outputs of both LayerNorms, the softmax and
-    the weights are copied for the products.
+    In bfloat16 and float16, LayerNorms stay float32, and their outputs and the weights are copied for the products. The
+    softmax is counted as on a CPU, float32 and a copy; a GPU keeps only the copy, so that it needs less.
     """
     rows, operand = shape.rows + queries, _operand(config)
     copied = 0 if operand == FLOAT else operand

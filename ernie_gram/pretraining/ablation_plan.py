@@ -159,7 +159,8 @@ def check(jobs: list[AblationRun], processes: int) -> None:
     """
     _check_corpora(jobs)
     unfinished = (job.config for job in jobs if not job.done)
-    check_devices(((config.trainer.device, config.optimizer.precision) for config in unfinished), processes)
+    asked = ((each.trainer.device, each.optimizer.precision, each.model.attention) for each in unfinished)
+    check_devices(asked, processes)
     texts = {}
     for job in jobs:
         paths, trainer = job.config.paths, job.config.trainer

@@ -63,18 +63,18 @@ def run_all(commands: Sequence[Command], parallel: int, processes: int, ended: C
             process.wait()
 
 
-def check_devices(devices: Iterable[tuple[str, str]], processes: int) -> None:
+def check_devices(devices: Iterable[tuple[str, str, str]], processes: int) -> None:
     """Raise InputError if runs cannot be trained on their devices, for example because there is no GPU.
 
     Another process finds out, so that this one never loads Paddle, which would hold memory while the runs take place.
 
     Args:
-        devices: trainer.device and optimizer.precision of each run.
+        devices: trainer.device, optimizer.precision and model.attention of each run.
         processes: of each run.
     """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    for device, precision in dict.fromkeys(devices):
-        command = [sys.executable, "-m", "ernie_gram.distributed.check_device", device, precision, str(processes)]
+    for asked in dict.fromkeys(devices):
+        command = [sys.executable, "-m", "ernie_gram.distributed.check_device", *asked, str(processes)]
         environment = {**os.environ, "PYTHONPATH": path}
         done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode:

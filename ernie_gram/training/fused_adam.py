@@ -33,7 +33,8 @@ def fused_adam_(
 ) -> None:
     """Add an operation to the current program that updates parameters and moments in place, as AdamW does.
 
-    All tensors are float32; parameters, gradients and moments have the same shapes.
+    All tensors are float32, the rate too (later versions of Paddle than 3.3 read it as float64); parameters, gradients
+    and moments have the same shapes.
 
     Args:
         learning_rate: [1].

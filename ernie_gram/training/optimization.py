@@ -40,7 +40,8 @@ def clip_by_global_norm(
 ) -> paddle.Tensor:
     """Scale gradients in place so that their global norm is at most `max_norm`; return their norm before, a scalar.
 
-    If `loss_scale` is given, a scalar, the gradients are those of the loss times it, and are divided by it.
+    If `loss_scale` is given, a scalar, the gradients are those of the loss times it, and are divided by it. If the norm
+    is not finite, the gradients have no meaning afterwards.
     """
     # `_squared_l2_norm` is private in Paddle (seen in 3.3.1). gradient * gradient would allocate a second tensor of the
     # gradient's size, and the embedding of 300,000 n-grams has 230 million numbers.
@@ -51,7 +52,8 @@ def clip_by_global_norm(
     divisor = paddle.maximum(norm, paddle.full_like(norm, max_norm)) / max_norm
     if loss_scale is not None:
         divisor = divisor * loss_scale
-    # One operation for all gradients: Paddle's own, for losses that are scaled.
+    # One operation for all gradients: Paddle's own, for losses that are scaled. A GPU multiplies by 1 / divisor. On a
+    # CPU gradients become 0 from the first that is not finite.
     paddle._C_ops.check_finite_and_unscale_(gradients, divisor.reshape([1]))
     return norm
 

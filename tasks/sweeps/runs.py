@@ -45,7 +45,8 @@ def check_runs(runs: Sequence[SweepRun], processes: int) -> None:
     The runs of a task have the same data and the same model, which are read once; the settings are checked with them.
     """
     unfinished = [run for run in runs if run.result() is None]
-    check_devices(((run.config.trainer.device, run.config.optimizer.precision) for run in unfinished), processes)
+    asked = ((run.config.trainer.device, run.config.optimizer.precision, "plain") for run in unfinished)
+    check_devices(asked, processes)
     for task in dict.fromkeys(run.config.task for run in unfinished):
         first, *others = [run for run in unfinished if run.config.task == task]
         checked = prepare(first.config, processes)

@@ -26,6 +26,8 @@ CASES = {
 
 # Operations of dropout, which are not marked, within layers.
 OF_MASKS = ("pd_op.dropout_grad", "pd_op.numel", "pd_op.shape64")
+# Constants on the host, which the whole program shares.
+CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
 
 
 def with_recompute(config: PretrainConfig) -> PretrainConfig:
@@ -59,7 +61,7 @@ def kept_after_forward(main: paddle.static.Program) -> Iterator[str]:
     layer_of = {
         value.id: operations[i].int_attr("recompute_layer")
         for i in marked
-        if i < end
+        if i < end and operations[i].name() not in CONSTANTS
         for value in operations[i].results()
     }
     outputs = {
