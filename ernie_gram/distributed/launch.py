@@ -1,8 +1,8 @@
 """Start the processes of a job: `python -m ernie_gram.distributed.launch`, with the options of Paddle's launcher.
 
-It differs from Paddle's command in three ways: Paddle is loaded without its messages; a rank that dies or hangs ends
-the job, with its name and the reason on the console; and SIGTERM and SIGINT reach each rank once and are given the time
-that the ranks need to save (see watch.py).
+It differs from Paddle's command in four ways: Paddle is loaded without its messages; there may be more ranks than GPUs,
+for a job on CPUs; a rank that dies or hangs ends the job, with its name and the reason on the console; and SIGTERM and
+SIGINT reach each rank once and are given the time that the ranks need to save (see watch.py).
 """
 
 from __future__ import annotations
