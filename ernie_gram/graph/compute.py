@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# isort: off
-from ernie_gram.distributed.device import on_cpu as on_cpu  # before Paddle
-
 import paddle
-# isort: on
 
 
 class _Casts:

@@ -14,7 +14,8 @@ from paddle import nn
 from paddle.nn import functional as F
 from paddle.nn.initializer import Assign, Constant, Initializer, Normal, TruncatedNormal
 
-from ernie_gram.graph.compute import float32, for_product, on_cpu
+from ernie_gram.distributed.device import on_cpu
+from ernie_gram.graph.compute import float32, for_product
 
 
 def ones_column(rows: paddle.Tensor) -> paddle.Tensor | None:

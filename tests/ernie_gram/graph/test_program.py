@@ -1,0 +1,52 @@
+"""Casts and constants of a program: each is made once, and results do not change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.support.static_programs import fresh_scope
+
+import paddle  # isort: skip
+
+
+def names(program: paddle.static.Program) -> list[str]:
+    return [operation.name() for operation in program.global_block().ops]
+
+
+def test_a_value_is_cast_once_in_half_precision_and_not_in_float32() -> None:
+    from ernie_gram.graph.compute import computing, for_product
+    from ernie_gram.training.program import open_program
+
+    for precision, casts in (("bfloat16", 2), ("float32", 0)):
+        with fresh_scope(), open_program([]) as opened, computing(precision):
+            x, y = paddle.ones([2]), paddle.ones([2])
+            first, again, other = for_product(x), for_product(x), for_product(y)
+            assert names(opened.main).count("pd_op.cast") == casts
+            assert first.id == again.id != other.id
+            assert str(first.dtype).endswith(precision)
+        # Another program has casts of its own.
+        with open_program([]) as opened, computing(precision):
+            for_product(paddle.ones([2]))
+            assert names(opened.main).count("pd_op.cast") == casts // 2
+
+
+def test_equal_constants_on_the_host_are_one_and_results_stay() -> None:
+    from ernie_gram.graph.constants import share_constants, up_to_multiple
+
+    with fresh_scope() as executor:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main, paddle.static.Program()):
+            x = paddle.static.data("x", [None, 3])
+            # The factor 2 twice, the shape [3, -1] twice; a tensor of ones, which is no constant on the host.
+            total = (x * 2).reshape([3, -1]) * 2 + (x * 5).reshape([3, -1]) + paddle.ones([3, 1])
+            missing = up_to_multiple(paddle.shape(x)[0], 4)
+        feed = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
+        before, ops = executor.run(main, feed=feed, fetch_list=[total, missing]), names(main)
+        share_constants(main)
+        shared = names(main)
+        after = executor.run(main, feed=feed, fetch_list=[total, missing])
+    assert ops.count("pd_op.full_int_array") - shared.count("pd_op.full_int_array") >= 1
+    assert ops.count("pd_op.full") - shared.count("pd_op.full") >= 1
+    assert [name for name in ops if "full" not in name] == [name for name in shared if "full" not in name]
+    np.testing.assert_array_equal(after[0], before[0])
+    assert (int(before[1]), int(after[1])) == (2, 2)
