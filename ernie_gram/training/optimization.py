@@ -115,7 +115,7 @@ def add_adamw(
         decay = settings.weight_decay if decays else 0.0
         fused_adam_(parameters, gradients, rate, moment1, moment2, powers, skip, betas, settings.epsilon, decay)
     for power, beta in zip(powers, betas, strict=True):
-        factor_1 = paddle.full([1], beta)
+        growth = paddle.full([1], beta)
         if good is not None:
-            factor_1 = paddle.where(good.reshape([1]), factor_1, paddle.ones([1]))
-        paddle._C_ops.multiply_(power, factor_1)
+            growth = paddle.where(good.reshape([1]), growth, paddle.ones([1]))
+        paddle._C_ops.multiply_(power, growth)

@@ -10,7 +10,7 @@ import pytest
 
 from ernie_gram import preflight, pretrain, run_ablation
 from tests.support import pretended_gpu
-from tests.support.commands import call
+from tests.support.commands import assert_one_line_error, call
 from tests.support.runs import options
 
 NO_GPU = "trainer.device: gpu asked for, but this Paddle is the package for CPUs (paddlepaddle); install paddlepaddle-"
@@ -44,9 +44,7 @@ def test_a_device_that_lacks_what_a_run_needs_is_refused(
 ) -> None:
     def refused(message: str, *more: Any) -> None:
         done = call(main, *arguments(built, tmp_path), *SHORT, *map(str, more))
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"error: {message}")
-        assert done.stderr.count("\n") == 1
+        assert_one_line_error(done, message)
         assert not list(tmp_path.iterdir())
 
     refused(NO_GPU, "--trainer.device=gpu")

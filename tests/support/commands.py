@@ -87,3 +87,10 @@ def kill_when(arguments: list[str], condition: Callable[[], object]) -> None:
         time.sleep(0.002)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def assert_one_line_error(done: Done, message: str) -> None:
+    """Assert that a command printed nothing but one line, "error: " and a text that begins with a message."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: {message}")
+    assert done.stderr.count("\n") == 1

@@ -11,7 +11,7 @@ import pytest
 from tasks import finetune, predict, sweep
 from tasks.registry import TASKS
 from tests.support import pretended_gpu
-from tests.support.commands import call
+from tests.support.commands import assert_one_line_error, call
 from tests.support.finetuned_runs import made_run
 from tests.support.own_tasks import own_task
 from tests.support.tiny_task import SETTINGS, options
@@ -42,9 +42,7 @@ def test_a_device_that_lacks_what_a_run_needs_is_refused(
 ) -> None:
     def refused(message: str, *more: Any) -> None:
         done = call(main, *arguments(tiny_task, tmp_path), *map(str, more))
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"error: {message}")
-        assert done.stderr.count("\n") == 1
+        assert_one_line_error(done, message)
         assert not list(tmp_path.iterdir())
 
     refused("trainer.device: gpu asked for, but this Paddle is the package for CPUs", "--trainer.device=gpu")
@@ -65,9 +63,7 @@ def test_prediction_on_a_device_that_is_not_there_is_refused(tmp_path: Path, mon
     def refused(message: str, *more: Any) -> None:
         arguments = [run, "--input", tmp_path / "data" / "own.jsonl", "--output", output, *more]
         done = call(predict.main, *map(str, arguments))
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"error: {message}")
-        assert done.stderr.count("\n") == 1
+        assert_one_line_error(done, message)
         assert sorted(tmp_path.rglob("*")) == before
 
     refused("--device: gpu asked for, but this Paddle is the package for CPUs", "--device", "gpu")
