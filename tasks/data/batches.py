@@ -1,4 +1,4 @@
-"""Which samples make a batch, in training and in evaluation. Samples of similar length are put together.
+"""Which samples make a batch, in training and in evaluation.
 
 The batches of training are a pure function of (seed, step), and a rank reads its share of each, so that a resumed run
 reads the same batches, on any number of processes.
@@ -15,21 +15,18 @@ from reader.batches.prefetch import prefetched
 from reader.batches.sampler import rank_share
 from tasks.data.features import Features, Int64s
 
-# Samples are sorted by length within pools of this many batches: large enough for little padding, and small enough
-# that the batches of an epoch are drawn anew in the next one.
-POOL_BATCHES = 50
-
 
 def epoch_steps(num_samples: int, batch_size: int) -> int:
     """Return the number of batches of an epoch."""
     return -(-num_samples // batch_size)
 
 
-def epoch_batches(lengths: Int64s, batch_size: int, seed: int, epoch: int) -> list[Int64s]:
+def epoch_batches(lengths: Int64s, batch_size: int, length_pool: int, seed: int, epoch: int) -> list[Int64s]:
     """Return the batches of an epoch, indices of samples, int64 [at most batch_size] each; each sample is in one.
 
-    The sizes of the batches differ by at most one. Otherwise an epoch might end with a batch of one sample, with the
-    same weight as a full one, and with nothing for some of the processes.
+    Samples are drawn at random, and sorted by length within pools of `length_pool` batches. The sizes of the batches
+    differ by at most one. Otherwise an epoch might end with a batch of one sample, with the same weight as a full one,
+    and with nothing for some of the processes.
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
@@ -37,8 +34,8 @@ def epoch_batches(lengths: Int64s, batch_size: int, seed: int, epoch: int) -> li
         np.arange(epoch_steps(len(lengths), batch_size) + 1) * len(lengths) // epoch_steps(len(lengths), batch_size)
     )
     batches: list[Int64s] = []
-    for first in range(0, len(bounds) - 1, POOL_BATCHES):
-        pool_bounds = bounds[first : first + POOL_BATCHES + 1]
+    for first in range(0, len(bounds) - 1, length_pool):
+        pool_bounds = bounds[first : first + length_pool + 1]
         pool = order[pool_bounds[0] : pool_bounds[-1]]
         pool = pool[np.argsort(lengths[pool], kind="stable")]
         batches += np.split(pool, pool_bounds[1:-1] - pool_bounds[0])
@@ -47,23 +44,30 @@ def epoch_batches(lengths: Int64s, batch_size: int, seed: int, epoch: int) -> li
 
 
 def rank_batches(
-    lengths: Int64s, batch_size: int, seed: int, first_step: int, rank: int, world: int
+    lengths: Int64s, batch_size: int, length_pool: int, seed: int, first_step: int, rank: int, world: int
 ) -> Iterator[Int64s]:
     """Yield one rank's share of the batches of all steps from `first_step`, without end."""
     steps = epoch_steps(len(lengths), batch_size)
     epoch, skipped = divmod(first_step, steps)
     while True:
-        for batch in epoch_batches(lengths, batch_size, seed, epoch)[skipped:]:
+        for batch in epoch_batches(lengths, batch_size, length_pool, seed, epoch)[skipped:]:
             first, last = rank_share(len(batch), rank, world)
             yield batch[first:last]
         epoch, skipped = epoch + 1, 0
 
 
 def training_batches(
-    features: Features, batch_size: int, seed: int, first_step: int, rank: int, world: int, workers: int
+    features: Features,
+    batch_size: int,
+    length_pool: int,
+    seed: int,
+    first_step: int,
+    rank: int,
+    world: int,
+    workers: int,
 ) -> Generator[Batch, None, None]:
     """Return endless batches for one rank, prefetched by some threads; see `rank_batches`."""
-    samples = rank_batches(features.lengths, batch_size, seed, first_step, rank, world)
+    samples = rank_batches(features.lengths, batch_size, length_pool, seed, first_step, rank, world)
     return prefetched(features.batch, samples, workers)
 
 

@@ -67,6 +67,8 @@ class FinetuneOptimizer:
         learning_rate: peak learning rate of the output layers, reached at the end of the warm-up.
         batch_size: samples per step, over all processes. A sample is a text or a pair, a question with its options
             (multiple choice), or a window of a long text (span, tagging).
+        length_pool: samples are sorted by length within pools of this many batches, which leaves less padding, but
+            makes batches less alike; with 1, every batch is drawn at random.
         epochs: how often the training data are read.
         warmup_share: share of all steps over which the learning rate rises from 0.
         layer_decay: factor between the learning rates of neighbouring layers: of L layers, layer i (from 0) has the
@@ -81,6 +83,7 @@ class FinetuneOptimizer:
 
     learning_rate: float = 5e-5
     batch_size: int = 32
+    length_pool: int = 1
     epochs: int = 3
     warmup_share: float = 0.1
     layer_decay: float = 0.8
@@ -94,6 +97,7 @@ class FinetuneOptimizer:
     def __post_init__(self) -> None:
         require_finite(self, "optimizer")
         require(self.batch_size > 0, "optimizer.batch_size", "must be positive")
+        require(self.length_pool > 0, "optimizer.length_pool", "must be positive; 1 draws every batch at random")
         require(self.epochs > 0, "optimizer.epochs", "must be positive")
         require(0 <= self.warmup_share < 1, "optimizer.warmup_share", "must lie in [0, 1)")
         require(0 < self.layer_decay <= 1, "optimizer.layer_decay", "must lie in (0, 1]; 1 means equal rates")

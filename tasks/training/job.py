@@ -60,9 +60,9 @@ def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
     metric = METRICS[run.task.metric]
 
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
-        size, workers = config.optimizer.batch_size, config.trainer.workers
+        size, pool, workers = config.optimizer.batch_size, config.optimizer.length_pool, config.trainer.workers
         step = consumed // size
-        made = training_batches(run.train.features, size, config.seed, step, world.rank, world.size, workers)
+        made = training_batches(run.train.features, size, pool, config.seed, step, world.rank, world.size, workers)
         with closing(made) as prefetched:
             for batch in prefetched:
                 yield [batch]

@@ -99,7 +99,7 @@ class Run:
     def describe(self) -> list[str]:
         """Return a summary of the run as lines for the console."""
         config, settings = self.config, self.config.optimizer
-        batches = epoch_batches(self.train.features.lengths, settings.batch_size, config.seed, 0)
+        batches = epoch_batches(self.train.features.lengths, settings.batch_size, settings.length_pool, config.seed, 0)
         padding = padding_share(self.train.features, batches)
         shape = self.model.config
         epochs = f"{settings.epochs} epochs" if settings.epochs > 1 else "1 epoch"

@@ -51,11 +51,19 @@ MEASURED = ("training", "training processor", "prediction", "prediction processo
 
 
 class Side(NamedTuple):
-    """One column of the tables: a model, and the interpreter with transformers, or None for this project."""
+    """One column of the tables: a model, and the interpreter with transformers, or None for this project.
+
+    `length_pool` is that of this side; see FinetuneOptimizer.
+    """
 
     name: str
     model: Path
     hf_python: Path | None = None
+    length_pool: int = 1
+
+    def plan(self, plan: Plan) -> Plan:
+        """Return the plan of this side."""
+        return replace(plan, length_pool=self.length_pool)
 
 
 class TaskData(NamedTuple):
@@ -142,6 +150,7 @@ def train_side(side: Side, plan: Plan, seed: int, arguments: argparse.Namespace)
     """Train one side with one seed in a new process; return its result."""
     folder = arguments.output / plan.task / side.name
     task = load_task(plan, arguments.data)
+    plan = side.plan(plan)
     script = [str(arguments.hf_python and arguments.hf_python.absolute()), str(SCRIPT)]
     if side.hf_python:
         command = script
@@ -184,7 +193,7 @@ def results_file(arguments: argparse.Namespace) -> ResultsFile:
 
 def made_with(side: Side, plan: Plan, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return what a result depends on, beside the seed."""
-    made = {"plan": asdict(plan), "model": model_digest(side.model), "threads": arguments.threads}
+    made = {"plan": asdict(side.plan(plan)), "model": model_digest(side.model), "threads": arguments.threads}
     # Of its own output layer, transformers need not be told.
     is_given = arguments.hf_python and not side.hf_python
     return made | ({"output_layer": TRANSFORMERS} if is_given else {})
@@ -286,8 +295,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--hf_python", type=Path, help="interpreter with torch and transformers, for one more side")
     parser.add_argument("--tasks", nargs="+", choices=PLANS, default=["cola", "rte", "mrpc", "stsb", "sst2"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
-    parser.add_argument("--rows", type=int, help="at most this number of training rows")
-    parser.add_argument("--epochs", type=int, help="instead of the task's number")
+    parser.add_argument("--rows", type=int, help="at most this number of training rows, instead of the task's")
+    for setting, number in (("epochs", int), ("batch_size", int), ("learning_rate", float)):
+        parser.add_argument(f"--{setting}", type=number, help="instead of the task's")
+    parser.add_argument(
+        "--length_pools", nargs="+", type=int, default=[1], help="optimizer.length_pool; several make a side of each"
+    )
     parser.add_argument("--threads", type=int, default=1, help="threads of each side (%(default)s)")
     arguments = parser.parse_args()
     for name in ("data", "output"):
@@ -297,15 +310,17 @@ def parse_arguments() -> argparse.Namespace:
 
 def sides_of(arguments: argparse.Namespace) -> list[Side]:
     """Return the sides; raises InputError for a model that is not there."""
+    pools = arguments.length_pools
     sides = []
     for given in arguments.models:
         name, separator, folder = given.partition("=")
         if not separator or not Path(folder).is_dir():
             raise InputError(f"--models {given}: give NAME=FOLDER, with the folder of a model")
-        sides.append(Side(name, Path(folder).resolve()))
+        for pool in pools:
+            sides.append(Side(name if len(pools) == 1 else f"{name}_{pool}", Path(folder).resolve(), None, pool))
     if arguments.hf_python:
         # A link must not be resolved: the environment is that of the folder it is in.
-        sides.append(Side(TRANSFORMERS, sides[0].model, arguments.hf_python.absolute()))
+        sides.append(Side(TRANSFORMERS, sides[0].model, arguments.hf_python.absolute(), pools[0]))
     if len({side.name for side in sides}) < len(sides):
         raise InputError(f"--models: a name is given twice, or is {TRANSFORMERS}")
     return sides
@@ -316,10 +331,8 @@ def main() -> None:
     arguments = parse_arguments()
     sides = sides_of(arguments)
     plans = [PLANS[name] for name in arguments.tasks]
-    if arguments.rows:
-        plans = [replace(plan, rows=min(arguments.rows, plan.rows or arguments.rows)) for plan in plans]
-    if arguments.epochs:
-        plans = [replace(plan, epochs=arguments.epochs) for plan in plans]
+    given = {name: getattr(arguments, name) for name in ("rows", "epochs", "batch_size", "learning_rate")}
+    plans = [replace(plan, **{name: value for name, value in given.items() if value}) for plan in plans]
     for plan in plans:
         if TRAIN not in available_splits(TASKS[plan.task], arguments.data):
             raise InputError(f"{arguments.data}: no training files of {plan.task}; leave it out of --tasks")

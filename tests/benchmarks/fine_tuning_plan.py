@@ -29,7 +29,7 @@ class Plan:
     Attributes:
         task: its name in the registry.
         rows: number of training examples, evenly spread over the training file; None for all.
-        max_seq_len, epochs, batch_size, learning_rate, doc_stride: as in FinetuneConfig.
+        max_seq_len, epochs, batch_size, length_pool, learning_rate, doc_stride: as in FinetuneConfig.
     """
 
     task: str
@@ -37,6 +37,7 @@ class Plan:
     max_seq_len: int = 128
     epochs: int = 3
     batch_size: int = 32
+    length_pool: int = 1
     learning_rate: float = 1e-4
     doc_stride: int = 128
 
@@ -54,7 +55,11 @@ class Plan:
             span=SpanSettings(max_answer_length=30),
             head=HeadSettings(dropout=0.0 if is_span else 0.1, lm_transform=False),
             optimizer=FinetuneOptimizer(
-                learning_rate=self.learning_rate, batch_size=self.batch_size, epochs=self.epochs, layer_decay=1.0
+                learning_rate=self.learning_rate,
+                batch_size=self.batch_size,
+                length_pool=self.length_pool,
+                epochs=self.epochs,
+                layer_decay=1.0,
             ),
             # The model of the last step counts: no side chooses on the data that it is scored on.
             evaluation=EvaluationConfig(every=NEVER, choose="last"),

@@ -63,7 +63,9 @@ def our_losses(run: Run, head: dict[str, np.ndarray]) -> list[float]:
 def their_losses(run: Run, weight: np.ndarray, bias: np.ndarray, arguments: argparse.Namespace) -> list[float]:
     """Return the loss of each step of transformers with the same batches and the same output layer."""
     config = run.config
-    batches = epoch_batches(run.train.features.lengths, config.optimizer.batch_size, config.seed, 0)
+    settings = config.optimizer
+    lengths = run.train.features.lengths
+    batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, config.seed, 0)
     job: dict[str, Any] = {
         "kind": run.kind.name,
         "model": str(arguments.model),

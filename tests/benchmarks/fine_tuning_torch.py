@@ -23,7 +23,6 @@ import numpy as np
 import torch
 import transformers
 
-POOL_BATCHES = 50
 LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 IGNORED = -100
 
@@ -199,13 +198,13 @@ def collate(samples: list[Sample], pad: int) -> dict[str, torch.Tensor]:
     return batch
 
 
-def epoch_batches(lengths: np.ndarray, size: int, seed: int, epoch: int) -> list[np.ndarray]:
+def epoch_batches(lengths: np.ndarray, size: int, length_pool: int, seed: int, epoch: int) -> list[np.ndarray]:
     """Return the samples of each batch of an epoch: random pools, sorted by length, cut into batches."""
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
     batches: list[np.ndarray] = []
-    for first in range(0, len(order), POOL_BATCHES * size):
-        pool = order[first : first + POOL_BATCHES * size]
+    for first in range(0, len(order), length_pool * size):
+        pool = order[first : first + length_pool * size]
         pool = pool[np.argsort(lengths[pool], kind="stable")]
         batches += [pool[i : i + size] for i in range(0, len(pool), size)]
     return [batches[i] for i in random.permutation(len(batches))]
@@ -233,7 +232,7 @@ def batches_of(samples: list[Sample], settings: Settings) -> Iterator[np.ndarray
     """Yield the samples of each batch of all epochs."""
     lengths = np.array([len(sample["ids"]) for sample in samples])
     for epoch in range(settings["epochs"]):
-        yield from epoch_batches(lengths, settings["batch_size"], settings["seed"], epoch)
+        yield from epoch_batches(lengths, settings["batch_size"], settings["length_pool"], settings["seed"], epoch)
 
 
 def train(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tasks.data.batches import (
-    POOL_BATCHES,
     epoch_batches,
     epoch_steps,
     evaluation_batches,
@@ -28,9 +27,10 @@ def lengths_of(count: int) -> np.ndarray:
     return np.random.default_rng(0).integers(3, 200, count)
 
 
+@pytest.mark.parametrize("pool", [1, 3, 50])
 @pytest.mark.parametrize(("count", "batch_size"), [(1, 8), (8, 8), (9, 8), (1001, 8), (700, 7), (30, 100)])
-def test_an_epoch_has_each_sample_once_in_batches_of_almost_equal_size(count: int, batch_size: int) -> None:
-    batches = epoch_batches(lengths_of(count), batch_size, SEED, epoch=3)
+def test_an_epoch_has_each_sample_once_in_batches_of_almost_equal_size(count: int, batch_size: int, pool: int) -> None:
+    batches = epoch_batches(lengths_of(count), batch_size, pool, SEED, epoch=3)
     assert sorted(np.concatenate(batches)) == list(range(count))
     sizes = {len(batch) for batch in batches}
     assert max(sizes) <= batch_size
@@ -42,15 +42,21 @@ def test_epochs_and_seeds_differ_and_are_repeatable() -> None:
     lengths = lengths_of(300)
 
     def joined(seed: int, epoch: int) -> tuple[int, ...]:
-        return tuple(np.concatenate(epoch_batches(lengths, 8, seed, epoch)))
+        return tuple(np.concatenate(epoch_batches(lengths, 8, 2, seed, epoch)))
 
     assert joined(1, 0) == joined(1, 0)
     assert len({joined(1, 0), joined(1, 1), joined(2, 0)}) == 3
 
 
-def test_batches_have_samples_of_similar_length_in_random_order() -> None:
+def test_a_pool_of_one_batch_draws_samples_regardless_of_their_length() -> None:
+    lengths = lengths_of(100)
+    drawn, of_other_lengths = (epoch_batches(given, 8, 1, SEED, 0) for given in (lengths, -lengths))
+    assert [sorted(batch) for batch in drawn] == [sorted(batch) for batch in of_other_lengths]
+
+
+def test_a_large_pool_has_batches_of_similar_length_in_random_order() -> None:
     """A naive loop over shuffled samples has much more padding; a sorted epoch would have increasing lengths."""
-    lengths, size = lengths_of(4 * POOL_BATCHES * 8), 8
+    lengths, size = lengths_of(4 * 50 * 8), 8
 
     def padding(batches: list[np.ndarray]) -> float:
         return 1 - sum(lengths[batch].sum() for batch in batches) / sum(
@@ -58,7 +64,7 @@ def test_batches_have_samples_of_similar_length_in_random_order() -> None:
         )
 
     shuffled = np.random.default_rng(1).permutation(len(lengths)).reshape(-1, size)
-    grouped = epoch_batches(lengths, size, SEED, 0)
+    grouped = epoch_batches(lengths, size, 50, SEED, 0)
     assert padding(grouped) < 0.05 < 0.3 < padding(list(shuffled))
     means = np.array([lengths[batch].mean() for batch in grouped])
     assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.2
@@ -71,8 +77,8 @@ def test_batches_have_samples_of_similar_length_in_random_order() -> None:
 @pytest.mark.parametrize("first_step", [0, 1, 6, 7, 20])
 def test_ranks_share_the_batches_that_an_uninterrupted_process_reads(world: int, first_step: int) -> None:
     lengths = lengths_of(50)
-    whole = list(islice(rank_batches(lengths, 8, SEED, 0, 0, 1), 25))
-    shares = [list(islice(rank_batches(lengths, 8, SEED, first_step, rank, world), 5)) for rank in range(world)]
+    whole = list(islice(rank_batches(lengths, 8, 2, SEED, 0, 0, 1), 25))
+    shares = [list(islice(rank_batches(lengths, 8, 2, SEED, first_step, rank, world), 5)) for rank in range(world)]
     for step in range(5):
         joined = np.concatenate([share[step] for share in shares])
         assert joined.tolist() == whole[first_step + step].tolist()
@@ -99,8 +105,8 @@ def features_of(lengths: np.ndarray) -> SentenceFeatures:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_prefetched_batches_come_in_order(workers: int) -> None:
     features = features_of(lengths_of(30))
-    expected = [features.batch(samples) for samples in islice(rank_batches(features.lengths, 4, SEED, 2, 1, 2), 20)]
-    batches = training_batches(features, 4, SEED, 2, 1, 2, workers)
+    expected = [features.batch(samples) for samples in islice(rank_batches(features.lengths, 4, 2, SEED, 2, 1, 2), 20)]
+    batches = training_batches(features, 4, 2, SEED, 2, 1, 2, workers)
     for want, got in zip(expected, batches, strict=False):
         assert all(np.array_equal(want[name], got[name]) for name in want)
     batches.close()
@@ -108,7 +114,7 @@ def test_prefetched_batches_come_in_order(workers: int) -> None:
 
 def test_the_padding_share_is_that_of_the_padded_arrays() -> None:
     features = features_of(lengths_of(37))
-    batches = epoch_batches(features.lengths, 5, SEED, 0)
+    batches = epoch_batches(features.lengths, 5, 2, SEED, 0)
     arrays = [features.batch(batch) for batch in batches]
     filled, slots = sum(a["lengths"].sum() for a in arrays), sum(a["input_ids"].size for a in arrays)
     assert padding_share(features, batches) == pytest.approx(1 - filled / slots)
