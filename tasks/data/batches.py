@@ -56,19 +56,27 @@ def rank_batches(
         epoch, skipped = epoch + 1, 0
 
 
+def micro_batches(lengths: Int64s, samples: Int64s, steps: int) -> list[Int64s]:
+    """Divide a rank's samples of a batch into at most `steps` micro-batches, whose sizes differ by at most one.
+
+    Samples of similar length are put together: their gradients are added up, so this leaves out padding and nothing
+    else.
+    """
+    if steps == 1:
+        return [samples]
+    parts = np.array_split(samples[np.argsort(lengths[samples], kind="stable")], steps)
+    return [part for part in parts if len(part)]
+
+
 def training_batches(
-    features: Features,
-    batch_size: int,
-    length_pool: int,
-    seed: int,
-    first_step: int,
-    rank: int,
-    world: int,
-    workers: int,
-) -> Generator[Batch, None, None]:
-    """Return endless batches for one rank, prefetched by some threads; see `rank_batches`."""
-    samples = rank_batches(features.lengths, batch_size, length_pool, seed, first_step, rank, world)
-    return prefetched(features.batch, samples, workers)
+    features: Features, shares: Iterator[Int64s], steps: int, workers: int
+) -> Generator[list[Batch], None, None]:
+    """Return the micro-batches (see above) of each of a rank's shares of the batches, prefetched by some threads."""
+
+    def make_batches(samples: Int64s) -> list[Batch]:
+        return [features.batch(part) for part in micro_batches(features.lengths, samples, steps)]
+
+    return prefetched(make_batches, shares, workers)
 
 
 def evaluation_batches(lengths: Int64s, batch_size: int) -> list[Int64s]:

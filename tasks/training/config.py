@@ -161,6 +161,9 @@ class FinetuneTrainer:
 
     Attributes:
         log_every: steps between lines of the log.
+        micro_batch: maximum number of samples that one process holds at a time. A larger share of the batch is divided
+            by length into equal micro-batches, whose gradients are added up before the update: less memory, and less
+            padding. It decides which random numbers dropout draws, and nothing else. null means no maximum.
         save_every: steps between checkpoints; null means after each epoch. There is also one after the last step.
         keep_checkpoints: number of newest checkpoints to keep; the best model is kept beside them.
         resume: "auto" continues from the newest checkpoint in paths.output, if there is one; "never" refuses a folder
@@ -173,6 +176,7 @@ class FinetuneTrainer:
         hang_seconds: as in pre-training, see TrainerConfig.
     """
 
+    micro_batch: int | None = None
     log_every: int = 50
     save_every: int | None = None
     keep_checkpoints: int = 1
@@ -191,6 +195,7 @@ class FinetuneTrainer:
         """Return the settings of the training loop for a run of `max_steps` steps; checks those that are left."""
         return TrainerConfig(
             max_steps=max_steps,
+            micro_batch=self.micro_batch,
             log_every=self.log_every,
             eval_every=eval_every or epoch_steps,
             save_every=self.save_every or epoch_steps,

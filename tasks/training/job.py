@@ -16,7 +16,8 @@ from ernie_gram.training.job import Job, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.selection import Selection
 from reader.batches.fields import Batch
-from tasks.data.batches import training_batches
+from reader.batches.sampler import accumulation_steps
+from tasks.data.batches import rank_batches, training_batches
 from tasks.metrics.catalog import METRICS
 from tasks.training.evaluation import SCORE, Predictor, TaskEvaluator
 from tasks.training.heads import SLOT_OUTPUTS
@@ -60,12 +61,11 @@ def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
     metric = METRICS[run.task.metric]
 
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
-        size, pool, workers = config.optimizer.batch_size, config.optimizer.length_pool, config.trainer.workers
-        step = consumed // size
-        made = training_batches(run.train.features, size, pool, config.seed, step, world.rank, world.size, workers)
-        with closing(made) as prefetched:
-            for batch in prefetched:
-                yield [batch]
+        features, size, pool = run.train.features, config.optimizer.batch_size, config.optimizer.length_pool
+        shares = rank_batches(features.lengths, size, pool, config.seed, consumed // size, world.rank, world.size)
+        steps = accumulation_steps(size, world.size, config.trainer.micro_batch)
+        with closing(training_batches(features, shares, steps, config.trainer.workers)) as prefetched:
+            yield from prefetched
 
     selects = bool(run.dev) and config.evaluation.choose == "best"
     unit = "" if metric.unit == "none" else f" ({metric.unit})"
@@ -88,6 +88,7 @@ def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
         optimizer=settings,
         trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
         resume_from=run.resume_from,
+        row_counts=network.row_counts,
     )
 
 

@@ -17,7 +17,7 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.training.job import Feeds, LossTerm
 from ernie_gram.training.program import Program, open_program
-from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Field
+from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch, Field
 from tasks.data.fields import (
     END_SLOTS,
     GOLD_SCORES,
@@ -86,6 +86,14 @@ class TaskNetwork:
         model.train()
         # Losses are float32, whatever the precision of the network.
         return LOSSES[self.kind.name](model(feeds).astype("float32"), feeds, self.kind.settings.head)
+
+    def row_counts(self, batch: Batch) -> list[int]:
+        """Return the number of rows of each term of `losses` in a batch."""
+        # The last field that training reads has one gold value for each row.
+        counts = [len(batch[self.fields[-1].name])]
+        if self.kind.name == "multiple_choice" and self.kind.settings.head.option_loss_weight:
+            counts.append(int(batch[OPTION_COUNTS.name].sum()))
+        return counts
 
     def scores(self, feeds: Feeds) -> paddle.Tensor:
         """Build the network without dropout; return the scores of the units of a batch, float32 [U, W]."""

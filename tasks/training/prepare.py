@@ -20,12 +20,13 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.formats.vocabularies import write_vocabulary
 from ernie_gram.run.checkpoint import BEST
 from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
+from reader.batches.sampler import accumulation_steps
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.system.atomic_files import atomic_file, remove_folder
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tasks.data.batches import epoch_batches, epoch_steps, padding_share
+from tasks.data.batches import epoch_batches, epoch_steps, micro_batches, padding_share
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.reading.load import with_labels
@@ -99,8 +100,13 @@ class Run:
     def describe(self) -> list[str]:
         """Return a summary of the run as lines for the console."""
         config, settings = self.config, self.config.optimizer
-        batches = epoch_batches(self.train.features.lengths, settings.batch_size, settings.length_pool, config.seed, 0)
-        padding = padding_share(self.train.features, batches)
+        lengths, steps = (
+            self.train.features.lengths,
+            accumulation_steps(settings.batch_size, 1, config.trainer.micro_batch),
+        )
+        batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, config.seed, 0)
+        parts = [part for batch in batches for part in micro_batches(lengths, batch, steps)]
+        padding = padding_share(self.train.features, parts)
         shape = self.model.config
         epochs = f"{settings.epochs} epochs" if settings.epochs > 1 else "1 epoch"
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"

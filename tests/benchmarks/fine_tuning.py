@@ -296,7 +296,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", nargs="+", choices=PLANS, default=["cola", "rte", "mrpc", "stsb", "sst2"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--rows", type=int, help="at most this number of training rows, instead of the task's")
-    for setting, number in (("epochs", int), ("batch_size", int), ("learning_rate", float)):
+    for setting, number in (("epochs", int), ("batch_size", int), ("micro_batch", int), ("learning_rate", float)):
         parser.add_argument(f"--{setting}", type=number, help="instead of the task's")
     parser.add_argument(
         "--length_pools", nargs="+", type=int, default=[1], help="optimizer.length_pool; several make a side of each"
@@ -331,7 +331,9 @@ def main() -> None:
     arguments = parse_arguments()
     sides = sides_of(arguments)
     plans = [PLANS[name] for name in arguments.tasks]
-    given = {name: getattr(arguments, name) for name in ("rows", "epochs", "batch_size", "learning_rate")}
+    given = {
+        name: getattr(arguments, name) for name in ("rows", "epochs", "batch_size", "micro_batch", "learning_rate")
+    }
     plans = [replace(plan, **{name: value for name, value in given.items() if value}) for plan in plans]
     for plan in plans:
         if TRAIN not in available_splits(TASKS[plan.task], arguments.data):

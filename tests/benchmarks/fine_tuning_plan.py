@@ -29,7 +29,7 @@ class Plan:
     Attributes:
         task: its name in the registry.
         rows: number of training examples, evenly spread over the training file; None for all.
-        max_seq_len, epochs, batch_size, length_pool, learning_rate, doc_stride: as in FinetuneConfig.
+        max_seq_len, epochs, batch_size, length_pool, micro_batch, learning_rate, doc_stride: as in FinetuneConfig.
     """
 
     task: str
@@ -38,6 +38,7 @@ class Plan:
     epochs: int = 3
     batch_size: int = 32
     length_pool: int = 1
+    micro_batch: int | None = None
     learning_rate: float = 1e-4
     doc_stride: int = 128
 
@@ -64,7 +65,9 @@ class Plan:
             # The model of the last step counts: no side chooses on the data that it is scored on.
             evaluation=EvaluationConfig(every=NEVER, choose="last"),
             paths=FinetunePaths(str(model), str(data), str(output)),
-            trainer=FinetuneTrainer(log_every=10, save_every=NEVER, resume="never", device="cpu"),
+            trainer=FinetuneTrainer(
+                log_every=10, save_every=NEVER, resume="never", device="cpu", micro_batch=self.micro_batch
+            ),
         )
 
 

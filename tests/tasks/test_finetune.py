@@ -34,6 +34,10 @@ def result_of(output: Path) -> dict[str, object]:
     return json.loads((output / "result.json").read_text())
 
 
+def training_losses(output: Path) -> list[float]:
+    return [record["loss"] for record in read_log(output) if record["kind"] == "train"]
+
+
 def dev_labels(task: Path) -> list[str]:
     return [line.split("\t")[1] for line in (task / "data" / "dev.tsv").read_text().splitlines()[1:]]
 
@@ -155,12 +159,23 @@ def test_a_killed_run_resumes_to_the_same_predictions(tiny_task: Path, finetuned
     same_results(finetuned, output)
 
 
-@pytest.mark.parametrize("environment", [{"NPROC": "2"}, pretended_gpu.environment(2)], ids=["cpu", "gpus"])
+def test_micro_batches_are_added_up_to_the_batch(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
+    """Of 7 or 8 samples each, in micro-batches of at most 3."""
+    assert finetune(tiny_task, tmp_path / "run", "--trainer.micro_batch=3").returncode == 0
+    np.testing.assert_allclose(*map(training_losses, (finetuned, tmp_path / "run")), rtol=1e-4)
+    assert (tmp_path / "run" / PREDICTIONS).read_bytes() == (finetuned / PREDICTIONS).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("environment", "more"),
+    [({"NPROC": "2"}, ["--trainer.micro_batch=3"]), (pretended_gpu.environment(2), [])],
+    ids=["cpu", "gpus"],
+)
 def test_two_processes_from_the_shell_predict_as_one(
-    tiny_task: Path, finetuned: Path, tmp_path: Path, environment: dict[str, str]
+    tiny_task: Path, finetuned: Path, tmp_path: Path, environment: dict[str, str], more: list[str]
 ) -> None:
     """61 and 23 samples: batches of uneven size in training, and 6 batches in evaluation, the last one of 3."""
-    arguments = options(tiny_task, tmp_path / "run", "--evaluation.batch_size=5")[1:]
+    arguments = options(tiny_task, tmp_path / "run", "--evaluation.batch_size=5", *more)[1:]
     calls = {pretended_gpu.CALLS: str(tmp_path)}
     done = subprocess.run(
         [str(ROOT / "run_finetune.sh"), str(tiny_task / "data" / "task.yaml"), str(tiny_task / "model"), *arguments],
@@ -173,11 +188,7 @@ def test_two_processes_from_the_shell_predict_as_one(
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / PREDICTIONS).read_bytes() == (finetuned / PREDICTIONS).read_bytes()
     assert result_of(tmp_path / "run")["processes"] == 2
-    one, two = (
-        [record["loss"] for record in read_log(path) if record["kind"] == "train"]
-        for path in (finetuned, tmp_path / "run")
-    )
-    np.testing.assert_allclose(one, two, rtol=1e-3)
+    np.testing.assert_allclose(*map(training_losses, (finetuned, tmp_path / "run")), rtol=1e-3)
     # Written under pretended GPUs only.
     devices = [path.read_text().partition("\n")[0] for path in sorted(tmp_path.glob("?.txt"))]
     assert devices == ([] if "NPROC" in environment else ["set_device gpu:0", "set_device gpu:1"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from tasks.data.batches import (
     epoch_batches,
     epoch_steps,
     evaluation_batches,
+    micro_batches,
     padding_share,
     rank_batches,
     training_batches,
@@ -73,6 +74,19 @@ def test_a_large_pool_has_batches_of_similar_length_in_random_order() -> None:
     assert abs(halves.mean()) < halves.std() / 5
 
 
+@pytest.mark.parametrize(("count", "steps"), [(16, 1), (16, 4), (15, 4), (3, 4)])
+def test_micro_batches_divide_a_share_by_length(count: int, steps: int) -> None:
+    lengths = lengths_of(100)
+    samples = np.random.default_rng(0).permutation(100)[:count]
+    parts = micro_batches(lengths, samples, steps)
+    assert sorted(np.concatenate(parts)) == sorted(samples)
+    sizes = [len(part) for part in parts]
+    assert len(parts) == min(steps, count)
+    assert max(sizes) - min(sizes) <= 1
+    for shorter, longer in pairwise(parts):
+        assert lengths[shorter].max() <= lengths[longer].min()
+
+
 @pytest.mark.parametrize("world", [1, 2, 3])
 @pytest.mark.parametrize("first_step", [0, 1, 6, 7, 20])
 def test_ranks_share_the_batches_that_an_uninterrupted_process_reads(world: int, first_step: int) -> None:
@@ -105,9 +119,10 @@ def features_of(lengths: np.ndarray) -> SentenceFeatures:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_prefetched_batches_come_in_order(workers: int) -> None:
     features = features_of(lengths_of(30))
-    expected = [features.batch(samples) for samples in islice(rank_batches(features.lengths, 4, 2, SEED, 2, 1, 2), 20)]
-    batches = training_batches(features, 4, 2, SEED, 2, 1, 2, workers)
-    for want, got in zip(expected, batches, strict=False):
+    shares = list(islice(rank_batches(features.lengths, 4, 2, SEED, 2, 1, 2), 20))
+    batches = training_batches(features, iter(shares), 1, workers)
+    for samples, (got,) in zip(shares, batches, strict=True):
+        want = features.batch(samples)
         assert all(np.array_equal(want[name], got[name]) for name in want)
     batches.close()
 

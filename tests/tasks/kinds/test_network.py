@@ -10,10 +10,11 @@ import pytest
 
 from reader.batches.fields import Batch
 from tasks.data.examples import ClassificationExample, MultipleChoiceExample, SpanExample
-from tasks.kinds.catalog import kind_of
+from tasks.kinds.catalog import KINDS, kind_of
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.registry import TASKS
 from tests.support.static_programs import Arrays, run
+from tests.tasks.kinds.test_batches import EXAMPLES
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
 
 from ernie_gram.model.encoder import Encoder  # isort: skip
@@ -82,6 +83,18 @@ def test_losses_of_labels_scores_and_tags() -> None:
     gold = np.array([1.5, -2.0, 3.0], np.float32)
     found = losses_of("regression", scores[:, :1], {"gold_scores": gold})
     assert found["squared_error"] == (1.0, pytest.approx(((scores[:, 0] - gold) ** 2).sum(), rel=1e-5), 3)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_rows_of_each_loss_are_counted_in_the_batch(name: str) -> None:
+    """Of three samples; a question's options count by themselves in the second term of multiple choice."""
+    task, examples = EXAMPLES[name]
+    kind = kind_of(TASKS[task], KindSettings(head=HeadSettings(option_loss_weight=0.5)))
+    batch = kind.encode(examples * 3, tokenizer(), training=True).batch(np.arange(3))
+    rows = {"span": batch["input_ids"].size, "multiple_choice": 9, "tagging": 6}.get(name, 3)
+    losses = losses_of(name, np.zeros((rows, kind.width)), batch, kind.settings.head)
+    counted = TaskNetwork(kind, MODEL, len(TOKENS), False).row_counts(batch)
+    assert [count for _, _, count in losses.values()] == counted
 
 
 def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np.ndarray, np.ndarray, Arrays]:
