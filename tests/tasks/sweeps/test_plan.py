@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from ernie_gram.config.loading import read_yaml
+from ernie_gram.config.loading import flatten, read_tree, read_yaml
 from reader.errors import InputError
 from tasks.sweeps.plan import GRIDS, plan, read_grid
+from tasks.training.config import FinetuneConfig
 from tests.support.task_files import write
 from tests.support.tiny_task import TASK
 
@@ -71,3 +73,12 @@ def test_the_paper_has_a_grid_for_each_task_whose_settings_say_so() -> None:
     named = {path.stem for path in files if "The paper's grid" in path.read_text("utf-8")}
     assert "cola" in named
     assert named <= set(read_yaml(GRIDS / "paper.yaml"))
+
+
+def test_the_settings_of_a_task_are_in_the_papers_grid() -> None:
+    defaults = flatten(asdict(FinetuneConfig()))
+    for task, grid in read_yaml(GRIDS / "paper.yaml").items():
+        settings = defaults | flatten(read_tree(FinetuneConfig, GRIDS.parent / "tasks" / f"{task}.yaml", {}))
+        for key, values in grid.items():
+            assert float(settings[key]) in map(float, values), (task, key)
+        assert (settings["optimizer.warmup_share"], settings["optimizer.layer_decay"]) == (0.1, 0.8), task
