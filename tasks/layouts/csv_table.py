@@ -30,6 +30,11 @@ class Csv:
     header: Literal["yes", "no"] = "yes"
     clean: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raises InputError for the header of Tsv that this layout does not have."""
+        if self.header not in ("yes", "no"):
+            raise InputError(f"header: expected yes or no, found {self.header!r}, which is for the layout tsv")
+
     def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
         """Yield the rows of each file; raises InputError for a file without the columns."""
         for path in files:

@@ -8,9 +8,7 @@
     labels: ["1", "2", "3"]                     # default: the labels that occur in the training file
     metric: accuracy
 
-Further keys: name, title, label_aliases, omitted_labels, score_range, unanswerable, empty_texts (Task explains them),
-`unlabelled` (the splits without labels), and the options of the layout (its class in tasks/layouts/ explains them).
-With `unanswerable`, a row of a span task whose answer is empty, or whose `is_impossible` is true, has no answer.
+docs/tasks.md explains all keys, layouts with their options, metrics and values, with examples.
 """
 
 from __future__ import annotations
@@ -103,8 +101,9 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
         _check_roles(kind, _columns(tree["columns"], "columns"))
     layout = layout_type(**{name: PARSERS[name](tree[name], name) for name in options if name in tree})
     fields = {name: parse(tree[name], name) for name, parse in FIELDS.items() if name in tree}
-    if "labels" in fields and kind not in ("classification", "tagging"):
-        raise InputError(f"labels: a task of the kind {kind} has none")
+    for name, kinds in KINDS_OF_FIELD.items():
+        if name in fields and kind not in kinds:
+            raise InputError(f"{name}: is for {' and '.join(kinds)}, not for {kind}; remove it")
     if "metric" not in tree:
         raise InputError("metric: is missing")
     name = _text(tree.get("name", default_name), "name")
@@ -242,6 +241,15 @@ FIELDS: dict[str, Parser] = {
     "score_range": _range,
     "unanswerable": _flag,
     "empty_texts": _flag,
+}
+# Fields that only some kinds read.
+KINDS_OF_FIELD: dict[str, tuple[Kind, ...]] = {
+    "labels": ("classification", "tagging"),
+    "label_aliases": ("classification",),
+    "omitted_labels": ("classification",),
+    "score_range": ("regression",),
+    "unanswerable": ("span",),
+    "empty_texts": ("classification", "regression"),
 }
 PARSERS: dict[str, Parser] = {
     "columns": _columns,

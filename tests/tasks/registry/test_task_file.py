@@ -77,8 +77,6 @@ def test_every_setting_reaches_the_task(tmp_path: Path) -> None:
         tag_column: -2
         files: {train: t, dev: d}
         labels: [PER]
-        label_aliases: {NR: PER}
-        omitted_labels: ['-']
         metric: conlleval
         """,
     )
@@ -87,10 +85,10 @@ def test_every_setting_reaches_the_task(tmp_path: Path) -> None:
         "title": "My task",
         "layout": Conll(2, -2),
         "labels": ("PER",),
-        "label_aliases": {"NR": "PER"},
-        "omitted_labels": ("-",),
     }
     assert {name: getattr(task, name) for name in expected} == expected
+    task = task_of(tmp_path, REVIEWS + "label_aliases: {bad: '1'}\nomitted_labels: ['-']\nempty_texts: true\n")
+    assert (task.label_aliases, task.omitted_labels, task.empty_texts) == ({"bad": "1"}, ("-",), True)
 
 
 def test_options_of_tsv_are_read_with_their_types(tmp_path: Path) -> None:
@@ -172,9 +170,20 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("metric:", "labels: [a, a]\nmetric:", "labels: a label is given twice"),
         ("metric:", "labels: a\nmetric:", r"labels: expected a list \[a, b\], found 'a'"),
         ("metric:", "header: maybe\nmetric:", "header: expected yes, no or auto, found 'maybe'"),
+        (
+            "layout: tsv",
+            "layout: csv\nheader: auto",
+            "header: expected yes or no, found 'auto', which is for the layout tsv",
+        ),
         ("metric:", "clean: soap\nmetric:", "clean: expected one of br_to_space, repair_entities, found 'soap'"),
         ("metric:", "unanswerable: 1\nmetric:", "unanswerable: expected true or false, found 1"),
+        ("metric:", "unanswerable: true\nmetric:", "unanswerable: is for span, not for classification; remove it"),
         ("metric:", "score_range: [5, 0]\nmetric:", r"score_range: expected two numbers \[least, greatest\]"),
+        (
+            "metric:",
+            "score_range: [0, 5]\nmetric:",
+            "score_range: is for regression, not for classification; remove it",
+        ),
         ("metric:", "kind: span\nmetric:", "kind is given twice"),
     ],
 )
@@ -187,5 +196,5 @@ def test_labels_are_for_kinds_that_have_them(tmp_path: Path) -> None:
     text = edited("kind: classification", "kind: regression").replace("label: stars", "score: stars")
     text = text.replace("accuracy", "correlation")
     assert task_of(tmp_path, text + "score_range: [1, 5]\n").score_range == (1.0, 5.0)
-    with pytest.raises(InputError, match="labels: a task of the kind regression has none"):
+    with pytest.raises(InputError, match="labels: is for classification and tagging, not for regression"):
         task_of(tmp_path, text + "labels: [a, b]\n")
