@@ -33,10 +33,11 @@ NOT_BUILT = {
 OTHER_WORDS = r"not built|not implemented|\byet\b|to come|no test|\bmissing\b|\bplanned\b"
 
 
-def rows_of(page: str, heading: str) -> list[list[str]]:
-    """Return the cells of the rows of the first table below a heading, without its head."""
-    table = page.split(f"\n{heading}\n")[1].split("\n## ")[0]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*\|$", table, re.M)][2:]
+def rows_of(page: str, first: str) -> list[list[str]]:
+    """Return the cells of the rows of the table whose head begins with a cell."""
+    tables = re.findall(r"(?:^\|.*\|\n)+", page, re.MULTILINE)
+    [table] = (table for table in tables if table.startswith(f"| {first} |"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 
 
 def references_in(text: str) -> list[tuple[str, str]]:
@@ -74,7 +75,7 @@ def reached_from(*paths: Path) -> set[Path]:
     return reached
 
 
-ROWS = rows_of(PAPER, "## Where to find what")
+ROWS = rows_of(PAPER, "Paper")
 
 
 def test_every_item_of_the_paper_has_a_row_without_empty_cells() -> None:
@@ -110,7 +111,7 @@ def test_every_reference_of_the_page_of_the_paper_exists() -> None:
 
 
 def test_nothing_is_called_not_built_but_what_the_list_has() -> None:
-    listed = [row[0] for row in rows_of(PAPER, "## Not built")]
+    listed = [row[0] for row in rows_of(PAPER, "Not built")]
     assert listed == list(NOT_BUILT)
     used = {what for row in ROWS for part in re.findall("not built: ([^|;]+)", row[1]) for what in part.split(", ")}
     assert used == set(listed)
@@ -139,6 +140,10 @@ def test_links_and_commands_refer_to_existing_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!http|#)([^)#]+)", text):
         assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#([^)]+)\)", text):
+        linked = (page.parent / target if target else page).read_text(encoding="utf-8")
+        headings = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall("^#+ (.*)", linked, re.M))
+        assert anchor in (heading.replace(" ", "-") for heading in headings), f"{target}#{anchor}"
     for module in re.findall(rf"python -m ((?:{FOLDERS})[\w.]*)", text):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), module
     for file in re.findall(rf"`((?:{FOLDERS})/[\w/.]+\.\w+)`", text):

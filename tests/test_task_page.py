@@ -1,0 +1,178 @@
+"""docs/tasks.md has every key, layout, option, metric and column that the code knows, and its examples are read."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import MISSING, asdict, fields, replace
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.config.loading import flatten
+from ernie_gram.formats.registry import write_model
+from reader.errors import InputError
+from reader.tokenization.wordpiece import WordPieceVocabulary
+from tasks.kinds.settings import InputSettings
+from tasks.layouts.columns import CLEANERS
+from tasks.metrics.catalog import METRICS
+from tasks.reading.load import load_split
+from tasks.registry.task import KINDS, LANGUAGES, METRICS_OF_KIND
+from tasks.registry.task_file import (
+    FIELDS,
+    KINDS_OF_FIELD,
+    LAYOUTS,
+    PARSERS,
+    ROLES,
+    TASK_KEYS,
+    read_task_file,
+)
+from tasks.training.config import FinetuneConfig, FinetunePaths
+from tasks.training.prepare import prepare
+from tests.support.commands import ROOT
+from tests.support.given_model import BERT, given_bert
+from tests.support.made_once import made_once
+from tests.support.task_files import write
+from tests.test_documentation import rows_of
+
+PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"(?:`([\w./-]+)`:\n\n)?```(\w*)\n(.*?)```\n", re.DOTALL)
+DEFAULTS = flatten(asdict(FinetuneConfig()))
+
+
+def examples() -> dict[str, tuple[str, dict[str, str]]]:
+    """Return the YAML text of each task of the page, and the texts of its files, by the name of its YAML file.
+
+    The files of a task are those that follow it, up to the next task.
+    """
+    found: dict[str, tuple[str, dict[str, str]]] = {}
+    for name, language, text in BLOCK.findall(PAGE):
+        if language == "yaml":
+            yaml = re.match(r"# ([\w.]+)\n", text)
+            assert yaml is not None, text
+            assert yaml[1] not in found
+            found[yaml[1]] = (text, files := {})
+        else:
+            files[name] = text
+    return found
+
+
+EXAMPLES = examples()
+
+
+def names_in(cell: str) -> list[str]:
+    """Return the names in a cell of a table: words between backticks, or else between commas, without `none`."""
+    return re.findall(r"`([\w.-]+)`", cell) or [name for name in cell.split(", ") if name != "none"]
+
+
+def table(first: str) -> dict[str, list[str]]:
+    """Return the other cells of each row of the table whose head begins with a cell, by the names in its first one."""
+    return {name: cells[1:] for cells in rows_of(PAGE, first) for name in names_in(cells[0])}
+
+
+def test_all_keys_are_there_with_the_kinds_that_they_are_for() -> None:
+    keys = table("Key")
+    assert sorted(keys) == sorted({*TASK_KEYS, *FIELDS})
+    for key, (kinds, _, _) in keys.items():
+        assert kinds == ", ".join(KINDS_OF_FIELD.get(key, ["all"])), key
+    assert names_in(keys["kind"][2]) == [*KINDS]
+    assert names_in(keys["language"][2]) == [*LANGUAGES]
+
+
+def test_a_key_is_needed_if_the_page_says_so(tmp_path: Path) -> None:
+    text, _ = EXAMPLES["similar.yaml"]
+    for key, (_, default, _) in table("Key").items():
+        short = re.sub(rf"^{key}: .*\n", "", text, flags=re.MULTILINE)
+        if default == "needed":
+            with pytest.raises(InputError, match=rf"{key}: "):
+                read_task_file(write(tmp_path / "short.yaml", short))
+        elif key != "labels":
+            read_task_file(write(tmp_path / "short.yaml", short))
+
+
+def test_all_columns_are_there_by_kind_and_explained() -> None:
+    kinds = table("Kind")
+    assert {kind: tuple(tuple(names_in(cell)) for cell in cells) for kind, cells in kinds.items()} == ROLES
+    assert {*table("Value")} == {name for roles in ROLES.values() for part in roles for name in part}
+
+
+def test_all_layouts_and_options_are_there() -> None:
+    layouts = table("Layout")
+    found = {name: (names_in(kinds), names_in(options)) for name, (kinds, options, _) in layouts.items()}
+    assert found == {
+        name: (["all"] if kinds == KINDS else [*kinds], [field.name for field in fields(layout)])
+        for name, (layout, kinds) in LAYOUTS.items()
+    }
+    options = table("Option")
+    assert sorted(options) == sorted(PARSERS)
+    for layout, _ in LAYOUTS.values():
+        for field in fields(layout):
+            shown = options[field.name][0].strip("`")
+            is_needed = field.default is field.default_factory is MISSING
+            default = "needed" if is_needed else "none" if field.default in (None, MISSING) else str(field.default)
+            assert shown == default.lower(), field.name
+    assert {*CLEANERS} <= {*names_in(options["clean"][1])} <= {*CLEANERS, "text_a", "text_b"}
+
+
+def test_all_metrics_are_there() -> None:
+    metrics = table("Metric")
+    assert sorted(metrics) == sorted(METRICS)
+    for name, (kinds, main, unit, meaning) in metrics.items():
+        assert names_in(kinds) == [kind for kind in KINDS if name in METRICS_OF_KIND[kind]], name
+        assert (names_in(main), unit) == ([METRICS[name].main], METRICS[name].unit), name
+        assert ("lower is better" in meaning) == (METRICS[name].direction == "min"), name
+
+
+def test_settings_exist_and_have_these_defaults() -> None:
+    for option in re.findall(r"--([a-z]+\.[\w.]+)", PAGE):
+        assert option in DEFAULTS, option
+    for option, (default, _) in table("Setting").items():
+        assert str(DEFAULTS[option.removeprefix("--")]) == default, option
+
+
+def test_there_is_a_chinese_example_of_every_kind_and_one_of_every_layout() -> None:
+    tasks = [dict(line.split(": ", 1) for line in text.splitlines()[1:]) for text, _ in EXAMPLES.values()]
+    assert {task["kind"] for task in tasks if task["language"] == "zh"} == {*KINDS}
+    assert {task["layout"] for task in tasks} == {*LAYOUTS}
+
+
+@pytest.fixture(scope="session")
+def page_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model whose vocabulary has every character of the page's examples."""
+    characters = sorted({character for _, files in EXAMPLES.values() for character in "".join(files.values()).lower()})
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters, *(f"##{one}" for one in characters)]
+    tokens = [token for token in tokens if token.strip("# \t\n") or token == "#"]
+
+    def make(folder: Path) -> None:
+        config = replace(BERT, vocab_size=len(tokens))
+        model = given_bert(WordPieceVocabulary(tokens, True, "page"), config=config)
+        write_model(model, folder / "model", "ernie_gram")
+
+    return made_once(tmp_path_factory, "page_model", make) / "model"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_read_and_encoded_for_a_fine_tuning(name: str, page_model: Path, tmp_path: Path) -> None:
+    text, files = EXAMPLES[name]
+    task = read_task_file(write(tmp_path / name, text))
+    for file, content in files.items():
+        write(tmp_path / file, content)
+    train = task.splits["train"].sources[0].files
+    for split in task.evaluation_splits:
+        for copy, source in zip(task.splits[split].sources[0].files, train, strict=False):
+            copy_of: Callable[..., object] = shutil.copytree if (tmp_path / source).is_dir() else shutil.copyfile
+            (tmp_path / copy).parent.mkdir(exist_ok=True)
+            copy_of(tmp_path / source, tmp_path / copy)
+    paths = FinetunePaths(str(page_model), str(tmp_path), str(tmp_path / "run"))
+    inputs = InputSettings(max_seq_len=40, max_query_len=16)
+    run = prepare(FinetuneConfig(task=str(tmp_path / name), input=inputs, paths=paths))
+    assert [split.name for split in run.dev] == ["dev"]
+    for data in (run.train, *run.dev):
+        omitted = sum(f'"{label}"' in content for label in task.omitted_labels for content in files.values())
+        assert (len(data.report.omitted), data.report.notes) == (omitted, {})
+        assert run.model.vocabulary is not None
+        assert run.model.vocabulary.ids["[UNK]"] not in data.features.inputs.tokens
+    for split in task.submission_splits:
+        assert load_split(run.task, tmp_path, split).examples
+    assert run.figure == METRICS[task.metric].main
