@@ -128,7 +128,8 @@ def test_settings_exist_and_have_these_defaults() -> None:
     for option in re.findall(r"--([a-z]+\.[\w.]+)", PAGE):
         assert option in DEFAULTS, option
     for option, (default, _) in table("Setting").items():
-        assert str(DEFAULTS[option.removeprefix("--")]) == default, option
+        value = DEFAULTS[option.removeprefix("--")]
+        assert default == ("null" if value is None else str(value)), option
 
 
 def test_there_is_a_chinese_example_of_every_kind_and_one_of_every_layout() -> None:
