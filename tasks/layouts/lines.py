@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
+from reader.text.encoding_errors import utf16_reason
 from reader.text.text_files import convert_read_errors
 from tasks.data.examples import Place
 from tasks.layouts.rows import BadRow
@@ -31,12 +32,14 @@ def read_lines(path: Path) -> Iterator[tuple[Place, str | BadRow]]:
 
     Only a line feed ends a line, because texts hold U+2028, U+0085 and other characters at which Python's `splitlines`
     breaks. A carriage return before the line feed and a byte order mark at the start are removed. Blank lines at the
-    end are left out. Raises InputError for a file that cannot be read.
+    end are left out. Raises InputError for a file that cannot be read, and for one that looks like UTF-16.
     """
     blank: list[Place] = []
     with convert_read_errors(path), path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             place = Place(path, number)
+            if number == 1 and (reason := utf16_reason(path, raw)):
+                raise InputError(f"{path}: {reason}")
             content = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             content = content.removesuffix(b"\n").removesuffix(b"\r")
             if not content:
@@ -61,6 +64,8 @@ def read_text(path: Path) -> str:
     """
     with convert_read_errors(path):
         content = path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    if reason := utf16_reason(path, content):
+        raise UnreadableError(Place(path), reason)
     try:
         return content.decode()
     except UnicodeDecodeError as error:

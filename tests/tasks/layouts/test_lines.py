@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,15 @@ def test_other_encodings_are_refused_with_the_line(tmp_path: Path) -> None:
         read_text(path)
     with pytest.raises(InputError, match=r"missing: cannot be read"):
         list(read_lines(tmp_path / "missing"))
+
+
+@pytest.mark.parametrize("read", [read_text, lambda path: list(read_lines(path))])
+def test_utf16_is_named_as_such(read: Callable[[Path], object], tmp_path: Path) -> None:
+    path = write(tmp_path / "t", "review\tstars\n".encode("utf-16"))
+    with pytest.raises(
+        InputError, match=rf"^{path}: looks like UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 {path}"
+    ):
+        read(path)
 
 
 def test_broken_json_is_named_with_its_line(tmp_path: Path) -> None:
