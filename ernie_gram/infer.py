@@ -42,7 +42,13 @@ def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError. An option of OPTIONS that is not given is None."""
     parser = OneLineParser(prog="python -m ernie_gram.infer", description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("model", type=Path, metavar="MODEL", help="folder written by ernie_gram.export_inference")
-    parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="texts, one per line (standard input)")
+    parser.add_argument(
+        "files",
+        type=Path,
+        nargs="*",
+        metavar="FILE",
+        help="texts, one per line (standard input); a blank line is invalid, except at the end of a file",
+    )
     parser.add_argument(
         "--json_lines",
         action="store_true",

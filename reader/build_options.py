@@ -82,7 +82,9 @@ def shared_options() -> SharedOptions:
     """Return new parsers for the groups."""
     text_format = OneLineParser(add_help=False)
     text_format.add_argument(
-        "--text_field", default="text", help="field of a .jsonl record that contains its text (%(default)s)"
+        "--text_field",
+        default="text",
+        help="field of a .jsonl record that contains its text; doc.body is body inside doc (%(default)s)",
     )
     text_format.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
     output = OneLineParser(add_help=False)

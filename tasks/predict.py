@@ -1,7 +1,7 @@
 """Predict with a fine-tuned model: the file that a benchmark asks for, or JSON lines for one's own texts.
 
 python -m tasks.predict output/mrpc --data glue/MRPC --split test --output MRPC.tsv
-python -m tasks.predict output/mrpc --input pairs.tsv --output answers.jsonl
+python -m tasks.predict output/mrpc --input pairs.txt --layout lines --output answers.jsonl
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.errors import OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
-from tasks.data.examples import Example
 from tasks.kinds.base import Decoded
 from tasks.prediction.finetuned import (
     Finetuned,
@@ -27,9 +25,9 @@ from tasks.prediction.finetuned import (
     load_finetuned,
     with_null_threshold_of,
 )
-from tasks.prediction.own_texts import OwnTexts, load_texts
+from tasks.prediction.own_texts import FORMS, load_texts
 from tasks.prediction.records import records_of
-from tasks.reading.load import Report, load_split
+from tasks.reading.load import Examples, load_split
 from tasks.registry.task import Task
 from tasks.submissions.catalog import form_of, submission_files
 from tasks.submissions.form import Predicted, json_bytes
@@ -38,24 +36,18 @@ ROOT = Path(__file__).resolve().parents[1]
 # Bad rows that are listed on the console.
 MAX_LISTED = 20
 
-EPILOG = """--input FILE: a file that ends in .jsonl or .json has one object a line, with the keys
-  classification, regression  text_a, and text_b for pairs
-  multiple_choice             context, options (a list), question
-  span                        context, question
-  tagging                     tokens (a list), or text
-and perhaps id. Any other file is a table with tabs between columns, in the order above (not for options); its first
-line may have the names of the columns. Keys and columns may have the names of the task's own files instead. ChID and
-CLUEWSC2020 take objects as in their own files, or texts with marks: a blank ____, or _phrase_ and [pronoun]. The
-answers are JSON lines, one for each row, in the order of the file."""
-
-
-class Rows(NamedTuple):
-    """What is predicted: the examples of a split or of a file, and the account of its rows."""
-
-    split: str
-    examples: list[Example]
-    report: Report
-    own: OwnTexts | None
+EPILOG = """--input FILE is read in the form that --layout names:
+  task   (default) like the task's own files: the same columns or keys, header and separators. Gold values may be
+         there or not; they are not read. Where the task has folders of texts, FILE is such a folder
+  lines  one text a line; for pairs, and for context and question, two of them with a tab between. No header
+  json   JSON lines with the keys
+           classification, regression  text_a, and text_b for pairs
+           multiple_choice             context, question, options (a list)
+           span                        context, question
+           tagging                     tokens (a list), or text
+In `task` and `json`, a column or key `id` has the ID of each row; rows without one are numbered from 0. The answers are
+JSON lines, one for each row, in the order of the file. A blank line is a bad row, see --on_bad_row; blank lines at the
+end of the file are ignored."""
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -77,7 +69,10 @@ def parse_arguments() -> argparse.Namespace:
     )
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--data", type=Path, metavar="FOLDER", help="the folder with the official files of the task")
-    source.add_argument("--input", type=Path, metavar="FILE", help="one's own texts, see below")
+    source.add_argument(
+        "--input", type=Path, metavar="FILE", help="one's own texts, see below; /dev/stdin is standard input"
+    )
+    parser.add_argument("--layout", choices=FORMS, help="with --input: the form of FILE, see below (default: task)")
     parser.add_argument("--split", help="with --data: the split to predict (default: the task's first test split)")
     parser.add_argument(
         "--output", type=Path, required=True, metavar="FILE", help="the file to write; or a folder, for official names"
@@ -104,6 +99,9 @@ def parse_arguments() -> argparse.Namespace:
         require(getattr(arguments, name) > 0, f"--{name}", "must be at least 1")
     for name in ("split", "json_lines"):
         require(not (arguments.input and getattr(arguments, name)), f"--{name}", "is for --data; leave it out")
+    require(not (arguments.data and arguments.layout), "--layout", "is for --input; leave it out")
+    if arguments.input and arguments.input.exists() and not (arguments.input.is_file() or arguments.input.is_dir()):
+        require(arguments.processes == 1, "--processes", f"{arguments.input} can be read once only, by one process")
     check_parent(arguments.output)
     return arguments
 
@@ -152,24 +150,21 @@ def split_of(arguments: argparse.Namespace, finetuned: Finetuned) -> str:
     return split
 
 
-def load_rows(arguments: argparse.Namespace, finetuned: Finetuned) -> Rows:
+def load_rows(arguments: argparse.Namespace, finetuned: Finetuned) -> Examples:
     """Read what is predicted; raises InputError that names file and line."""
     if arguments.input:
-        own = load_texts(finetuned.task, arguments.input, arguments.on_bad_row)
-        return Rows(own.report.split, own.examples, own.report, own)
-    split = split_of(arguments, finetuned)
-    return Rows(split, *load_split(finetuned.task, arguments.data, split, arguments.on_bad_row), None)
+        return load_texts(finetuned.task, arguments.input, arguments.layout or FORMS[0], arguments.on_bad_row)
+    return load_split(finetuned.task, arguments.data, split_of(arguments, finetuned), arguments.on_bad_row)
 
 
 def files_to_write(
-    arguments: argparse.Namespace, finetuned: Finetuned, rows: Rows, decoded: Decoded
+    arguments: argparse.Namespace, finetuned: Finetuned, rows: Examples, decoded: Decoded
 ) -> dict[Path, bytes]:
     """Return the content of each file to write."""
-    path = main_file(arguments, finetuned.task, rows.split)
+    path = main_file(arguments, finetuned.task, rows.report.split)
     if arguments.input or arguments.json_lines:
-        texts = rows.own.texts if rows.own else None
-        return {path: b"".join(map(json_bytes, records_of(finetuned.task.kind, rows.examples, decoded, texts)))}
-    files = submission_files(Predicted(finetuned.task, rows.split, rows.examples, decoded))
+        return {path: b"".join(map(json_bytes, records_of(finetuned.task.kind, rows.examples, decoded)))}
+    files = submission_files(Predicted(finetuned.task, rows.report.split, rows.examples, decoded))
     main, *others = files
     return {path: files[main], **{path.parent / name: files[name] for name in others}}
 
@@ -199,7 +194,7 @@ def main() -> None:
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
     check_device(arguments.device, finetuned.description.precision, processes, key="--device")
     rows = load_rows(arguments, finetuned)
-    output = main_file(arguments, finetuned.task, rows.split).resolve()
+    output = main_file(arguments, finetuned.task, rows.report.split).resolve()
     for path in rows.report.files:
         require(path.resolve() != output, "--output", f"{path} is what is predicted; choose another file")
     if arguments.processes > 1 and WORLD_SIZE == 1:

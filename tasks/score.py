@@ -24,10 +24,11 @@ EPILOG = """files:
   accuracy, accuracy_f1, macro_f1, matthews, correlation, mean_squared_error:
                     GOLD is a TSV file, for example dev.tsv of GLUE, or JSON lines with "id" and "label", as CLUE's
                     (.json, .jsonl); PREDICTIONS a TSV file with the header "index<TAB>prediction", as GLUE's
-                    submissions and the runs' predictions_SPLIT.tsv, or JSON lines. The index is the "id" of a JSON
-                    line, the column of a table that --id_column names, or else the number of the row, counted from
-                    0. Rows of GOLD with the label "-", and lines that are too short (QQP), need no prediction and
-                    are left out, which a warning counts
+                    submissions and the runs' predictions_SPLIT.tsv, or JSON lines, or one JSON object
+                    {"ID": label, ...}, as predictions.json. The index is the "id" of a JSON line, the column of a
+                    table that --id_column names, or else the number of the row, counted from 0. Rows of GOLD with the
+                    label "-", and lines that are too short (QQP), need no prediction and are left out, which a warning
+                    counts
   accuracy_by_id, race:
                     JSON files {"ID": label, ...}, as ChID's answer files are
   squad_v1, squad_v2, cmrc2018, dureader_robust:

@@ -32,7 +32,7 @@ class Request:
 def read_lines(paths: list[Path]) -> Iterator[Line]:
     """Yield the lines of files in order, or those of standard input if there are none, each with its name.
 
-    Blank lines are left out. Raises InputError for a file that cannot be read.
+    Blank lines at the end of a file are left out. Raises InputError for a file that cannot be read.
     """
     if not paths:
         yield from _named_lines("standard input", iter(sys.stdin.buffer))
@@ -45,17 +45,23 @@ def read_lines(paths: list[Path]) -> Iterator[Line]:
 
 
 def _named_lines(name: str, lines: Iterator[bytes]) -> Iterator[Line]:
+    blank: list[Line] = []
     for number, line in enumerate(lines, start=1):
+        blank.append((f"{name}, line {number}", line.rstrip(b"\r\n")))
         if line.strip():
-            yield f"{name}, line {number}", line.rstrip(b"\r\n")
+            yield from blank
+            blank.clear()
 
 
-def decoded(text: bytes) -> str:
-    """Decode UTF-8; raises InputError."""
+def decoded(line: bytes) -> str:
+    """Decode UTF-8; raises InputError, also for a blank line."""
     try:
-        return text.decode("utf-8")
+        text = line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 ({error.reason} at byte {error.start})") from error
+    if not text.strip():
+        raise InputError("a blank line")
+    return text
 
 
 def single_request(name: str, line: bytes) -> Request:

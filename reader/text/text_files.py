@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 from reader.errors import InputError
 from reader.text.digest import BlockDigests, file_digest, text_digest
+from reader.text.nested_keys import value_at
 
 CHUNK_BYTES = 1 << 22
 ASSUMED_COMPRESSION_RATIO = 3  # approximate size of a text divided by the size of its compressed file
@@ -44,7 +45,7 @@ class Segment:
 
     Attributes:
         parts: the lines.
-        text_field: the name of the field that contains the text in .jsonl records.
+        text_field: the field that contains the text in .jsonl records (see value_at).
     """
 
     parts: list[Part]
@@ -77,7 +78,7 @@ class Segment:
             raise _not_utf8_error(path, line_number, error) from error
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path}:{line_number}: not JSON: {error}") from error
-        text = record.get(self.text_field) if isinstance(record, dict) else None
+        text = value_at(record, self.text_field)
         if not isinstance(text, str):
             raise InputError(f"{path}:{line_number}: no text field {self.text_field!r} (see --text_field)")
         lines = "".join(f"{part}\n" for part in text.split("\n") if part.strip())

@@ -132,6 +132,7 @@ class TaggingExample:
         tags: one for each token, in the scheme IOB2: `B-TYPE` at the first token of an entity, `I-TYPE` inside, `O`.
         entities: all gold entities by start. They are those of `tags`, and those inside others (CLUENER has a few),
             which tags cannot express.
+        given_text: the text that was split into the tokens; None if the file has tokens.
     """
 
     id: str
@@ -140,17 +141,19 @@ class TaggingExample:
     tags: tuple[str, ...] | None
     entities: tuple[Entity, ...] | None
     place: Place
+    given_text: str | None = None
 
     @property
     def text(self) -> str:
-        return self.separator.join(self.tokens)
+        return self.separator.join(self.tokens) if self.given_text is None else self.given_text
 
     def token_spans(self) -> list[CharSpan]:
         """Return the characters of each token in `text`."""
-        spans, start = [], 0
+        text, spans, end = self.text, list[CharSpan](), 0
         for token in self.tokens:
-            spans.append(CharSpan(start, start + len(token)))
-            start += len(token) + len(self.separator)
+            start = text.index(token, end)
+            end = start + len(token)
+            spans.append(CharSpan(start, end))
         return spans
 
 

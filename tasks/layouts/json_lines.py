@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reader.text.nested_keys import value_at
 from tasks.data.examples import Place
 from tasks.layouts.columns import GOLD, LISTS, OPTIONAL, Columns, cleaned, similar, single_columns
 from tasks.layouts.lines import json_objects
 from tasks.layouts.rows import AnyRow, BadRow, Row
+
+MISSING = object()
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,8 @@ class JsonLines:
     """JSON objects, one a line.
 
     Attributes:
-        columns: the key of each value. A list of texts under the key of a text is joined by spaces (CSL's keywords).
+        columns: the key of each value; `doc.body` is the key `body` of the object under `doc`. A list of texts under
+            the key of a text is joined by spaces (CSL's keywords).
         clean: a change of the texts, see columns.CLEANERS.
     """
 
@@ -37,9 +41,9 @@ class JsonLines:
             if role in GOLD and not labelled:
                 continue
             keys = [str(key) for key in single_columns(column)]
-            missing = next((key for key in keys if key not in record), None)
+            found = [value_at(record, key, MISSING) for key in keys]
+            missing = next((key for key, value in zip(keys, found, strict=True) if value is MISSING), None)
             if missing is None:
-                found = [record[key] for key in keys]
                 values[role] = _joined(found) if role not in LISTS else found if len(found) > 1 else found[0]
             elif role not in OPTIONAL:
                 return BadRow(place, f"no key {missing!r} in the object{similar(missing, list(record))}")

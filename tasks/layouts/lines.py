@@ -106,6 +106,8 @@ def json_objects(path: Path) -> Iterator[tuple[Place, dict[str, Any] | BadRow]]:
 
 def files_in(folder: Path, pattern: str) -> list[Path]:
     """Return the files of a folder whose names match a pattern, sorted; raises InputError if there are none."""
+    if not folder.is_dir():
+        raise InputError(f"{folder}: not a folder of files {pattern}")
     paths = sorted(folder.glob(pattern))
     if not paths:
         raise InputError(f"{folder}: no files {pattern} in this folder")

@@ -5,7 +5,8 @@ The names of the values are the same for all layouts of a kind of task:
 - classification: text_a, text_b, label; regression: text_a, text_b, score;
 - multiple_choice: context, question, options, answer (an index, or the text or letter of an option), group, blank;
 - span: context, question, answers (texts, or dicts with `text` and `answer_start`), is_impossible;
-- tagging: tokens and tags, or text and entities (lists of type, first character, end (exclusive), surface);
+- tagging: tokens and tags, or text and entities (lists of type, first character, end (exclusive), surface); or a
+  sentence, of which words and punctuation marks are the tokens, in place of tokens without tags;
 - each of them: id.
 """
 

@@ -33,7 +33,7 @@ class TextFolders:
         """
         for folder in files:
             for name in self.classes if labelled else [""]:
-                if not (folder / name).is_dir():
+                if name and not (folder / name).is_dir():
                     raise InputError(f"{folder}: no folder {name!r} with the texts of this class")
                 for path in files_in(folder / name, "*.txt"):
                     yield self._row(path, name)

@@ -75,8 +75,9 @@ class Tsv:
         self, place: Place, fields: list[str], positions: Mapping[str, list[int]], conditions: Mapping[str, list[int]]
     ) -> AnyRow:
         needed = 1 + max(position for of_role in (*positions.values(), *conditions.values()) for position in of_role)
-        if len(fields) < needed:
-            reason = "a blank line" if fields == [""] else f"too few fields: {len(fields)} instead of at least {needed}"
+        is_blank = not "".join(fields).strip()
+        if len(fields) < needed or is_blank:
+            reason = "a blank line" if is_blank else f"too few fields: {len(fields)} instead of at least {needed}"
             return OmittedRow(place, "too few fields") if self.omit_short_rows else BadRow(place, reason)
         for column, [position] in conditions.items():
             if fields[position] != self.where[column]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tasks.data.examples import CharSpan, Example, MultipleChoiceExample, Place, SpanExample, TaggingExample
+from tasks.data.examples import Example, MultipleChoiceExample, SpanExample, TaggingExample
 from tasks.data.tag_schemes import entities_of
 from tasks.kinds.base import Decoded
 from tasks.registry.task import Kind
@@ -14,9 +14,7 @@ from tasks.submissions.form import json_id
 Record = dict[str, Any]
 
 
-def records_of(
-    kind: Kind, examples: list[Example], decoded: Decoded, texts: Mapping[Place, str] | None = None
-) -> list[Record]:
+def records_of(kind: Kind, examples: list[Example], decoded: Decoded) -> list[Record]:
     """Return one JSON object for each example, in order, with its `id` and, depending on the kind of task:
 
     - classification: label; probabilities, by label;
@@ -24,34 +22,26 @@ def records_of(
     - multiple_choice: choice, an index; option, its text; probabilities, in the order of the options;
     - span: answer, "" if there is none; start and end, its characters in the context, end exclusive, or null; score,
       the sum of two logits; probability, among the n best answers; na_score if the question may be unanswerable;
-    - tagging: tokens; tags; entities, each with type, text, start and end, characters as above: of the text in `texts`,
-      or else of the tokens joined by the task's separator.
-
-    Args:
-        texts: the texts that were split into tokens, by the place of the example.
+    - tagging: tokens; tags; entities, each with type, text, start and end, characters as above, of the example's text.
     """
-    make, given = MAKERS[kind], texts or {}
-    rows = zip(examples, decoded.answers, decoded.details, strict=True)
-    return [
-        {"id": json_id(example.id), **make(example, answer, detail, given.get(example.place))}
-        for example, answer, detail in rows
-    ]
+    make, rows = MAKERS[kind], zip(examples, decoded.answers, decoded.details, strict=True)
+    return [{"id": json_id(example.id), **make(example, answer, detail)} for example, answer, detail in rows]
 
 
-def _label(example: Example, answer: Any, detail: Mapping[str, Any], text: str | None) -> Record:
+def _label(example: Example, answer: Any, detail: Mapping[str, Any]) -> Record:
     return {"label": answer, **detail}
 
 
-def _score(example: Example, answer: Any, detail: Mapping[str, Any], text: str | None) -> Record:
+def _score(example: Example, answer: Any, detail: Mapping[str, Any]) -> Record:
     return {"score": answer}
 
 
-def _choice(example: Example, answer: Any, detail: Mapping[str, Any], text: str | None) -> Record:
+def _choice(example: Example, answer: Any, detail: Mapping[str, Any]) -> Record:
     assert isinstance(example, MultipleChoiceExample)
     return {"choice": answer, "option": example.options[answer], **detail}
 
 
-def _answer(example: Example, answer: Any, detail: Mapping[str, Any], text: str | None) -> Record:
+def _answer(example: Example, answer: Any, detail: Mapping[str, Any]) -> Record:
     assert isinstance(example, SpanExample)
     best = next((each for each in detail["n_best"] if each["text"] == answer), None)
     record: Record = {"answer": answer, "start": None, "end": None}
@@ -61,11 +51,9 @@ def _answer(example: Example, answer: Any, detail: Mapping[str, Any], text: str 
     return record | ({"na_score": detail["na_score"]} if "na_score" in detail else {})
 
 
-def _tags(example: Example, answer: Any, detail: Mapping[str, Any], text: str | None) -> Record:
+def _tags(example: Example, answer: Any, detail: Mapping[str, Any]) -> Record:
     assert isinstance(example, TaggingExample)
-    tags = detail["tags"]
-    spans = example.token_spans() if text is None else _positions(text, example.tokens)
-    text = example.text if text is None else text
+    tags, text, spans = detail["tags"], example.text, example.token_spans()
     entities = []
     for entity in entities_of(tags):
         start, end = spans[entity.start].start, spans[entity.end - 1].end
@@ -73,17 +61,7 @@ def _tags(example: Example, answer: Any, detail: Mapping[str, Any], text: str | 
     return {"tokens": list(example.tokens), "tags": list(tags), "entities": entities}
 
 
-def _positions(text: str, tokens: Sequence[str]) -> list[CharSpan]:
-    """Return the characters of consecutive parts of a text."""
-    spans, start = [], 0
-    for token in tokens:
-        start = text.index(token, start)
-        spans.append(CharSpan(start, start + len(token)))
-        start += len(token)
-    return spans
-
-
-MAKERS: dict[Kind, Callable[[Example, Any, Mapping[str, Any], str | None], Record]] = {
+MAKERS: dict[Kind, Callable[[Example, Any, Mapping[str, Any]], Record]] = {
     "classification": _label,
     "regression": _score,
     "multiple_choice": _choice,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -34,6 +35,9 @@ from tasks.reading.checked_values import (
     texts_of,
 )
 from tasks.registry.task import Kind, Task
+
+# The words and the punctuation marks of a text.
+WORDS = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass
@@ -153,14 +157,17 @@ def _answer(value: Any, context: str, notes: Counter[str]) -> Answer:
 def make_tagging(row: Row, default_id: str, reading: Reading) -> TaggingExample:
     """Return an example of tagging; raises RowError. Words are joined by spaces unless the language is Chinese."""
     separator = "" if reading.task.language == "zh" else " "
-    if "text" in row.values:
-        tokens: tuple[str, ...] = tuple(text_of(row.values["text"], "text"))
+    given = text_of(row.values["sentence"], "text") if "sentence" in row.values else None
+    if given is not None:
+        tokens = tuple(WORDS.findall(given))
+    elif "text" in row.values:
+        tokens = tuple(text_of(row.values["text"], "text"))
         separator = ""
     else:
         tokens = _tokens(row.values.get("tokens"))
     row_id = id_of(row.values, default_id)
     if not reading.labelled:
-        return TaggingExample(row_id, tokens, separator, None, None, row.place)
+        return TaggingExample(row_id, tokens, separator, None, None, row.place, given)
     if "entities" in row.values:
         entities = _entities(row.values["entities"], "".join(tokens), reading.notes)
         tags = tags_of(entities, len(tokens))

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from reader.errors import InputError
 from tasks.data.examples import Place
 from tasks.layouts.conll import Conll
-from tasks.layouts.lines import json_objects, read_json, read_lines
+from tasks.layouts.lines import UnreadableError, json_objects, read_json, read_lines
 from tasks.layouts.rows import BadRow, Layout, Row
 from tasks.layouts.squad import Squad
 from tasks.metrics.entities import SpanLabels
@@ -90,7 +90,8 @@ def matched_values(
     file only.
 
     Args:
-        warn: is called with a line that counts the rows that are left out, if there are any.
+        warn: is called with a line that counts the rows that are left out, if there are any, and with a line if no
+            predicted label is among the gold labels: they may be letters and numbers of options.
         column, id_column, is_score: see `gold_values`.
     """
     found = predicted_values(predictions, is_score)
@@ -106,7 +107,11 @@ def matched_values(
         warn(
             f"warning: {gold}: {len(expected) - len(kept)} of {len(expected)} rows have no gold value and are left out"
         )
-    return list(kept.values()), [found[key] for key in kept]
+    predicted = [found[key] for key in kept]
+    if not is_score and kept and not {*predicted} & {*kept.values()}:
+        shown = f"{predictions} has {predicted[0]!r}, {gold} has {next(iter(kept.values()))!r}"
+        warn(f"warning: no predicted value is among the gold values ({shown}); are they of the same form?")
+    return list(kept.values()), predicted
 
 
 def gold_values(
@@ -134,9 +139,17 @@ def gold_values(
 
 
 def predicted_values(path: Path, is_score: bool) -> dict[str, Any]:
-    """Return the predicted label (str) or score (float) of each ID: JSON lines, or a table with PREDICTION_HEADER."""
+    """Return the predicted label (str) or score (float) of each ID.
+
+    They are in JSON lines; in one JSON object, {"ID": value, ...}, without the key of JSON lines; or in a table with
+    PREDICTION_HEADER.
+    """
     if path.suffix in JSON_SUFFIXES:
-        return _line_values(path, SCORE if is_score else LABEL, None, is_score)
+        name = SCORE if is_score else LABEL
+        by_id = _object_without(path, name)
+        if by_id is None:
+            return _line_values(path, name, None, is_score)
+        return {key: _json_value(value, repr(key), is_score, Place(path)) for key, value in by_id.items()}
     lines = _text_lines(path)
     if not lines or lines[0][1].split("\t") != PREDICTION_HEADER:
         raise InputError(f'{path}:1: the header is not "index<TAB>prediction"')
@@ -149,6 +162,31 @@ def predicted_values(path: Path, is_score: bool) -> dict[str, Any]:
     return values
 
 
+def _object_without(path: Path, name: str) -> dict[str, Any] | None:
+    """Return the object that a JSON file is, or None if the file is of another form or the object has the key `name`.
+
+    Raises InputError for a JSON list.
+    """
+    try:
+        value = read_json(path)
+    except UnreadableError:
+        return None
+    if isinstance(value, list):
+        raise InputError(
+            f'{path}: a JSON list; give one object {{"ID": value, ...}} or a line {{"id", "{name}"}} for each'
+        )
+    return value if isinstance(value, dict) and name not in value else None
+
+
+def _json_value(value: Any, name: str, is_score: bool, place: Place) -> str | float:
+    """Return a label or a score. A truth value is a label as JSON writes it."""
+    text = str(value).lower() if isinstance(value, bool) else value
+    if not isinstance(text, (str, int, float) if is_score else (str, int)):
+        what = "a number" if is_score else "a label"
+        raise InputError(f"{place}: {name} is not {what}: {json.dumps(value, ensure_ascii=False)[:60]}")
+    return _value(str(text), is_score, place)
+
+
 def _line_values(path: Path, name: str, id_name: str | None, is_score: bool) -> dict[str, Any]:
     """Return a value of each JSON line by ID.
 
@@ -158,15 +196,12 @@ def _line_values(path: Path, name: str, id_name: str | None, is_score: bool) -> 
     for number, (place, record) in enumerate(json_objects(path)):
         if isinstance(record, BadRow):
             raise InputError(f"{place}: {record.reason}")
-        value = record.get(name)
-        # A truth value is a label as JSON writes it.
-        text = str(value).lower() if isinstance(value, bool) else value
-        if not isinstance(text, (str, int, float) if is_score else (str, int)):
-            what = "a number" if is_score else "a label"
-            raise InputError(f"{place}: {name!r} is not {what}: {json.dumps(value, ensure_ascii=False)[:60]}")
+        if name not in record:
+            raise InputError(f"{place}: no key {name!r} in the object, which has {', '.join(record)[:60]}")
+        value = _json_value(record[name], repr(name), is_score, place)
         if id_name is not None and id_name not in record:
             raise InputError(f"{place}: no key {id_name!r}, which --id_column names")
-        _add(values, str(record.get(id_name or ID, number)), _value(str(text), is_score, place), place)
+        _add(values, str(record.get(id_name or ID, number)), value, place)
     return values
 
 

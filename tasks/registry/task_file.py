@@ -3,7 +3,7 @@
     kind: classification
     language: en
     layout: tsv
-    columns: {text_a: review, label: stars}     # names of the header, or numbers counted from 1
+    columns: {text_a: review, label: stars}     # names of the header, or numbers counted from 1; or keys: doc.body
     files: {train: train.tsv, dev: dev.tsv}     # in the folder that the command is given
     labels: ["1", "2", "3"]                     # default: the labels that occur in the training file
     metric: accuracy

@@ -64,7 +64,7 @@ def fill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     return call
 
 
-LINES = b"the [MASK] of a [MASK] is\n\nin [MASK]\n"
+LINES = b"the [MASK] of a [MASK] is\nin [MASK]\n\n"
 
 
 def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
@@ -182,7 +182,7 @@ def test_bad_texts_are_named_and_the_good_ones_among_them_answered(
     good = [f"{number} is [MASK]" for number in range(20)]
     long = "word " * 40 + "[MASK]"
     stdin = "\n".join([*good[:3], "none", "", long, *good[3:]]).encode() + b"\n\xff [MASK]\nlast [MASK]"
-    names = [f"standard input, line {number}: " for number in (4, 6, 24)]
+    names = [f"standard input, line {number}: " for number in (4, 5, 6, 24)]
     arguments = ["a [MASK]", "none", "\udcff [MASK]", "b [MASK]"]
     for given, texts, named in (
         ([], [*good, "last [MASK]"], names),

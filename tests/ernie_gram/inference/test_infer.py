@@ -75,7 +75,7 @@ def test_answers_equal_evaluation_whatever_the_length_of_the_line(
 ) -> None:
     texts = masked_sentences(2 * LINES_PER_BATCH + 3)
     (tmp_path / "one.txt").write_text("\n".join(texts[:20]), encoding="utf-8")
-    (tmp_path / "two.txt").write_text("\n\n" + "\n".join(texts[20:]), encoding="utf-8")
+    (tmp_path / "two.txt").write_text("\n".join(texts[20:]) + "\n \n\n", encoding="utf-8")
     found = answers(infer(fill_mask_folder, "--top", TOKENS + NGRAMS, tmp_path / "one.txt", tmp_path / "two.txt"))
     assert [answer["text"] for answer in found] == texts
     assert found == answers(infer(fill_mask_folder, "--top", 52, stdin="\n".join(texts).encode()))
@@ -175,6 +175,7 @@ def test_bad_lines_are_named_and_the_good_ones_answered(
         2,
         {
             2: "no [MASK] in it",
+            3: "a blank line",
             4: "not UTF-8 (invalid start byte",
             5: "83 tokens, but the model was trained on",
         },
