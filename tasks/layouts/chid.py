@@ -17,7 +17,6 @@ TAG = re.compile(r"#idiom\d+#")
 # In the context of an example the blank that is asked for reads so, and the other blanks of the passage as OTHER_BLANK.
 BLANK = "____"
 OTHER_BLANK = "……"
-BLANKS = re.compile(f"{BLANK}+")
 
 
 @dataclass(frozen=True)
@@ -42,14 +41,6 @@ class Chid:
                     yield row
             for tag in sorted((answers or {}).keys() - seen):
                 yield BadRow(Place(answers_path or path, part=tag), f"an answer for a blank that is not in {path.name}")
-
-
-def blank_of(context: str) -> CharSpan | None:
-    """Return the blank of a context that is marked as in examples; None unless there is exactly one, and no tag."""
-    blanks = list(BLANKS.finditer(context))
-    if len(blanks) != 1 or blanks[0][0] != BLANK or TAG.search(context):
-        return None
-    return CharSpan(*blanks[0].span())
 
 
 def _answers(path: Path) -> Mapping[str, Any]:

@@ -6,7 +6,6 @@ phrase becomes `_phrase_` and the pronoun `[pronoun]`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ from tasks.layouts.lines import json_objects
 from tasks.layouts.rows import AnyRow, BadRow, Row
 
 MARKS = {"span1": ("_", "_"), "span2": ("[", "]")}
-MARKED = (re.compile(r"_[^_]+_"), re.compile(r"\[[^\[\]]+\]"))
 
 
 @dataclass(frozen=True)
@@ -33,11 +31,6 @@ class CluewscMarked:
         for path in files:
             for place, record in json_objects(path):
                 yield record if isinstance(record, BadRow) else _row(place, record, labelled)
-
-
-def is_marked(text: str) -> bool:
-    """Return whether a text has a marked noun phrase and a marked pronoun."""
-    return all(marked.search(text) for marked in MARKED)
 
 
 def _row(place: Place, record: Mapping[str, Any], labelled: bool) -> AnyRow:

@@ -66,8 +66,8 @@ def _header(path: Path, records: Iterator[tuple[Place, list[str] | BadRow]]) -> 
 
 
 def _records(path: Path) -> Iterator[tuple[Place, list[str] | BadRow]]:
-    """Yield the fields of each record with the line on which it begins."""
-    records = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    """Yield the fields of each record with the line on which it begins. Blank lines at the end are left out."""
+    records = csv.reader(io.StringIO(read_text(path).rstrip("\r\n"), newline=""), strict=True)
     while True:
         place = Place(path, records.line_num + 1)
         try:

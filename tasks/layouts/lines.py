@@ -32,14 +32,15 @@ def read_lines(path: Path) -> Iterator[tuple[Place, str | BadRow]]:
 
     Only a line feed ends a line, because texts hold U+2028, U+0085 and other characters at which Python's `splitlines`
     breaks. A carriage return before the line feed and a byte order mark at the start are removed. Blank lines at the
-    end are left out. Raises InputError for a file that cannot be read, and for one that looks like UTF-16.
+    end are left out. Raises InputError for a file that cannot be read, and UnreadableError for one that looks
+    like UTF-16.
     """
     blank: list[Place] = []
     with convert_read_errors(path), path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             place = Place(path, number)
             if number == 1 and (reason := utf16_reason(path, raw)):
-                raise InputError(f"{path}: {reason}")
+                raise UnreadableError(Place(path), reason)
             content = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
             content = content.removesuffix(b"\n").removesuffix(b"\r")
             if not content:

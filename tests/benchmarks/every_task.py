@@ -26,6 +26,7 @@ from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import atomic_file
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.data.examples import Example
+from tasks.layouts.chid import BLANK
 from tasks.metrics.catalog import METRICS
 from tasks.prediction.finetuned import load_finetuned
 from tasks.reading.load import Report
@@ -85,16 +86,31 @@ def reloaded_figures(folder: Path, splits: tuple[SplitData, ...], batch_size: in
     return figures
 
 
+def own_objects(task: str, examples: list[Example]) -> tuple[str, list[dict[str, Any]]]:
+    """Return a layout of `tasks.predict`, and the texts of some examples as its JSON lines, one row in each."""
+    rows = [plain(example, with_gold=False) for example in examples]
+    if task == "chid":
+        content = [row["context"].replace(BLANK, f"#idiom{number}#") for number, row in enumerate(rows)]
+        return "task", [
+            {"content": [text], "candidates": row["options"]} for text, row in zip(content, rows, strict=True)
+        ]
+    if task == "cluewsc2020":
+        lines = [(example.place.file.read_text("utf-8").split("\n"), example.place.line or 0) for example in examples]
+        return "task", [json.loads(file[line - 1]) for file, line in lines]
+    return "json", rows
+
+
 def count_answers(folder: Path, examples: list[Example]) -> int:
     """Return the number of answers of `python -m tasks.predict` for the texts of some examples."""
     from tasks.predict import main as predict
     from tests.support.static_programs import fresh_scope
 
     texts, answers = folder / "texts.jsonl", folder / "answers.jsonl"
-    lines = (json.dumps(plain(example, with_gold=False), ensure_ascii=False) + "\n" for example in examples)
-    texts.write_text("".join(lines), encoding="utf-8")
+    layout, objects = own_objects(folder.name, examples)
+    texts.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects), encoding="utf-8")
+    common = ["--input", str(texts), "--layout", layout, "--output", str(answers), "--device", "cpu"]
     with fresh_scope():
-        done = call(predict, str(folder), "--input", str(texts), "--output", str(answers), "--device", "cpu")
+        done = call(predict, str(folder), *common)
     if done.returncode:
         raise InputError(f"{folder}: prediction failed: {done.stderr.strip()}")
     return answers.read_text(encoding="utf-8").count("\n")

@@ -45,7 +45,17 @@ def run(main: Any, *arguments: Any) -> Done:
 def predicted(model: Path, folder: Path, rows: list[dict[str, Any]], *more: Any) -> bytes:
     """Return what the command that predicts writes for some rows."""
     output = folder / "out.jsonl"
-    done = run(predict, model, "--input", write_lines(folder / "own.jsonl", *rows), "--output", output, *more)
+    done = run(
+        predict,
+        model,
+        "--input",
+        write_lines(folder / "own.jsonl", *rows),
+        "--layout",
+        "json",
+        "--output",
+        output,
+        *more,
+    )
     assert done.returncode == 0, done.stderr
     return output.read_bytes()
 
@@ -132,7 +142,7 @@ def test_paddlenlps_classes_get_the_output_layer(
     assert config.get("num_labels") == (1 if task == "stsb" else None)
     assert json.loads((export / "task.json").read_text())["task"] == task
     rows = ROWS.get(task, ROWS["squad2"])[:3]
-    examples = load_texts(finetuned.task, write_lines(tmp_path / "own.jsonl", *rows), "error").examples
+    examples = load_texts(finetuned.task, write_lines(tmp_path / "own.jsonl", *rows), "json", "error").examples
     features = finetuned.encode(examples)
     with fresh_scope() as executor:
         expected = scores_of(finetuned, features, len(features), World(0, 1, executor.place))

@@ -61,8 +61,8 @@ def test_glue_files_are_scored(tmp_path: Path) -> None:
     gold = write(tmp_path / "sts.tsv", "index\tsentence1\tscore\n0\ta\t1.5\n1\tb\t5.0\n")
     predictions = write(tmp_path / "STS-B.tsv", "index\tprediction\n0\t0\n1\t0.25\n")
     assert score("correlation", gold, predictions)["pearson"] == pytest.approx(1)
-    gold = write(tmp_path / "mnli.tsv", "index\tlabel1\tgold_label\n0\tneutral\tentailment\n")
-    predictions = write(tmp_path / "MNLI-m.tsv", "index\tprediction\n0\tentailment\n")
+    gold = write(tmp_path / "mnli.tsv", "label1\tgold_label\nneutral\tentailment\nentailment\tneutral\n")
+    predictions = write(tmp_path / "MNLI-m.tsv", "index\tprediction\n0\tentailment\n1\tneutral\n")
     assert score("accuracy", gold, predictions) == {"accuracy": 1}
     assert score("accuracy", gold, predictions, "--column", "label1") == {"accuracy": 0}
 

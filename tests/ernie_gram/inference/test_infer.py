@@ -150,12 +150,12 @@ def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
     )
     one_by_one = answers(infer(encoder_folder, "--batch_size", 1, stdin=plain))
     np.testing.assert_allclose([answer["vector"] for answer in one_by_one], expected["mean"], atol=2e-6)
-    done = infer(encoder_folder, "--to", tmp_path / "vectors.npz", stdin=b"\n" + plain)
+    done = infer(encoder_folder, "--to", tmp_path / "vectors.npz", stdin=plain + b"\n\n")
     assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'vectors.npz'}: 40 vectors of 24 numbers\n"), done.stderr
     with np.load(tmp_path / "vectors.npz") as arrays:
         assert arrays["vectors"].dtype == np.float32
         np.testing.assert_allclose(arrays["vectors"], expected["mean"], atol=2e-6)
-        assert arrays["names"].tolist() == [f"standard input, line {number}" for number in range(2, 42)]
+        assert arrays["names"].tolist() == [f"standard input, line {number}" for number in range(1, 41)]
 
 
 def test_bad_lines_are_named_and_the_good_ones_answered(

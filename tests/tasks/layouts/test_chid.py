@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.chid import BLANK, Chid, blank_of
+from tasks.layouts.chid import BLANK, Chid
 from tasks.layouts.rows import BadRow, Row
 from tests.support.task_files import read, values, write_json, write_lines
 
@@ -30,16 +30,6 @@ def test_each_blank_of_each_passage_is_a_row_of_one_group(tmp_path: Path) -> Non
         assert row["context"][slice(*row["blank"])] == BLANK
         assert "idiom" not in row["context"]
     assert [len(row["options"]) for row in rows] == [10, 10, 10, 7]
-
-
-def test_the_blank_of_a_context_is_found_again(tmp_path: Path) -> None:
-    for row in values(Chid(), write_lines(tmp_path / "test.json", LINE), labelled=False):
-        assert blank_of(row["context"]) == row["blank"]
-
-
-@pytest.mark.parametrize("context", ["", "甲", "___", "_____", "____甲____", "____#idiom1#"])
-def test_a_context_without_a_single_blank_has_none(context: str) -> None:
-    assert blank_of(context) is None
 
 
 def test_files_without_labels_come_alone(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Texts of a user become examples: names of columns and keys, tables without header, and what is refused."""
+"""Texts of a user become examples: read like the task's own files without labels, as lines, or as JSON lines."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,61 +10,16 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import ClassificationExample, MultipleChoiceExample, TaggingExample
+from tasks.data.examples import Example, TaggingExample
+from tasks.layouts.csv_table import Csv
 from tasks.layouts.dureader_documents import DuReaderDocuments
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.rows import Layout
 from tasks.layouts.tsv import Tsv
-from tasks.prediction.own_texts import load_texts
+from tasks.prediction.own_texts import Form, load_texts
 from tasks.registry import TASKS
 from tasks.registry.task import Task, files
-from tests.support.task_files import load, write, write_json, write_lines
-
-ROWS = [("it ran", "a cat"), ("the", "mat")]
-
-
-def texts(task: str, path: Path) -> list[tuple[str, str, str | None]]:
-    """Return ID, first and second text of each row."""
-    examples = load_texts(TASKS[task], path, "stop").examples
-    return [(e.id, e.text_a, e.text_b) for e in examples if isinstance(e, ClassificationExample)]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("plain.tsv", "it ran\ta cat\nthe\tmat\n"),
-        ("named.txt", "text_b\ttext_a\na cat\tit ran\nmat\tthe\n"),
-        ("dev.tsv", "index\tsentence1\tsentence2\tlabel\n7\tit ran\ta cat\tx\n8\tthe\tmat\ty\n"),
-        ("keys.jsonl", '{"text_b": "a cat", "text_a": "it ran"}\n{"text_b": "mat", "text_a": "the"}\n'),
-        ("own.jsonl", '{"sentence1": "it ran", "sentence2": "a cat"}\n{"sentence1": "the", "sentence2": "mat"}\n'),
-    ],
-)
-def test_texts_may_be_called_as_in_the_tasks_own_files(name: str, text: str, tmp_path: Path) -> None:
-    expected = [(str(index), *row) for index, row in enumerate(ROWS)]
-    assert texts("rte", write(tmp_path / name, text)) == expected
-
-
-def test_a_task_of_single_texts_reads_no_second_text(tmp_path: Path) -> None:
-    path = write(tmp_path / "own.jsonl", '{"sentence": "it ran", "text_b": "5", "id": "r1"}\n')
-    assert texts("sst2", path) == [("r1", "it ran", None)]
-    assert texts("sst2", write(tmp_path / "dev.tsv", "label\tsentence\n5\tit ran\n")) == [("0", "it ran", None)]
-
-
-@pytest.mark.parametrize(
-    ("task", "text", "message"),
-    [
-        # Else the header would be a text, and the labels second texts.
-        ("sst2", "review\tstars\nit ran\t5\n", "no column 'text_a' or 'sentence'; give only text_a, or name the"),
-        ("rte", "it ran\n", "no column 'text_b' or 'sentence2'; give only text_a, text_b, with tabs between them, or"),
-        ("rte", "text_a\tlabel\nit\tx\n", "no column 'text_b' or 'sentence2'; give only"),
-        ("squad1", "context\nit ran\n", "no column 'question'; give only context, question, with tabs"),
-    ],
-)
-def test_a_table_without_the_columns_is_refused(task: str, text: str, message: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "own.tsv", text)
-    with pytest.raises(InputError) as error:
-        load_texts(TASKS[task], path, "stop")
-    assert str(error.value).startswith(f"{path}:1: {message}")
+from tests.support.task_files import write, write_lines
 
 
 def of_layout(name: str, layout: Layout) -> Task:
@@ -71,148 +27,292 @@ def of_layout(name: str, layout: Layout) -> Task:
     return replace(TASKS[name], layout=layout, splits={"train": files("train")})
 
 
-def refusal(task: Task, path: Path) -> str:
+def rows(task: Task, path: Path, form: Form = "task") -> list[tuple[Any, ...]]:
+    """Return ID and texts, or tokens, of each example."""
+    names = ("id", "text_a", "text_b", "context", "question", "options", "tokens")
+
+    def values(example: Example) -> tuple[Any, ...]:
+        return tuple(value for name in names if (value := getattr(example, name, None)) is not None)
+
+    return [values(example) for example in load_texts(task, path, form, "error").examples]
+
+
+def refusal(task: Task, path: Path, form: Form = "task") -> str:
     with pytest.raises(InputError) as error:
-        load_texts(task, path, "error")
+        load_texts(task, path, form, "error")
     return str(error.value)
 
 
+STARS = {"text_a": "review", "label": "stars"}
+PAIR = [("0", "it ran", "a cat"), ("1", "the", "mat")]
+TEXT = [("0", "it, ran"), ("1", "the")]
+
+
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("layout", "content"),
     [
-        ("plain.txt", "it<br />ran &lt;\n"),
-        ("named.tsv", "id\ttext_a\n0\tit<br />ran &lt;\n"),
-        ("keys.jsonl", '{"text_a": "it<br />ran &lt;"}\n'),
+        (Csv(STARS), 'review\n"it, ran"\nthe\n'),
+        (Csv(STARS), 'stars,review\n9,"it, ran"\n,the\n'),
+        (Csv({"label": 1, "text_a": 2}, header="no"), '9,"it, ran"\n,the\n'),
+        (Csv({"label": 2, "text_a": 1}, header="no"), '"it, ran"\nthe\n\n'),
+        (Tsv(STARS), "review\nit, ran\nthe\n"),
+        (Tsv(STARS, where={"lang": "en"}), "lang\treview\tstars\nen\tit, ran\t9\nzh\tit\t\nen\tthe\t9\n"),
+        (Tsv(STARS, header="no", names=("review", "stars")), "it, ran\nthe\n"),
+        (Tsv(STARS, header="auto", names=("review", "stars")), "stars\treview\n9\tit, ran\n\tthe\n"),
+        (JsonLines(STARS), '{"review": "it, ran", "stars": 9}\n{"review": "the"}\n'),
+        (
+            JsonLines({"text_a": "doc.body", "label": "stars"}),
+            '{"doc": {"body": "it, ran"}}\n{"doc": {"body": "the"}}\n',
+        ),
     ],
 )
-def test_texts_are_cleaned_as_in_training(name: str, text: str, tmp_path: Path) -> None:
-    path = write(tmp_path / name, text)
-    assert texts("imdb", path) == [("0", "it ran &lt;", None)]
-    assert texts("ag_news", path) == [("0", "it<br />ran <", None)]
-    assert texts("sst2", path) == [("0", "it<br />ran &lt;", None)]
+def test_a_file_of_a_tasks_own_layout_needs_no_labels(layout: Layout, content: str, tmp_path: Path) -> None:
+    found = rows(of_layout("sst2", layout), write(tmp_path / "own", content))
+    assert [row[1:] for row in found] == [row[1:] for row in TEXT]
 
 
-@pytest.mark.parametrize("layout", [Tsv({"text_a": "t", "label": "l"}), JsonLines({"text_a": "t"})])
-def test_texts_under_the_tasks_own_names_are_cleaned(layout: Tsv | JsonLines, tmp_path: Path) -> None:
-    task = of_layout("sst2", replace(layout, clean="br_to_space"))
-    for path in (write(tmp_path / "a.tsv", "t\nit<br>ran\n"), write(tmp_path / "a.jsonl", '{"t": "it<br>ran"}\n')):
-        [example] = load_texts(task, path, "error").examples
-        assert isinstance(example, ClassificationExample)
-        assert example.text_a == "it ran"
-    path = write(tmp_path / "b.jsonl", '{"t": 3}\n')
-    assert refusal(task, path).startswith(f"{path}:1: text_a is not a text but 3")
-
-
-def test_columns_have_the_meaning_that_they_have_in_the_tasks_own_files(tmp_path: Path) -> None:
-    columns = {"text_a": "text_b", "text_b": "text_a", "label": "label"}
-    for layout in (Tsv(columns), JsonLines(columns)):
-        task = of_layout("rte", layout)
-        table = write(tmp_path / "dev.tsv", "text_a\ttext_b\nsecond\tfirst\n")
-        lines = write_lines(tmp_path / "dev.jsonl", {"text_a": "second", "text_b": "first"})
-        for path in (lines, *([table] if isinstance(layout, Tsv) else [])):
-            [example] = load_texts(task, path, "error").examples
-            assert isinstance(example, ClassificationExample)
-            assert (example.text_a, example.text_b) == ("first", "second")
-
-
-def test_a_task_of_texts_in_folders_has_single_texts(tmp_path: Path) -> None:
-    path = write(tmp_path / "own.tsv", "it ran\ta cat\n")
-    assert "no column 'text_a'; give only text_a, or name the columns" in refusal(TASKS["imdb"], path)
-
-
-IDIOMS = ["画龙点睛", "守株待兔", "对牛弹琴"]
-
-
-def test_blanks_of_idioms_are_read_from_the_tasks_own_objects(tmp_path: Path) -> None:
-    lines = [{"content": ["甲#idiom1#乙#idiom2#丙"], "candidates": IDIOMS}]
-    own = load_texts(TASKS["chid"], write_lines(tmp_path / "own.jsonl", *lines), "error").examples
-    write_json(tmp_path / "train_answer.json", {"#idiom1#": 0, "#idiom2#": 2})
-    path = write_lines(tmp_path / "train.json", *lines)
-    trained = load(TASKS["chid"], tmp_path).examples
-    assert [replace(example, answer=None) for example in trained if isinstance(example, MultipleChoiceExample)] == [
-        replace(example, place=example.place._replace(file=path)) for example in own
-    ]
-    assert [example.id for example in own] == ["#idiom1#", "#idiom2#"]
-
-
-def test_the_blank_of_an_own_context_is_marked(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "own.jsonl", {"context": "他____了……", "options": IDIOMS, "question": "?"})
-    [example] = load_texts(TASKS["chid"], path, "error").examples
-    assert isinstance(example, MultipleChoiceExample)
-    assert (example.blank, example.question, example.group) == ((1, 5), "", None)
-    [example] = load_texts(TASKS["race"], path, "error").examples
-    assert isinstance(example, MultipleChoiceExample)
-    assert (example.blank, example.question) == (None, "?")
-
-
-@pytest.mark.parametrize("context", ["他了", "他____了____", "他_____了", "他____了#idiom000001#", "#idiom000001#", 3])
-def test_a_context_without_a_single_marked_blank_is_refused(context: Any, tmp_path: Path) -> None:
-    good = {"context": "____", "options": IDIOMS}
-    path = write_lines(tmp_path / "own.jsonl", good, {"context": context, "options": IDIOMS})
-    message = f"{path}:2: the context must have one blank, marked '____'; write '……' for others;"
-    assert refusal(TASKS["chid"], path).startswith(message)
-    assert len(load_texts(TASKS["chid"], path, "skip").examples) == 1
-    path = write_lines(tmp_path / "no.jsonl", {"options": IDIOMS})
-    message = "no key 'context' (or 'content' and 'candidates') in the object"
-    assert refusal(TASKS["chid"], path).startswith(f"{path}:1: {message}")
-
-
-def test_pronouns_are_marked_or_read_from_the_tasks_own_objects(tmp_path: Path) -> None:
-    target = {"span1_text": "树叶", "span1_index": 1, "span2_text": "他", "span2_index": 6}
-    own = write_lines(tmp_path / "own.jsonl", {"text": "像树叶飘入，他走", "target": target})
-    marked = write_lines(tmp_path / "marked.jsonl", {"text_a": "像_树叶_飘入，[他]走"})
-    table = write(tmp_path / "marked.tsv", "像_树叶_飘入，[他]走\n")
-    for path in (own, marked, table):
-        assert texts("cluewsc2020", path) == [("0", "像_树叶_飘入，[他]走", None)]
+SQUAD = {"data": [{"paragraphs": [{"context": "it ran", "qas": [{"id": "q7", "question": "what"}]}]}]}
+DOCUMENT = {"segmented_paragraphs": [["上", "海"]], "most_related_para": 0}
+TARGET = {"span1_text": "树叶", "span1_index": 1, "span2_text": "他", "span2_index": 6}
+IDIOMS = ["画龙点睛", "守株待兔"]
 
 
 @pytest.mark.parametrize(
-    "text", ["像树叶飘入，他走", "像_树叶_飘入，他走", "像树叶飘入，[他]走", "像__飘入，[他]走", ""]
+    ("task", "content", "expected"),
+    [
+        ("rte", "sentence1\tsentence2\nit ran\ta cat\nthe\tmat\n", PAIR),
+        ("rte", "index\tsentence1\tsentence2\tlabel\n7\tit ran\ta cat\tx\n8\tthe\tmat\ty\n", PAIR),
+        ("stsb", "sentence1\tsentence2\nit ran\ta cat\nthe\tmat\n", PAIR),
+        ("cola", "index\tsentence\n4\tit, ran\n6\tthe\n", [("4", "it, ran"), ("6", "the")]),
+        ("lcqmc", "text_a\ttext_b\nit ran\ta cat\nthe\tmat\n", PAIR),
+        ("lcqmc", "it ran\ta cat\nthe\tmat\n", PAIR),
+        ("ag_news", '"9","it","#39;s"\n', [("0", "it's")]),
+        ("tnews", '{"id": 5, "sentence": "好"}\n', [("5", "好")]),
+        ("csl", '{"id": 5, "keyword": ["a", "b"], "abst": "c"}\n', [("5", "a b", "c")]),
+        ("cluewsc2020", json.dumps({"text": "像树叶飘入，他走", "target": TARGET}), [("0", "像_树叶_飘入，[他]走")]),
+        ("squad1", json.dumps(SQUAD), [("q7", "it ran", "what")]),
+        ("cmrc2018", json.dumps(SQUAD), [("q7", "it ran", "what")]),
+        (
+            "c3",
+            json.dumps([[["甲"], [{"question": "?", "choice": ["a", "b"]}], "d"]]),
+            [("own/d-0", "甲", "?", ("a", "b"))],
+        ),
+        (
+            "chid",
+            json.dumps({"content": ["甲#idiom1#乙"], "candidates": IDIOMS}),
+            [("#idiom1#", "甲____乙", "", tuple(IDIOMS))],
+        ),
+        ("conll2003", "it\nran\n\nthe\n", [("0", ("it", "ran")), ("1", ("the",))]),
+        ("conll2003", "it X O\nran Y B-PER\n", [("0", ("it", "ran"))]),
+        ("msra_ner", "text_a\n上\x02海\n在\n", [("0", ("上", "海")), ("1", ("在",))]),
+        ("cluener", '{"text": "上海"}\n', [("0", ("上", "海"))]),
+    ],
 )
-def test_a_text_without_marked_pronoun_is_refused(text: str, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "own.jsonl", {"text_a": "_树叶_[他]"}, {"text_a": text})
-    message = f"{path}:2: text_a must have its noun phrase and its pronoun marked as '_phrase_' and '[pronoun]';"
-    assert refusal(TASKS["cluewsc2020"], path).startswith(message)
+def test_official_files_without_labels_are_read_by_the_tasks_own_layout(
+    task: str, content: str, expected: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    assert rows(TASKS[task], write(tmp_path / "own", content)) == expected
+
+
+def test_folders_of_texts_are_read_as_the_tasks_own(tmp_path: Path) -> None:
+    write(tmp_path / "imdb/7_0.txt", "it<br />ran")
+    assert rows(TASKS["imdb"], tmp_path / "imdb") == [("7_0", "it ran")]
+    questions = {"article": "it", "questions": ["what"], "options": [["a", "b"]]}
+    write(tmp_path / "race/1.txt", json.dumps(questions))
+    assert rows(TASKS["race"], tmp_path / "race") == [("race/1-0", "it", "what", ("a", "b"))]
+    path = write(tmp_path / "own.txt", "it ran\n")
+    for task in ("imdb", "race"):
+        assert refusal(TASKS[task], path).startswith(f"{path}: not a folder of files *.txt; expected files like the")
 
 
 def test_objects_of_several_documents_are_read_as_the_tasks_own(tmp_path: Path) -> None:
-    document = {"segmented_paragraphs": [["上", "海"]], "most_related_para": 0}
-    path = write_lines(tmp_path / "own.jsonl", {"question_id": 7, "question": "哪", "documents": [document]})
-    [example] = load_texts(of_layout("dureader", DuReaderDocuments()), path, "error").examples
-    assert (example.id, getattr(example, "context", None)) == ("7", "上海")
+    path = write_lines(tmp_path / "own.jsonl", {"question_id": 7, "question": "哪", "documents": [DOCUMENT]})
+    assert rows(of_layout("dureader", DuReaderDocuments()), path) == [("7", "上海", "哪")]
 
 
-def tokens(task: Task, path: Path) -> list[tuple[str, ...]]:
-    examples = load_texts(task, path, "error").examples
-    return [example.tokens for example in examples if isinstance(example, TaggingExample)]
+@pytest.mark.parametrize("layout", [Tsv(STARS), Csv(STARS), JsonLines(STARS)])
+def test_a_column_or_key_id_has_the_ids(layout: Layout, tmp_path: Path) -> None:
+    content = '{"id": "r1", "review": "it"}\n' if isinstance(layout, JsonLines) else "review,id\nit,r1\n"
+    path = write(
+        tmp_path / "own",
+        content if isinstance(layout, Csv) else content.replace("review,id\nit,r1", "review\tid\nit\tr1"),
+    )
+    assert rows(of_layout("sst2", layout), path) == [("r1", "it")]
+    task = of_layout("sst2", replace(layout, columns={**STARS, "id": "key"}))
+    assert rows(
+        task, write(path, path.read_text().replace('"id"', '"key"').replace("\tid", "\tkey").replace(",id", ",key"))
+    ) == [("r1", "it")]
 
 
-def test_a_table_may_have_tokens_as_the_tasks_own_files(tmp_path: Path) -> None:
-    path = write(tmp_path / "dev.tsv", "text_a\tlabel\n上\x02海\tB-LOC\x02I-LOC\n在\tO\n")
-    assert tokens(TASKS["msra_ner"], path) == [("上", "海"), ("在",)]
-    assert tokens(TASKS["msra_ner"], write(tmp_path / "own.tsv", "text\n上海\n")) == [("上", "海")]
-    path = write(tmp_path / "texts.tsv", "text_a\n上海\n")
-    assert "no line has '\\x02' between tokens; leave out the first line if" in refusal(TASKS["msra_ner"], path)
+@pytest.mark.parametrize(
+    ("task", "content", "message"),
+    [
+        # Else the first text would be a header, or the header a text.
+        (
+            of_layout("sst2", Csv(STARS)),
+            "it ran\n",
+            ":1: no column 'review' in the header; it has: it ran; expected files ",
+        ),
+        (
+            of_layout("sst2", Tsv(STARS)),
+            "text\tstars\nit\t5\n",
+            ":1: no column 'review' in the header; it has: text, stars;",
+        ),
+        (
+            of_layout("sst2", Csv({"label": 1, "text_a": 2}, header="no")),
+            "it\n",
+            ":1: too few fields: 1 instead of at least 2;",
+        ),
+        (
+            of_layout("sst2", JsonLines(STARS)),
+            '{"reviews": "it"}\n',
+            ":1: no key 'review' in the object; did you mean reviews?",
+        ),
+        (TASKS["rte"], "sentence1\tlabel\nit\tx\n", ":1: no column 'sentence2' in the header"),
+        (TASKS["msra_ner"], "text_a\n上海\n北京\n", ": no line has '\\x02' between tokens; expected files"),
+        (
+            TASKS["squad1"],
+            '{"context": "it", "question": "what"}\n',
+            ": no list 'data'; this is not a file in SQuAD's format;",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_error_with_the_expected_columns(
+    task: Task, content: str, message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "own", content)
+    found = refusal(task, path)
+    assert found.startswith(f"{path}{message}")
+    assert found.endswith("for other forms see --layout")
+    if "review" in message:
+        assert "with text_a in review;" in found
 
 
-def test_tokens_may_be_called_text_in_the_tasks_own_files(tmp_path: Path) -> None:
-    columns = {"tokens": "text", "tags": "tags"}
-    task = of_layout("conll2003", JsonLines(columns))
-    assert tokens(task, write_lines(tmp_path / "a.jsonl", {"text": ["it", "ran."]})) == [("it", "ran.")]
-    assert tokens(task, write_lines(tmp_path / "b.jsonl", {"text": "it ran."})) == [("it", "ran", ".")]
-    task = of_layout("conll2003", Tsv(columns, list_separator=" "))
-    assert tokens(task, write(tmp_path / "a.tsv", "text\tnumber\nit ran.\t5\n")) == [("it", "ran.")]
+def test_files_that_are_not_there_or_not_utf8_are_named_only(tmp_path: Path) -> None:
+    assert refusal(TASKS["rte"], tmp_path / "none.tsv") == f"{tmp_path / 'none.tsv'}: no such file or folder"
+    path = write(tmp_path / "own.csv", "review\nit\n".encode("utf-16"))
+    for layout in (Csv(STARS), Tsv(STARS)):
+        found = refusal(of_layout("sst2", layout), path)
+        assert found.endswith(f": looks like UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 {path} > NEW_FILE")
 
 
-def test_a_table_may_have_options_as_the_tasks_own_files(tmp_path: Path) -> None:
-    columns = {"context": "c", "options": ("a", "b"), "answer": "right"}
-    path = write(tmp_path / "dev.tsv", "c\ta\tb\nit\tran\tsat\n")
-    [example] = load_texts(of_layout("race", Tsv(columns)), path, "error").examples
-    assert isinstance(example, MultipleChoiceExample)
-    assert (example.context, example.options) == ("it", ("ran", "sat"))
-    assert "options do not fit into a table" in refusal(TASKS["race"], path)
+@pytest.mark.parametrize(
+    ("task", "lines", "expected"),
+    [
+        ("sst2", "it, ran\nthe\n\n\n", TEXT),
+        ("rte", "it ran\ta cat\nthe\tmat\n", PAIR),
+        ("imdb", "it<br />ran &lt;\n", [("0", "it ran &lt;")]),
+        ("ag_news", "it<br />ran &lt;\n", [("0", "it<br />ran <")]),
+        ("squad1", "it ran\twhat\n", [("0", "it ran", "what")]),
+        ("conll2003", "it (ran).\n", [("0", ("it", "(", "ran", ")", "."))]),
+        ("msra_ner", "上 海\n", [("0", ("上", " ", "海"))]),
+    ],
+)
+def test_lines_have_texts_without_a_header(
+    task: str, lines: str, expected: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    assert rows(TASKS[task], write(tmp_path / "own.tsv", lines), "lines") == expected
 
 
-def test_an_empty_line_is_an_empty_text_of_tagging(tmp_path: Path) -> None:
-    path = write(tmp_path / "own.txt", "it ran\n\nit sat\n")
-    assert refusal(TASKS["conll2003"], path).startswith(f"{path}:2: the text is empty;")
+@pytest.mark.parametrize(
+    ("task", "objects", "expected"),
+    [
+        ("rte", [{"text_b": "a cat", "text_a": "it ran", "more": 1}, {"text_a": "the", "text_b": "mat"}], PAIR),
+        ("sst2", [{"id": "r1", "text_a": "it"}, {"text_a": "ran"}], [("r1", "it"), ("1", "ran")]),
+        ("imdb", [{"text_a": "it<br />ran"}], [("0", "it ran")]),
+        ("race", [{"context": "it", "options": ["a", "b"], "question": "?"}], [("0", "it", "?", ("a", "b"))]),
+        ("squad1", [{"context": "it", "question": "?"}], [("0", "it", "?")]),
+        # Texts and tokens in one file.
+        (
+            "conll2003",
+            [{"text": "it ran."}, {"tokens": ["it", "ran."]}],
+            [("0", ("it", "ran", ".")), ("1", ("it", "ran."))],
+        ),
+        ("msra_ner", [{"tokens": ["上", "海"]}, {"text": "上海"}], [("0", ("上", "海")), ("1", ("上", "海"))]),
+    ],
+)
+def test_json_lines_have_values_by_name(
+    task: str, objects: list[dict[str, Any]], expected: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    assert rows(TASKS[task], write_lines(tmp_path / "own.json", *objects), "json") == expected
+
+
+def test_english_characters_are_tokens_if_they_were_in_training(tmp_path: Path) -> None:
+    task = replace(TASKS["cluener"], language="en")
+    forms: dict[Form, str] = {"lines": "it\n", "json": '{"text": "it"}\n', "task": '{"text": "it"}\n'}
+    for form, content in forms.items():
+        assert rows(task, write(tmp_path / "own", content), form) == [("0", ("i", "t"))]
+
+
+def test_a_text_keeps_the_characters_between_its_words(tmp_path: Path) -> None:
+    path = write(tmp_path / "own.txt", "it   (ran)\n")
+    [example] = load_texts(TASKS["conll2003"], path, "lines", "error").examples
+    assert isinstance(example, TaggingExample)
+    assert example.text == "it   (ran)"
+    assert [example.text[slice(*span)] for span in example.token_spans()] == ["it", "(", "ran", ")"]
+
+
+@pytest.mark.parametrize(
+    ("task", "form", "content", "message"),
+    [
+        (
+            "sst2",
+            "lines",
+            "it\tran\n",
+            "{path}:1: 2 fields instead of 1; {tab}; --layout lines expects text_a on each line",
+        ),
+        ("rte", "lines", "it\n", "{path}:1: too few fields: 1 instead of at least 2;"),
+        ("sst2", "json", '{"sentence": "it"}\n', "{path}:1: no key 'text_a' in the object;"),
+        (
+            "rte",
+            "json",
+            '{"text_a": "it", "text_b": "a"}\n{"text_a": "it"}\n',
+            "{path}:2: no key 'text_b' in the object;",
+        ),
+        ("race", "lines", "it\n", "--layout: options do not fit into lines; give --layout json"),
+        (
+            "conll2003",
+            "json",
+            '{"text": "a", "tokens": ["a"]}\n',
+            "{path}:1: expected either the key 'tokens' or the key",
+        ),
+        ("conll2003", "json", "{}\n", "{path}:1: expected either the key 'tokens' or the key 'text' in the object;"),
+        (
+            "chid",
+            "json",
+            "{}\n",
+            "--layout: json cannot mark a blank or a pronoun; ChID needs the form of its own files",
+        ),
+        ("cluewsc2020", "lines", "a\n", "--layout: lines cannot mark a blank or a pronoun; CLUEWSC2020 needs"),
+    ],
+)
+def test_lines_and_json_lines_that_do_not_fit_are_refused(
+    task: str, form: Form, content: str, message: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "own", content)
+    expected = message.format(
+        path=path, tab="is there a tab inside a text?; correct the row, or leave bad rows out with --on_bad_row skip"
+    )
+    assert refusal(TASKS[task], path, form).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("task", "form", "content"),
+    [
+        ("sst2", "lines", "it\n{}\nran\n\n\n"),
+        ("conll2003", "lines", "it\n{}\nran\n\n"),
+        ("rte", "lines", "it\ta\n{}\nran\tb\n"),
+        ("sst2", "task", "sentence\n{}\nran\n\n"),
+    ],
+)
+def test_a_blank_line_is_a_bad_row_and_ids_are_those_of_the_lines(
+    task: str, form: Form, content: str, tmp_path: Path
+) -> None:
+    for blank in ("", " ", "\u3000"):
+        path = write(tmp_path / "own", content.format(blank))
+        assert refusal(TASKS[task], path, form).startswith(
+            f"{path}:2: a blank line; correct the row, or leave bad rows"
+        )
+        found = load_texts(TASKS[task], path, form, "skip")
+        assert [example.id for example in found.examples] == (["1"] if form == "task" else ["0", "2"])
+        assert len(found.report.bad) == 1
