@@ -70,12 +70,18 @@ def test_two_processes_write_the_same_file(rte: Path, tmp_path: Path) -> None:
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_own_pairs_are_answered_with_probabilities_from_tables_and_json_lines(rte: Path, tmp_path: Path) -> None:
+def test_own_pairs_are_answered_with_probabilities_from_every_layout(rte: Path, tmp_path: Path) -> None:
     rows = list(zip(TEXTS, reversed(TEXTS), strict=True))
-    plain = write(tmp_path / "plain.tsv", "".join(f"{a}\t{b}\n" for a, b in rows))
-    named = write(tmp_path / "named.txt", "text_b\tid\ttext_a\n" + "".join(f"{b}\t{a[:1]}{b}\t{a}\n" for a, b in rows))
-    lines = write_lines(tmp_path / "own.jsonl", *({"text_a": a, "text_b": b, "more": 1} for a, b in rows))
-    answers = [records(rte, "--input", path, output=tmp_path / f"{path.name}.out") for path in (plain, named, lines)]
+    head = "sentence2\tid\tsentence1\n"
+    paths = {
+        "lines": write(tmp_path / "lines", "".join(f"{a}\t{b}\n" for a, b in rows)),
+        "task": write(tmp_path / "task", head + "".join(f"{b}\t{a[:1]}{b}\t{a}\n" for a, b in rows)),
+        "json": write_lines(tmp_path / "json", *({"text_a": a, "text_b": b, "more": 1} for a, b in rows)),
+    }
+    answers = [
+        records(rte, "--input", path, "--layout", layout, output=tmp_path / f"{layout}.out")
+        for layout, path in paths.items()
+    ]
     assert answers[0] == answers[2]
     assert [record["id"] for record in answers[0]] == [0, 1, 2, 3, 4]
     assert [record["id"] for record in answers[1]] == [f"{a[:1]}{b}" for a, b in rows]
@@ -89,11 +95,11 @@ def test_own_pairs_are_answered_with_probabilities_from_tables_and_json_lines(rt
 def test_bad_rows_are_refused_or_skipped_and_listed(rte: Path, tmp_path: Path) -> None:
     path = write(tmp_path / "own.jsonl", '{"text_a": "it", "text_b": "ran"}\n{"text_a": 3, "text_b": "x"}\n{\n')
     output = tmp_path / "out.jsonl"
-    done = predict(rte, "--input", path, "--output", output)
+    done = predict(rte, "--input", path, "--layout", "json", "--output", output)
     assert done.returncode == 2
     assert f"{path}:2: text_a is not a text but 3; correct the row, or leave bad rows out" in done.stderr
     assert not output.exists()
-    done = predict(rte, "--input", path, "--output", output, "--on_bad_row", "skip")
+    done = predict(rte, "--input", path, "--layout", "json", "--output", output, "--on_bad_row", "skip")
     assert done.returncode == 0
     assert f"    {path}:2: text_a is not a text" in done.stdout
     assert len(output.read_text().splitlines()) == 1
@@ -111,18 +117,19 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     run = made_run(tmp_path / "run", TASKS["squad2"])
     context = "The cat sat on a mat; the dog ran home, then it sat now. The cats ran on the mat."
     lines = write_lines(tmp_path / "own.jsonl", *({"context": context, "question": text} for text in TEXTS))
-    answers = records(run, "--input", lines, "--null_threshold", 1e9, output=tmp_path / "out.jsonl")
+    own = ("--input", lines, "--layout", "json")
+    answers = records(run, *own, "--null_threshold", 1e9, output=tmp_path / "out.jsonl")
     for record in answers:
         assert context[record["start"] : record["end"]] == record["answer"] != ""
         assert 0 < record["probability"] <= 1
     middle = sorted(record["na_score"] for record in answers)[2]
-    chosen = records(run, "--input", lines, "--null_threshold", middle, output=tmp_path / "out.jsonl")
+    chosen = records(run, *own, "--null_threshold", middle, output=tmp_path / "out.jsonl")
     assert [record["answer"] == "" for record in chosen] == [record["na_score"] > middle for record in answers]
     assert [record["start"] is None for record in chosen] == [record["answer"] == "" for record in chosen]
     # The threshold of the run's own dev split.
     write_json(run / "result.json", {"null_threshold": middle})
     for model in (run, run / "best"):
-        assert records(model, "--input", lines, output=tmp_path / "out.jsonl") == chosen
+        assert records(model, *own, output=tmp_path / "out.jsonl") == chosen
     squad_file(tmp_path / "dev-v2.0.json", context, 5)
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "named.json")
     assert done.returncode == 0, done.stderr
@@ -138,16 +145,16 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
 def test_entities_have_the_characters_of_the_text(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", TASKS["conll2003"])
     texts = [f"{text}, it   (ran)." for text in TEXTS]
-    answers = records(
-        run, "--input", write_lines(tmp_path / "a.jsonl", *({"text": text} for text in texts)), output=tmp_path / "a"
-    )
+    lines = write_lines(tmp_path / "a.jsonl", *({"text": text} for text in texts))
+    answers = records(run, "--input", lines, "--layout", "json", output=tmp_path / "a")
     assert answers[0]["tokens"] == ["the", "cat", "sat", ",", "it", "(", "ran", ")", "."]
     entities = [(text, entity) for text, record in zip(texts, answers, strict=True) for entity in record["entities"]]
     assert len(entities) > 3
     assert all(text[entity["start"] : entity["end"]] == entity["text"] for text, entity in entities)
-    plain = records(run, "--input", write(tmp_path / "b.txt", "".join(f"{t}\n" for t in texts)), output=tmp_path / "b")
+    path = write(tmp_path / "b.txt", "".join(f"{text}\n" for text in texts))
+    plain = records(run, "--input", path, "--layout", "lines", output=tmp_path / "b")
     assert plain == answers
-    tokens = write_lines(tmp_path / "c.jsonl", *({"tokens": record["tokens"]} for record in answers))
+    tokens = write(tmp_path / "c.txt", "\n".join("".join(f"{t}\n" for t in record["tokens"]) for record in answers))
     joined = records(run, "--input", tokens, output=tmp_path / "c")
     assert [record["tags"] for record in joined] == [record["tags"] for record in answers]
     assert all(" ".join(r["tokens"])[e["start"] : e["end"]] == e["text"] for r in joined for e in r["entities"])
@@ -159,7 +166,8 @@ def chinese_tagging() -> Task:
 
 def test_chinese_texts_are_tagged_by_character(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", chinese_tagging())
-    [record] = records(run, "--input", write_lines(tmp_path / "a.jsonl", {"text": "它 跑"}), output=tmp_path / "a")
+    path = write(tmp_path / "a.txt", "它 跑\n")
+    [record] = records(run, "--input", path, "--layout", "lines", output=tmp_path / "a")
     assert record["tokens"] == ["它", " ", "跑"]
     assert len(record["tags"]) == 3
 
@@ -167,29 +175,34 @@ def test_chinese_texts_are_tagged_by_character(tmp_path: Path) -> None:
 def test_options_and_scores_are_answered(tmp_path: Path) -> None:
     run = made_run(tmp_path / "race", TASKS["race"])
     rows = [{"context": text, "question": "it _ now", "options": TEXTS[: 2 + i]} for i, text in enumerate(TEXTS[:3])]
-    answers = records(run, "--input", write_lines(tmp_path / "own.jsonl", *rows), output=tmp_path / "a")
+    path = write_lines(tmp_path / "own.jsonl", *rows)
+    answers = records(run, "--input", path, "--layout", "json", output=tmp_path / "a")
     assert [record["option"] for record in answers] == [TEXTS[record["choice"]] for record in answers]
     assert [len(record["probabilities"]) for record in answers] == [2, 3, 4]
     run = made_run(tmp_path / "stsb", TASKS["stsb"])
-    answers = records(run, "--input", write(tmp_path / "own.tsv", "it\tran\nthe\tcat\n"), output=tmp_path / "b")
+    path = write(tmp_path / "own.tsv", "it\tran\nthe\tcat\n")
+    answers = records(run, "--input", path, "--layout", "lines", output=tmp_path / "b")
     assert [[*record] for record in answers] == [["id", "score"]] * 2
     assert answers[0]["score"] != answers[1]["score"]
 
 
 def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -> None:
-    texts = write(tmp_path / "own.tsv", "it\tran\n")
+    texts = write(tmp_path / "own.tsv", "sentence1\tsentence2\nit\tran\n")
     output = tmp_path / "out"
     (tmp_path / "empty").mkdir()
-    single = write_lines(tmp_path / "own.jsonl", {"text_c": "x"})
-    race = made_run(tmp_path / "race", TASKS["race"])
+    plain = write(tmp_path / "plain.tsv", "it\tran\n")
+    column = "no column 'sentence1' in the header; it has: it, ran; expected files like the task's own: layout tsv with"
     for arguments, message in (
         ([tmp_path, "--input", texts], "not a fine-tuned model: there is no task.json"),
         ([rte], "one of the arguments --data --input is required"),
         ([rte, "--input", texts, "--split", "dev"], "--split: is for --data"),
-        ([rte, "--input", tmp_path / "none.tsv"], "none.tsv: cannot be read: No such file"),
-        ([rte, "--input", single], "own.jsonl:1: no key 'text_a' or 'sentence1' in the object; did you mean text_c?"),
+        ([rte, "--input", tmp_path / "none.tsv"], "none.tsv: no such file or folder"),
+        ([rte, "--input", plain], f"plain.tsv:1: {column} text_a in sentence1, text_b in sentence2; for other forms"),
+        ([rte, "--input", plain, "--layout", "json"], "plain.tsv:1: not JSON"),
+        ([rte, "--input", plain, "--layout", "tsv"], "argument --layout: invalid choice: 'tsv' (choose from "),
+        ([rte, "--data", tmp_path, "--layout", "lines"], "--layout: is for --input; leave it out"),
+        ([rte, "--input", "/dev/null", "--processes", "2"], "--processes: /dev/null can be read once only, by one"),
         ([rte, "--input", write(tmp_path / "no.tsv", "")], "no.tsv: is empty"),
-        ([race, "--input", texts], "options do not fit into a table"),
         ([rte, "--data", tmp_path, "--split", "tset"], "--split: RTE has no split 'tset'; it has train, dev, test"),
         ([rte, "--data", tmp_path / "empty"], "no files of the split 'test' of RTE"),
         ([rte, "--input", texts, "--null_threshold", "1"], "--null_threshold: RTE has no such questions"),
@@ -204,21 +217,21 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
 
 
 def test_the_file_that_is_predicted_is_not_overwritten(rte: Path, tmp_path: Path) -> None:
-    texts = write(tmp_path / "own.tsv", "it\tran\n")
+    texts = write(tmp_path / "own.tsv", content := "sentence1\tsentence2\nit\tran\n")
     done = predict(rte, "--input", texts, "--output", texts)
     assert f"--output: {texts} is what is predicted; choose another" in done.stderr
-    assert texts.read_text() == "it\tran\n"
+    assert texts.read_text() == content
     # In a folder the file gets its official name.
-    lines = write_lines(tmp_path / "rte_input.jsonl", {"text_a": "it", "text_b": "ran"})
-    done = predict(rte, "--input", lines, "--output", tmp_path)
-    assert f"--output: {lines} is what is predicted; choose another" in done.stderr
+    named = texts.rename(tmp_path / "rte_input.jsonl")
+    done = predict(rte, "--input", named, "--output", tmp_path)
+    assert f"--output: {named} is what is predicted; choose another" in done.stderr
 
 
 def test_a_fixed_threshold_of_the_run_is_kept(tmp_path: Path) -> None:
     settings = KindSettings(input=INPUT, span=SpanSettings(null_threshold=-1e9))
     run = made_run(tmp_path / "run", TASKS["squad2"], settings)
     lines = write_lines(tmp_path / "own.jsonl", {"context": "the cat", "question": "it"})
-    assert records(run, "--input", lines, output=tmp_path / "out")[0]["answer"] == ""
+    assert records(run, "--input", lines, "--layout", "json", output=tmp_path / "out")[0]["answer"] == ""
 
 
 def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tiny_task: Path, tmp_path: Path) -> None:

@@ -118,6 +118,43 @@ def test_scores_and_truth_values_are_read_from_lines(tmp_path: Path) -> None:
     assert "p.json:2: 'score' is not a number: null" in error("mean_squared_error", gold, predictions)
 
 
+def test_predictions_may_be_one_json_object_by_id(tmp_path: Path) -> None:
+    gold = write(tmp_path / "dev.tsv", "a\tlabel\nx\tA\ny\tB\n")
+    path = tmp_path / "predictions.json"
+    assert score("accuracy", gold, write(path, {"0": "A", "1": "A"})) == {"accuracy": 0.5}
+    assert score("accuracy", gold, write(path, json.dumps({"1": "B", "0": "A"}, indent=1))) == {"accuracy": 1}
+    scores = write(tmp_path / "scores.json", '{"score": 1}\n{"score": 2.5}\n')
+    assert score("mean_squared_error", scores, write(path, {"0": 1, "1": "2.5"}))["mean_squared_error"] == 0
+    # One JSON line is no such object.
+    assert score("accuracy", write(tmp_path / "one.tsv", "label\nA\n"), write(path, {"id": 0, "label": "A"})) == (
+        {"accuracy": 1}
+    )
+    for content, message in (
+        ({"0": "A"}, "predictions.json: no row with the id '1' (1 missing)"),
+        ({"0": "A", "1": None}, "predictions.json: '1' is not a label: null"),
+        (
+            [{"id": 0, "label": "A"}],
+            'predictions.json: a JSON list; give one object {"ID": value, ...} or a line {"id", ',
+        ),
+        (
+            '{"id": 0, "choice": 1}\n{"id": 1, "choice": 0}\n',
+            "predictions.json:1: no key 'label' in the object, which has id",
+        ),
+    ):
+        assert message in error("accuracy", gold, write(path, content))
+
+
+def test_predictions_of_another_form_than_the_gold_values_give_a_warning(tmp_path: Path) -> None:
+    gold = write(tmp_path / "dev.jsonl", '{"answer": 0}\n{"answer": 1}\n')
+    predictions = write(tmp_path / "predictions.json", {"0": "A", "1": "B"})
+    done = call(main, "accuracy", gold, predictions, "--column", "answer")
+    assert json.loads(done.stdout) == {"accuracy": 0}
+    assert done.stderr == (
+        f"warning: no predicted value is among the gold values ({predictions} has 'A', {gold} has '0'); "
+        "are they of the same form?\n"
+    )
+
+
 def test_short_lines_of_qqp_need_no_prediction(tmp_path: Path) -> None:
     head = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
     gold = write(tmp_path / "dev.tsv", f"{head}9\t1\t2\ta\tb\t1\n8\t1\t2\ta\n7\t1\t2\ta\tb\t0\n")

@@ -31,6 +31,16 @@ def test_all_file_formats_give_the_same_lines(tmp_path: Path) -> None:
     assert lines(tmp_path / "c.jsonl") == expected
 
 
+def test_the_text_of_a_record_may_be_in_an_object_inside_it(tmp_path: Path) -> None:
+    records = [{"doc": {"body": "one"}}, {"doc.body": "two", "doc": {"body": "three"}}]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert list(TextFiles([path], "doc.body").lines()) == ["one", "", "two", ""]
+    for field in ("doc", "doc.title", "doc.body.more", "body"):
+        with pytest.raises(InputError, match=rf"a\.jsonl:1: no text field '{field}'"):
+            list(TextFiles([path], field).lines())
+
+
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("\ufeffone\u2028still one\x85\r\ntwo \r\n \t\r\nthree".encode())
     assert lines(tmp_path / "a.txt") == ["one\u2028still one\x85", "two ", "", "three", ""]

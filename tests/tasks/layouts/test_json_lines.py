@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tasks.layouts.json_lines import JsonLines
-from tasks.layouts.rows import BadRow
+from tasks.layouts.rows import BadRow, Row
 from tests.support.task_files import read, values, write_lines
 
 LAYOUT = JsonLines({"id": "id", "text_a": "keyword", "text_b": "abst", "label": "label"})
@@ -34,3 +34,14 @@ def test_list_values_keep_their_elements(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t", {"o1": "x", "o2": "y", "all": ["x", "y"], "right": 1})
     for column in ("all", ("o1", "o2")):
         assert values(JsonLines({"options": column, "answer": "right"}), path) == [{"options": ["x", "y"], "answer": 1}]
+
+
+def test_values_may_be_in_objects_inside_the_object(tmp_path: Path) -> None:
+    layout = JsonLines({"text_a": "doc.title", "text_b": "doc.body.text", "label": "label.name"})
+    good = {"doc": {"title": "a", "body": {"text": "b"}}, "label.name": "1"}
+    bad = {"doc": {"title": "a", "body": "text"}, "label": {"name": "1"}}
+    first, second = read(layout, write_lines(tmp_path / "t", good, bad))
+    assert isinstance(first, Row)
+    assert first.values == {"text_a": "a", "text_b": "b", "label": "1"}
+    assert isinstance(second, BadRow)
+    assert second.reason == "no key 'doc.body.text' in the object"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,16 @@ def test_lines_have_texts_without_a_header(
     task: str, lines: str, expected: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     assert rows(TASKS[task], write(tmp_path / "own.tsv", lines), "lines") == expected
+
+
+def test_a_pipe_is_read_once() -> None:
+    end, other_end = os.pipe()
+    os.write(other_end, b"it, ran\nthe\n")
+    os.close(other_end)
+    try:
+        assert rows(TASKS["sst2"], Path(f"/dev/fd/{end}"), "lines") == TEXT
+    finally:
+        os.close(end)
 
 
 @pytest.mark.parametrize(
