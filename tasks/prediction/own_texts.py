@@ -82,10 +82,10 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
             f"--layout: {form} cannot mark a blank or a pronoun; {task.title} needs the form of its own files"
         )
     clean: str | None = getattr(task.layout, "clean", None)
+    if form == "json" and "tokens" in values:
+        return TextOrTokens(_text_role(task))
     if form == "json":
-        return (
-            TextOrTokens(_text_role(task)) if "tokens" in values else JsonLines({v: v for v in ("id", *values)}, clean)
-        )
+        return JsonLines({name: name for name in ("id", *values)}, clean)
     if "options" in values:
         raise InputError("--layout: options do not fit into lines; give --layout json")
     names = tuple(_text_role(task) if name == "tokens" else name for name in values)
