@@ -24,16 +24,13 @@ from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary
 
 NAME = "run"
+NOTHING_WHOLE = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
 LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
 
 
 def detect(folder: Path) -> bool:
     """Return whether a folder is a checkpoint, or has folders of checkpoints."""
-    return (
-        (folder / checkpoint.STATE).is_file()
-        or (folder / checkpoint.BEST / checkpoint.STATE).is_file()
-        or bool(checkpoint.checkpoints(folder))
-    )
+    return any(map(_is_checkpoint, (folder, folder / checkpoint.BEST))) or bool(checkpoint.checkpoints(folder))
 
 
 def read(folder: Path) -> Model:
@@ -42,7 +39,7 @@ def read(folder: Path) -> Model:
     Raises InputError if one of its files is damaged or missing, or if the vocabulary or the lexicon beside it belongs
     to another run.
     """
-    path = checkpoint_in(folder)
+    path, notes = checkpoint_in(folder)
     state = checkpoint.load_state(path)
     run = path.resolve().parent
     vocabulary, lexicon = _load_units(run, state.identity)
@@ -61,23 +58,41 @@ def read(folder: Path) -> Model:
     check_numbers(arrays, source)
     # Later evaluations are of other parameters.
     training = record_of_run(state.config, last_evaluation(run, state.step))
-    return Model(path, NAME, config, arrays, vocabulary, lexicon, pretraining, training=training)
+    return Model(path, NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
 
 
-def checkpoint_in(path: Path) -> Path:
+def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
     """Return `path` if it is a checkpoint; for a run's folder, its best model, or else its newest valid checkpoint.
 
-    Raises InputError if there is none, or if it is damaged.
+    The second value has one line for each newer checkpoint that is damaged. Raises InputError if there is none, or with
+    the file and the damage if none is whole.
     """
-    if (path / checkpoint.BEST).is_dir():
-        path = path / checkpoint.BEST
-    if (path / checkpoint.STATE).is_file():
-        checkpoint.verify(path, checkpoint.MODEL_FILES)
-        return path
-    found = checkpoint.newest_valid(path, checkpoint.MODEL_FILES)
+    best = path / checkpoint.BEST
+    if best.is_dir() or _is_checkpoint(path):
+        return _verified(best if best.is_dir() else path), ()
+    found, damage = checkpoint.newest_and_damage(path, checkpoint.MODEL_FILES)
     if found is None:
-        raise InputError(f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint")
-    return found
+        reason = f"{damage[0]}; {NOTHING_WHOLE}" if damage else f"{path}: not a checkpoint, and has no step_N"
+        raise InputError(reason)
+    return found, tuple(checkpoint.passed_over(error, found) for error in damage)
+
+
+def _verified(path: Path) -> Path:
+    """Return a checkpoint; raises InputError, with the file and the damage, unless its model is whole."""
+    try:
+        checkpoint.verify(path, checkpoint.MODEL_FILES)
+    except InputError as error:
+        valid = checkpoint.newest_valid(path.resolve().parent, checkpoint.MODEL_FILES)
+        advice = f"{valid} is whole: give that folder instead" if valid else NOTHING_WHOLE
+        raise InputError(f"{error}; {advice}") from error
+    return path
+
+
+def _is_checkpoint(folder: Path) -> bool:
+    """Return whether a folder has the state of a checkpoint, or checksums that list it."""
+    sums = folder / checkpoint.CHECKSUMS
+    is_listed = sums.is_file() and checkpoint.STATE in sums.read_text(encoding="utf-8", errors="replace")
+    return is_listed or (folder / checkpoint.STATE).is_file()
 
 
 def _section(config: dict[str, Any], name: str, path: Path) -> dict[str, Any]:

@@ -145,15 +145,27 @@ def verify(path: Path, names: tuple[str, ...] = FILES) -> None:
         raise InputError(f"{path / CHECKSUMS}: damaged: {error}") from error
 
 
-def newest_valid(output: Path, names: tuple[str, ...] = FILES) -> Path | None:
-    """Return the newest checkpoint whose named files pass `verify`, or None."""
+def newest_and_damage(output: Path, names: tuple[str, ...] = FILES) -> tuple[Path | None, list[InputError]]:
+    """Return the newest checkpoint whose named files pass `verify`, or None, and the errors of newer ones."""
+    damage: list[InputError] = []
     for path in reversed(checkpoints(output)):
         try:
             verify(path, names)
-        except InputError:
+        except InputError as error:
+            damage.append(error)
             continue
-        return path
-    return None
+        return path, damage
+    return None, damage
+
+
+def newest_valid(output: Path, names: tuple[str, ...] = FILES) -> Path | None:
+    """Return the newest checkpoint whose named files pass `verify`, or None."""
+    return newest_and_damage(output, names)[0]
+
+
+def passed_over(damage: InputError, chosen: Path) -> str:
+    """Return one line that says that an older checkpoint is used instead of a damaged one."""
+    return f"{damage}; passed over, {chosen.name} is whole"
 
 
 def load_state(path: Path) -> State:

@@ -80,21 +80,14 @@ def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Pat
         return None
     if resume != "auto":
         return _verified(Path(resume), names)
-    damaged: list[InputError] = []
-    for path in reversed(found):
-        try:
-            checkpoint.verify(path, names)
-        except InputError as error:
-            damaged.append(error)
-            continue
-        # The other ranks find the damage of some files only, and would repeat it.
-        for damage in damaged if checkpoint.MODEL in names else ():
-            print(f"warning: {damage}; passed over, {path.name} is whole", file=sys.stderr, flush=True)
-        return path
-    if damaged:
+    chosen, damaged = checkpoint.newest_and_damage(output, names)
+    if damaged and not chosen:
         advice = "there is no valid checkpoint: choose another paths.output to start from step 0"
         raise InputError(f"{damaged[0]}; {advice}") from damaged[0]
-    return None
+    # The other ranks find the damage of some files only, and would repeat it.
+    for damage in damaged if chosen and checkpoint.MODEL in names else ():
+        print(f"warning: {checkpoint.passed_over(damage, chosen)}", file=sys.stderr, flush=True)
+    return chosen
 
 
 def _verified(path: Path, names: tuple[str, ...]) -> Path:

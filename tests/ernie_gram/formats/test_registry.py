@@ -69,6 +69,32 @@ def test_a_run_is_read_without_the_state_of_its_optimizer(finished: Path, tmp_pa
     assert read_model(tmp_path / "run").source == tmp_path / "run" / "step_24"
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "state.json", "checksums.json"])
+def test_a_damaged_checkpoint_is_named_with_the_damage(name: str, finished: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    reason = "damaged: " if name == "checksums.json" else "truncated or altered "
+    damaged = run / "step_24" / name
+    damaged.write_bytes(damaged.read_bytes()[:50])
+    model = read_model(run)
+    assert model.source == run / "step_20"
+    (note,) = model.notes
+    assert note.startswith(f"{damaged}: {reason}")
+    assert note.endswith("passed over, step_20 is whole")
+    with pytest.raises(InputError) as caught:
+        read_model(run / "step_24")
+    assert str(caught.value).startswith(f"{damaged}: {reason}")
+    assert str(caught.value).endswith(f"{run / 'step_20'} is whole: give that folder instead")
+    for step in ("step_16", "step_20"):
+        shutil.rmtree(run / step)
+    if name == "state.json":
+        damaged.unlink()
+    for folder in (run, run / "step_24"):
+        with pytest.raises(InputError) as caught:
+            read_model(folder)
+        assert str(caught.value).startswith(f"{damaged}: {'missing' if name == 'state.json' else reason}")
+        assert "there is no valid checkpoint beside it: train again" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
