@@ -1,16 +1,16 @@
 """Perplexities of predictors that only count: what a trained model has to beat. No Paddle.
 
-`python -m ernie_gram.pretraining.count_baselines --config FILE [--section.key VALUE ...]` prints them for the corpora
-of a run. Counts are those of the training corpus. The predicted units are exactly those of the run's evaluation: the
-same held-out sequences and the same masks.
+`python -m ernie_gram.pretraining.count_baselines RUN` prints them for the corpora of a run. Counts are those of the
+training corpus. The predicted units are exactly those of the run's evaluation: the same held-out sequences and the same
+masks.
 
 Letters: C classes (units), M masked units.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,19 @@ import numpy.typing as npt
 from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import log_frequencies
-from ernie_gram.pretraining.prepare import prepare
+from ernie_gram.pretraining.prepare import HELD_OUT, feeders
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_folder import CONFIG
 from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.corpus.memmap import Corpus
-from reader.errors import InputError, one_line_errors
+from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.text.input_files import CORPUS_INFO
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 
+PROGRAM = "python -m ernie_gram.pretraining.count_baselines"
 HIDDEN = -1  # in place of a neighbour that is masked, or beyond the end of the sequence
 
 
@@ -177,17 +181,48 @@ def count_baselines(corpus: Corpus, held_out: Feeder, max_sequences: int) -> dic
     }
 
 
+def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
+    """Return the training corpus of a run, what masks its held-out corpus, and trainer.eval_sequences.
+
+    Args:
+        run: the run's folder, which has its settings.
+        moved: where corpora are now, by the keys of `paths`.
+
+    Raises InputError if the folder is not that of a run with evaluation, or if a corpus is not the run's.
+    """
+    if not (run / CONFIG).is_file():
+        raise InputError(f"{run}: not the folder of a pre-training run: there is no {CONFIG}")
+    options = [f"--paths.{key}={folder}" for key, folder in moved.items()]
+    config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG), *options], PROGRAM, "", {})
+    corpus = Corpus(Path(config.paths.corpus))
+    _, held_out = feeders(config, corpus)
+    if held_out is None:
+        raise InputError(f"{run / CONFIG}: paths.held_out: null, so the run has no masked units to predict")
+    if held_out.corpus.info.lexicon != corpus.info.lexicon:
+        raise InputError("paths.held_out: was made with another lexicon than paths.corpus; its units have no counts")
+    newest = checkpoint.newest_valid(run, (checkpoint.STATE,))
+    trained_on = checkpoint.load_state(newest).identity.get("corpus") if newest else corpus.info.fingerprint
+    evaluated_on, now = run / HELD_OUT, held_out.corpus.path / CORPUS_INFO
+    if trained_on != corpus.info.fingerprint:
+        raise InputError(f"paths.corpus: {corpus.path} is not the corpus that {run} was trained on")
+    if evaluated_on.is_file() and evaluated_on.read_bytes() != now.read_bytes():
+        raise InputError(f"paths.held_out: {held_out.corpus.path} is not the corpus that {run} was evaluated on")
+    return corpus, held_out, config.trainer.eval_sequences
+
+
 def main() -> None:
     """Run the command line."""
-    program = "python -m ernie_gram.pretraining.count_baselines"
-    description = "Print the held-out perplexities of predictors that count. It takes the settings of a training run."
-    config, given = load_config(PretrainConfig, sys.argv[1:], program, description, {})
-    run = prepare(config, 1, given=given)
-    if run.held_out is None:
-        raise InputError("paths.held_out: must be given: the corpus whose masked units are predicted")
-    if run.held_out.corpus.info.lexicon != run.train.corpus.info.lexicon:
-        raise InputError("paths.held_out: was made with another lexicon than paths.corpus; its units have no counts")
-    for name, found in count_baselines(run.train.corpus, run.held_out, config.trainer.eval_sequences).items():
+    description = (
+        "Print the held-out perplexities of predictors that count, on the units that a run's evaluation masks."
+    )
+    parser = OneLineParser(prog=PROGRAM, description=description)
+    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a pre-training run; its settings are used")
+    for key in ("corpus", "held_out"):
+        parser.add_argument(f"--paths.{key}", dest=key, metavar="FOLDER", help="where this corpus is now, if it moved")
+    arguments = vars(parser.parse_args())
+    run = arguments.pop("run")
+    corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
+    for name, found in count_baselines(corpus, held_out, sequences).items():
         print(f"{name}: perplexity {found.units:.0f}, over n-grams {found.ngrams:.0f}")
 
 

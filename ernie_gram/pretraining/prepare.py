@@ -129,13 +129,13 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
 
     Raises InputError that names the key or file at fault.
     """
-    paths, data = config.paths, config.data
+    paths = config.paths
     require(bool(paths.corpus), "paths.corpus", "must be given: a folder made by `python -m reader.build corpus`")
     require(bool(paths.output), "paths.output", "must be given: a folder for checkpoints and logs")
     require(
-        world_size <= data.batch_size,
+        world_size <= config.data.batch_size,
         "data.batch_size",
-        f"{world_size} processes, but only {data.batch_size} sequences in a batch; use fewer processes",
+        f"{world_size} processes, but only {config.data.batch_size} sequences in a batch; use fewer processes",
     )
     require(not config.model.use_pooler, "model.use_pooler", "must be false: no loss of pre-training trains the pooler")
     corpus = Corpus(Path(paths.corpus))
@@ -145,19 +145,26 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
         check_vocabulary(model, corpus)
         config, start = fit_to_start(config, given, model)
     _check_sizes(config, corpus)
-    held_out = Corpus(Path(paths.held_out)) if paths.held_out else None
-    if held_out:
-        _check_held_out(held_out, corpus, config.objective.is_explicit)
+    train, held_out = feeders(config, corpus)
     identity = config.identity(corpus.info, start.digest if start else None)
     output = Path(paths.output)
     resume_from = resume_checkpoint(output, config.trainer.resume, identity, rank == 0 and "check" not in given)
-    objective = config.objective
+    return Run(config, output, identity, train, held_out, resume_from, None if resume_from else start)
+
+
+def feeders(config: PretrainConfig, corpus: Corpus) -> tuple[Feeder, Feeder | None]:
+    """Return what makes the batches of training, and those of evaluation if there is a held-out corpus.
+
+    Raises InputError if the held-out corpus does not fit the training corpus.
+    """
+    data, objective, held_out = config.data, config.objective, None
     masking = Masking(objective.is_explicit, objective.mask_fraction, config.seed, objective.has_queries)
-    train = Feeder(corpus, data.max_seq_len, masking, data.pack_documents)
-    # Query rows are for training only: they do not change the context, which is what evaluation reads.
-    plain = replace(masking, queries=False)
-    evaluation = Feeder(held_out, data.max_seq_len, plain, data.pack_documents) if held_out else None
-    return Run(config, output, identity, train, evaluation, resume_from, None if resume_from else start)
+    if config.paths.held_out:
+        other = Corpus(Path(config.paths.held_out))
+        _check_held_out(other, corpus, objective.is_explicit)
+        # Query rows are for training only: they do not change the context, which is what evaluation reads.
+        held_out = Feeder(other, data.max_seq_len, replace(masking, queries=False), data.pack_documents)
+    return Feeder(corpus, data.max_seq_len, masking, data.pack_documents), held_out
 
 
 def _check_sizes(config: PretrainConfig, corpus: Corpus) -> None:

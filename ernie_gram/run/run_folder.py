@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +15,9 @@ from reader.system.resumable_folder import lock_folder
 Identity = dict[str, Any]
 
 CONFIG = "config.yaml"
+DIGEST, SHOWN_DIGITS = re.compile("[0-9a-f]{32,}"), 12
+# Differing settings that an error lists.
+MAX_DIFFERENCES = 8
 
 
 def lock_output(output: Path) -> IO[str]:
@@ -54,19 +58,41 @@ def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: b
 
 
 def identity_differences(checkpoint_identity: Identity, run_identity: Identity) -> list[str]:
-    """Return one line for each entry that differs between a checkpoint's identity and this run's."""
+    """Return one line for each entry that differs between a checkpoint's identity and this run's.
+
+    Whole values are compared; of digests, the first characters are shown.
+    """
     keys = sorted(checkpoint_identity.keys() | run_identity.keys())
     pairs = ((key, checkpoint_identity.get(key), run_identity.get(key)) for key in keys)
-    return [f"{key}: {there} in the checkpoint, {here} in this run" for key, there, here in pairs if there != here]
+    return [
+        f"{key}: {_shown(there)} in the checkpoint, {_shown(here)} in this run"
+        for key, there, here in pairs
+        if there != here
+    ]
 
 
 def _check_identity(path: Path, identity: Identity) -> None:
-    differences = identity_differences(checkpoint.load_state(path).identity, identity)
+    theirs = checkpoint.load_state(path).identity
+    there, here = _task(theirs), _task(identity)
+    if there != here:
+        raise InputError(f"{path}: is a run of {there}, this is {here}; choose another paths.output")
+    differences = identity_differences(theirs, identity)
     if differences:
+        left = len(differences) - MAX_DIFFERENCES
+        more = f"; and {left} more, see {path.parent / CONFIG}" if left > 0 else ""
         raise InputError(
-            f"{path}: belongs to another run ({'; '.join(differences)}); choose another paths.output, or restore these "
-            "settings"
+            f"{path}: belongs to another run ({'; '.join(differences[:MAX_DIFFERENCES])}{more}); choose another "
+            "paths.output, or restore these settings"
         )
+
+
+def _shown(value: object) -> str:
+    return DIGEST.sub(lambda digest: digest[0][:SHOWN_DIGITS], str(value))
+
+
+def _task(identity: Identity) -> str:
+    """Return the name of the task of a fine-tuning; it stands before the digest of its definition."""
+    return str(identity.get("task", "pre-training")).rpartition(" (")[0] or "pre-training"
 
 
 def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Path | None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import sys
+import shutil
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ernie_gram.pretraining import count_baselines
-from ernie_gram.pretraining.count_baselines import HIDDEN, MaskedUnits, NeighbourCounts, held_out_units
+from ernie_gram.pretraining.count_baselines import HIDDEN, MaskedUnits, NeighbourCounts, held_out_units, main
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
-from reader.errors import InputError
-from tests.support.runs import options
+from tests.support.commands import assert_one_line_error, call
+from tests.support.runs import evaluations
 
 
 class SlowCounts:
@@ -113,14 +112,27 @@ def test_the_probabilities_of_all_units_sum_to_1(corpus: Corpus) -> None:
             assert np.exp(log_p).sum() == pytest.approx(1)
 
 
-def test_the_command_prints_each_predictor(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = options(built, tmp_path / "run")
-    monkeypatch.setattr(sys, "argv", ["count_baselines", *arguments])
-    count_baselines.main()
-    lines = capsys.readouterr().out.splitlines()
+def test_the_command_takes_its_settings_from_the_run(finished: Path) -> None:
+    done = call(main, str(finished))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["unit frequencies", "left neighbour", "both neighbours"]
-    monkeypatch.setattr(sys, "argv", ["count_baselines", *arguments, "--paths.held_out=null"])
-    with pytest.raises(InputError, match=r"paths\.held_out: must be given"):
-        count_baselines.main()
+    # The run's own evaluation has the first predictor beside the model, on the same masked units.
+    assert f"perplexity {evaluations(finished)[0]['frequency_perplexity']:.0f}," in lines[0]
+
+
+def test_moved_corpora_are_read_and_others_are_refused(built: Path, finished: Path, tmp_path: Path) -> None:
+    for name in ("corpus", "held_out"):
+        shutil.copytree(built / name, tmp_path / name)
+        expected = call(main, str(finished)).stdout
+        assert call(main, str(finished), f"--paths.{name}", str(tmp_path / name)).stdout == expected
+    done = call(main, str(finished), "--paths.corpus", str(built / "held_out"))
+    assert_one_line_error(done, f"paths.corpus: {built / 'held_out'} is not the corpus that {finished} was trained on")
+    done = call(main, str(finished), "--paths.held_out", str(built / "corpus"))
+    assert_one_line_error(done, f"paths.held_out: {built / 'corpus'} is not the corpus that {finished} was evaluated")
+
+
+def test_a_folder_that_is_no_run_or_was_not_evaluated_is_refused(finished: Path, tmp_path: Path) -> None:
+    assert_one_line_error(call(main, str(tmp_path)), f"{tmp_path}: not the folder of a pre-training run")
+    done = call(main, str(finished), "--paths.held_out", "null")
+    assert_one_line_error(done, f"{finished / 'config.yaml'}: paths.held_out: null, so the run has no masked units")

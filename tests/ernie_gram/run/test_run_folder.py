@@ -1,4 +1,4 @@
-"""The folder of a run: only one run may use it at a time."""
+"""The folder of a run: only one run may use it at a time, and only the same run may continue it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import fcntl
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_folder import Identity, resume_checkpoint
+from reader.errors import InputError
 from tests.support.runs import FINISHED, pretrain
 
 
@@ -16,3 +22,34 @@ def test_a_run_folder_in_use_by_another_process_is_refused(built: Path, finished
         done = pretrain(built, output, *FINISHED)
     assert done.returncode == 2
     assert "is in use by another process" in done.stderr
+
+
+def refusal(folder: Path, theirs: Identity, mine: Identity) -> str:
+    """Return the error when a run meets the checkpoint of another one."""
+    checkpoint.save(folder, checkpoint.State(1, 1, 0.0, theirs, {}), {"w": np.zeros(1)}, {"w": np.zeros(1)}, 1)
+    with pytest.raises(InputError) as caught:
+        resume_checkpoint(folder, "auto", mine)
+    return str(caught.value).removeprefix(f"{folder / 'step_1'}: ")
+
+
+def test_the_folder_of_another_task_is_named_first_and_alone(tmp_path: Path) -> None:
+    theirs = {"task": f"msra_ner ({'a' * 16})", "seed": 1, "model": "1" * 64}
+    mine = {"task": f"my (task) ({'b' * 16})", "seed": 2, "model": "2" * 64}
+    advice = "; choose another paths.output"
+    assert refusal(tmp_path, theirs, mine) == f"is a run of msra_ner, this is my (task){advice}"
+    assert refusal(tmp_path, {"seed": 1}, mine) == f"is a run of pre-training, this is my (task){advice}"
+
+
+def test_digests_are_compared_whole_and_shown_short(tmp_path: Path) -> None:
+    found = refusal(tmp_path, {"corpus": "c" * 64, "lexicon": None}, {"corpus": "c" * 63 + "d", "lexicon": "e" * 64})
+    assert found.startswith(
+        f"belongs to another run (corpus: {'c' * 12} in the checkpoint, {'c' * 12} in this run; "
+        f"lexicon: None in the checkpoint, {'e' * 12} in this run); choose"
+    )
+
+
+def test_of_many_differences_the_first_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
+    keys = [f"model.{letter}" for letter in "abcdefghij"]
+    found = refusal(tmp_path, dict.fromkeys(keys, 1), dict.fromkeys(keys, 2))
+    assert found.count("in the checkpoint") == 8
+    assert f"; and 2 more, see {tmp_path / 'config.yaml'})" in found
