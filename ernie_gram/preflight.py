@@ -175,7 +175,9 @@ def _sizes(
         sizes, per_unit = own.assume
         rows = config.model.vocab_size
         if rows is not None and rows < sizes.tokens:
-            raise InputError(f"--assume: {sizes.tokens} tokens, but model.vocab_size is {rows}")
+            raise InputError(
+                f"--assume: {sizes.tokens} tokens, but model.vocab_size is {rows}; give --model.vocab_size null"
+            )
         return sizes, assumed_shape(config, sequences, per_unit)
     return CorpusSizes.of(run.train.corpus), measured_shape(run.train, sequences)
 

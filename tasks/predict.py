@@ -109,14 +109,22 @@ def parse_arguments() -> argparse.Namespace:
 def load_model(arguments: argparse.Namespace) -> Finetuned:
     """Return the fine-tuned model with the threshold to use; raises InputError."""
     if is_exported(arguments.run):
-        require(arguments.checkpoint is None, "--checkpoint", f"{arguments.run} is an exported program and has none")
+        require(
+            arguments.checkpoint is None,
+            "--checkpoint",
+            f"{arguments.run} is an exported program and has none; leave it out",
+        )
         require(max(arguments.processes, WORLD_SIZE) == 1, "--processes", "an exported program runs in one process")
         finetuned = load_exported(arguments.run)
     else:
         finetuned = load_finetuned(arguments.run, arguments.checkpoint)
     given = arguments.null_threshold
     if given is not None:
-        require(finetuned.task.unanswerable, "--null_threshold", f"{finetuned.task.title} has no such questions")
+        require(
+            finetuned.task.unanswerable,
+            "--null_threshold",
+            f"{finetuned.task.title} has no such questions; leave it out",
+        )
         return finetuned.with_null_threshold(given)
     if chooses_null_threshold(arguments, finetuned):
         return finetuned

@@ -77,10 +77,12 @@ class ModelConfig:
             "max_ngram_tokens",
         ):
             require(getattr(self, key) > 0, f"model.{key}", "must be positive")
+        heads, width = self.num_attention_heads, self.hidden_size
+        fitting = max(number for number in range(1, min(heads, width) + 1) if width % number == 0)
         require(
-            self.hidden_size % self.num_attention_heads == 0,
+            width % heads == 0,
             "model.num_attention_heads",
-            f"{self.num_attention_heads} heads do not divide model.hidden_size {self.hidden_size}",
+            f"{heads} heads do not divide model.hidden_size {width}; {fitting} would",
         )
         for key in ("vocab_size", "emb_size", "intermediate_size"):
             value = getattr(self, key)

@@ -111,7 +111,7 @@ def plan(
                 options.append(f"--paths.corpus={token_corpus}")
             config, given = _load(options)
             for key, value in parts_of(config).items():
-                require(value == own_parts[rung][key], key, f"makes {rung} another rung; not for the ablation")
+                require(value == own_parts[rung][key], key, f"makes {rung} another rung; leave it out")
             jobs.append(AblationRun(rung, seed, options, config, given))
     shared: dict[str, object] = {}
     for job in jobs:
@@ -167,14 +167,17 @@ def check(jobs: list[AblationRun], processes: int) -> None:
         require(bool(paths.held_out), "paths.held_out", "must be given: rungs are compared on it")
         run = prepare(job.config, processes, given=job.given)
         trained_on, held_out = run.train.corpus.info, Corpus(Path(str(paths.held_out))).info
-        require(held_out.num_ngrams > 0, "paths.held_out", f"{paths.held_out} has no n-grams to compare rungs on")
+        advice = "build it with --lexicon"
+        reason = f"{paths.held_out} has no n-grams to compare rungs on; {advice}"
+        require(held_out.num_ngrams > 0, "paths.held_out", reason)
         if job.rung == "token":
             hint = "give one made without a lexicon by --token_corpus"
             require(trained_on.num_ngrams == 0, "--token_corpus", f"{paths.corpus} has n-grams; {hint}")
         else:
-            require(trained_on.num_ngrams > 0, "paths.corpus", f"{paths.corpus} has no n-grams")
+            require(trained_on.num_ngrams > 0, "paths.corpus", f"{paths.corpus} has no n-grams; {advice}")
         texts[trained_on.text] = paths.corpus
-        require(len(texts) == 1, "--token_corpus", f"{' and '.join(texts.values())} were made of different texts")
+        reason = f"{' and '.join(texts.values())} were made of different texts; build both of the same --input"
+        require(len(texts) == 1, "--token_corpus", reason)
         before = job.output / CONFIG
         if before.is_file():
             old, _ = _load(["--config", str(before)])

@@ -197,7 +197,8 @@ class PretrainConfig:
         require(
             self.paths.start is not None or self.data.max_seq_len <= self.model.max_position_embeddings,
             "data.max_seq_len",
-            f"{self.data.max_seq_len} exceeds model.max_position_embeddings {self.model.max_position_embeddings}",
+            f"{self.data.max_seq_len} exceeds model.max_position_embeddings {self.model.max_position_embeddings}; give "
+            f"--data.max_seq_len {self.model.max_position_embeddings}, or a model with more positions",
         )
         require(
             self.model.attention == "plain" or not self.trainer.recompute,
@@ -207,13 +208,15 @@ class PretrainConfig:
         require(
             self.decay_steps >= self.trainer.max_steps,
             "optimizer.decay_steps",
-            f"{self.decay_steps} is before trainer.max_steps {self.trainer.max_steps}: the rest would learn nothing",
+            f"{self.decay_steps} is before trainer.max_steps {self.trainer.max_steps}: the rest would learn nothing; "
+            f"give --optimizer.decay_steps {self.trainer.max_steps} or more, or null",
         )
         require(
             self.optimizer.warmup_steps < self.decay_steps,
             "optimizer.warmup_steps",
             f"{self.optimizer.warmup_steps} leaves no step to decay over: the rate is back at 0 by step "
-            f"{self.decay_steps} (optimizer.decay_steps, or else trainer.max_steps)",
+            f"{self.decay_steps} (optimizer.decay_steps, or else trainer.max_steps); give fewer, such as "
+            f"--optimizer.warmup_steps {self.decay_steps // 10}",
         )
 
     @property

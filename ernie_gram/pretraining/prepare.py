@@ -173,13 +173,14 @@ def _check_sizes(config: PretrainConfig, corpus: Corpus) -> None:
     require(
         model.vocab_size is None or model.vocab_size >= corpus.info.num_tokens,
         "model.vocab_size",
-        f"{model.vocab_size} is less than the {corpus.info.num_tokens} tokens of {path}",
+        f"{model.vocab_size} is less than the {corpus.info.num_tokens} tokens of {path}; give --model.vocab_size null",
     )
     longest = int(corpus.unit_tokens.max())
     require(
         longest <= model.max_ngram_tokens or not config.objective.has_queries,
         "model.max_ngram_tokens",
-        f"{model.max_ngram_tokens} is too few: {path} has an n-gram of {longest} tokens",
+        f"{model.max_ngram_tokens} is too few: {path} has an n-gram of {longest} tokens; give --model.max_ngram_tokens "
+        f"{longest}",
     )
 
 
@@ -188,4 +189,7 @@ def _check_held_out(held_out: Corpus, corpus: Corpus, is_explicit: bool) -> None
     # Under contiguous masking the model predicts tokens, and can be evaluated on the n-grams of any lexicon.
     for what in ("vocabulary", "lexicon") if is_explicit else ("vocabulary",):
         if getattr(held_out.info, what) != getattr(corpus.info, what):
-            raise InputError(f"paths.held_out: {held_out.path} was made with another {what} than {corpus.path}")
+            raise InputError(
+                f"paths.held_out: {held_out.path} was made with another {what} than {corpus.path}; build both with the "
+                "same one"
+            )

@@ -65,23 +65,25 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: Model) ->
     require(
         changes.get("use_relative_position", True) or not theirs.use_relative_position,
         "model.use_relative_position",
-        f"false, but true in {source}",
+        f"false, but true in {source}; leave it out",
     )
     positions = len(model.parameters["pos_embedding"])
     for key, length in (
         ("model.max_position_embeddings", changes.get("max_position_embeddings", 0)),
         ("data.max_seq_len", config.data.max_seq_len),
     ):
-        require(length <= positions, key, f"{length} exceeds the {positions} positions of {source}")
+        advice = f"give --{key} {positions} or less"
+        require(length <= positions, key, f"{length} exceeds the {positions} positions of {source}; {advice}")
     queries = len(model.parameters.get("query_embedding", ()))
     if queries and "max_ngram_tokens" in changes:
         mine = changes["max_ngram_tokens"]
-        require(mine == queries, "model.max_ngram_tokens", f"{mine}, but {queries} in {source}")
+        require(mine == queries, "model.max_ngram_tokens", f"{mine}, but {queries} in {source}; leave it out")
     settings = replace(theirs, **changes)
     require(
         config.data.max_seq_len <= settings.max_position_embeddings,
         "data.max_seq_len",
-        f"{config.data.max_seq_len} exceeds model.max_position_embeddings {settings.max_position_embeddings}",
+        f"{config.data.max_seq_len} exceeds model.max_position_embeddings {settings.max_position_embeddings}; give "
+        f"--data.max_seq_len {settings.max_position_embeddings}, or leave the other key out",
     )
     notes = list(model.notes)
     if settings.layer_norm_eps != theirs.layer_norm_eps:
@@ -129,7 +131,8 @@ def _fixed(key: str, mine: Any, theirs: ModelConfig, model: Model) -> Any:
         "intermediate_size": 4 * theirs.hidden_size,
     }
     here, there = (meaning.get(key) if setting is None else setting for setting in (mine, value))
-    require(here == there, f"model.{key}", f"{here}, but {there} in {model.source}, from which the run starts")
+    reason = f"{here}, but {there} in {model.source}, from which the run starts; leave it out"
+    require(here == there, f"model.{key}", reason)
     return value
 
 

@@ -78,7 +78,8 @@ class Span(Kind[SpanExample, SpanFeatures]):
         """Raises InputError if a question may leave no room for its context."""
         super().__init__(task, settings)
         limit = settings.input.max_seq_len - 4
-        require(settings.input.max_query_len <= limit, "input.max_query_len", f"exceeds input.max_seq_len - 4, {limit}")
+        reason = f"exceeds input.max_seq_len - 4, {limit}; give --input.max_query_len {limit} or less"
+        require(settings.input.max_query_len <= limit, "input.max_query_len", reason)
 
     @property
     def width(self) -> int:

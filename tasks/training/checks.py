@@ -25,7 +25,8 @@ def check_model(config: FinetuneConfig, model: Model) -> None:
     require(
         config.input.max_seq_len <= positions,
         "input.max_seq_len",
-        f"{config.input.max_seq_len} exceeds the {positions} positions of {model.source}",
+        f"{config.input.max_seq_len} exceeds the {positions} positions of {model.source}; give --input.max_seq_len "
+        f"{positions}",
     )
 
 
@@ -47,14 +48,16 @@ def choosing_figure(
     Raises InputError if the metric has no such figure, or if it cannot score one of the splits.
     """
     metric, figure = METRICS[kind.task.metric], config.evaluation.metric
-    missing = f"{kind.task.name} has no labelled dev split here"
+    missing = f"{kind.task.name} has no labelled dev split here; leave it out, or give null"
     require(bool(dev) or figure is None, "evaluation.metric", missing)
     require(bool(dev) or config.evaluation.patience is None, "evaluation.patience", missing)
     figure = figure or metric.main
     # Which figures there are, and whether the metric fits, may depend on the data.
     known = [figures_of_zeros(kind, split) for split in (*dev, *final)]
     names = [*known[0]] if dev else [figure]
-    require(figure in names, "evaluation.metric", f"{figure!r} is none of the figures of {metric.name}: {names}")
+    require(
+        figure in names, "evaluation.metric", f"{figure!r} is none of the figures of {metric.name}: {', '.join(names)}"
+    )
     return figure
 
 

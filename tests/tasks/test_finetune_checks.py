@@ -75,7 +75,8 @@ def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, t
         (["--paths.model=nowhere"], "nowhere: no such folder"),
         (["--paths.data=nowhere"], "nowhere"),
         (["--input.max_seq_len=512"], "input.max_seq_len: 512 exceeds the 40 positions of "),
-        (["--evaluation.metric=f1"], "evaluation.metric: 'f1' is none of the figures of accuracy: ['accuracy']"),
+        (["--input.max_seq_len=512"], "; give --input.max_seq_len 40\n"),
+        (["--evaluation.metric=f1"], "evaluation.metric: 'f1' is none of the figures of accuracy: accuracy\n"),
         (["--paths.output=/nowhere/else/run"], "/nowhere/else/run: there is no folder /nowhere"),
     ],
 )

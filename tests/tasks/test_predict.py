@@ -205,7 +205,7 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
         ([rte, "--input", write(tmp_path / "no.tsv", "")], "no.tsv: is empty"),
         ([rte, "--data", tmp_path, "--split", "tset"], "--split: RTE has no split 'tset'; it has train, dev, test"),
         ([rte, "--data", tmp_path / "empty"], "no files of the split 'test' of RTE"),
-        ([rte, "--input", texts, "--null_threshold", "1"], "--null_threshold: RTE has no such questions"),
+        ([rte, "--input", texts, "--null_threshold", "1"], "--null_threshold: RTE has no such questions; leave it out"),
         ([rte, "--input", texts, "--batch_size", "0"], "--batch_size: must be at least 1"),
         ([rte, "--input", texts, "--checkpoint", tmp_path / "step_9"], "step_9: no such folder"),
     ):

@@ -25,7 +25,7 @@ from tests.support.runs import FINISHED, pretrain
         (["--model.layer_norm_eps=0.1"], "model.layer_norm_eps: must lie in (0, 1e-3]"),
         (["--model.intermediate_size=0"], "model.intermediate_size: must be positive or null"),
         (["--model.use_pooler=true"], "model.use_pooler: must be false: no loss of pre-training trains the pooler"),
-        (["--model.max_ngram_tokens=2", "--objective.fine_weight=1"], "model.max_ngram_tokens: 2 is too few"),
+        (["--model.max_ngram_tokens=2", "--objective.fine_weight=1"], "; give --model.max_ngram_tokens 8"),
         (["--objective.rtd_weight=1"], "objective.rtd_weight: nothing is replaced without a generator"),
         (["--objective.coarse_weight=0"], "objective.coarse_weight: must be positive under explicit masking"),
         (
@@ -35,6 +35,7 @@ from tests.support.runs import FINISHED, pretrain
         (["--objective.fine_weight=-1"], "objective.fine_weight: must not be negative"),
         (["--generator.num_attention_heads=2"], "generator.num_attention_heads: None in the checkpoint, 2 in this run"),
         (["--model.vocab_size=10"], "model.vocab_size: 10 is less than the 1000 tokens"),
+        (["--model.vocab_size=10"], "; give --model.vocab_size null"),
         (["--paths.corpus=nowhere"], "nowhere: no corpus there"),
         (["--paths.corpus="], "paths.corpus: must be given"),
         (["--modle.hidden_size=8"], "command line: unknown key modle.hidden_size; did you mean model.hidden_size?"),

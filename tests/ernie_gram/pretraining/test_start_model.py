@@ -64,9 +64,9 @@ def test_given_settings_that_do_not_change_the_model_are_kept(corpus: Corpus) ->
         ({"hidden_act": "relu"}, "model.hidden_act: relu, but gelu in given"),
         ({"use_sentence_embedding": False}, "model.use_sentence_embedding: False, but True in given"),
         ({"sent_type_vocab_size": 4}, "model.sent_type_vocab_size: 4, but 2 in given"),
-        ({"max_position_embeddings": 41}, "model.max_position_embeddings: 41 exceeds the 40 positions of given"),
-        ({"max_position_embeddings": 31}, "data.max_seq_len: 32 exceeds model.max_position_embeddings 31"),
-        ({"max_seq_len": 41}, "data.max_seq_len: 41 exceeds the 40 positions of given"),
+        ({"max_position_embeddings": 41}, "model.max_position_embeddings: 41 exceeds the 40 positions of given; give "),
+        ({"max_position_embeddings": 31}, "data.max_seq_len: 32 exceeds model.max_position_embeddings 31; give "),
+        ({"max_seq_len": 41}, "data.max_seq_len: 41 exceeds the 40 positions of given; give --data.max_seq_len 40 "),
     ],
 )
 def test_given_settings_that_differ_from_the_model_are_refused_with_both_values(
@@ -88,7 +88,7 @@ def test_a_model_with_relative_positions_or_query_rows_keeps_them(corpus: Corpus
         6,
     )
     for key, value, message in (
-        ("use_relative_position", False, "model.use_relative_position: false, but true in given"),
+        ("use_relative_position", False, "model.use_relative_position: false, but true in given; leave it out"),
         ("max_ngram_tokens", 8, "model.max_ngram_tokens: 8, but 6 in given"),
     ):
         changed = dataclasses.replace(config, model=dataclasses.replace(config.model, **{key: value}))

@@ -106,5 +106,5 @@ def test_a_config_that_does_not_fit_the_model_is_refused_before_anything_is_writ
 ) -> None:
     done = run(built, tmp_path / "run", "--trainer.max_steps=4", "--model.num_hidden_layers=3")
     assert done.returncode == 2
-    assert done.stderr == "error: model.num_hidden_layers: 3, but 2 in given, from which the run starts\n"
+    assert done.stderr == "error: model.num_hidden_layers: 3, but 2 in given, from which the run starts; leave it out\n"
     assert not (tmp_path / "run").exists()

@@ -231,6 +231,8 @@ def test_an_answer_without_tokens_is_left_out_of_training() -> None:
 def test_a_question_must_leave_room_for_its_context() -> None:
     """Only span extraction reads max_query_len, so other tasks may have shorter inputs."""
     settings = KindSettings(InputSettings(16, max_query_len=13))
-    with pytest.raises(InputError, match=r"input.max_query_len: exceeds input.max_seq_len - 4, 12"):
+    with pytest.raises(
+        InputError, match=r"input.max_query_len: exceeds input.max_seq_len - 4, 12; give --input.max_query_len 12"
+    ):
         kind_of(TASKS["squad1"], settings)
     kind_of(TASKS["cola"], settings)
