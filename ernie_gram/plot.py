@@ -16,8 +16,12 @@ from reader.system.atomic_files import atomic_file, check_parent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 FORMATS = ("png", "pdf", "svg")
+USUAL_FONT = "DejaVu Sans"  # comes with Matplotlib
+# A curve of losses with at most this many points has a marker at each.
+MAX_MARKED = 40
 
 
 def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
@@ -65,16 +69,60 @@ def image_format(target: Path) -> str:
     return name
 
 
+def set_step_axis(axes: Axes, title: str, label: str, scale: str) -> None:
+    """Set the title of a panel and its axes: whole steps, and a quantity with its name and scale."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set(title=title, xlabel="step", ylabel=label, yscale=scale)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+
+
 def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
     """Add grid and legends to a figure, and write it in the format of the ending of `target`."""
     from matplotlib import pyplot
+    from matplotlib.text import Text
 
     for axes in panels:
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        set_readable(text)
     with atomic_file(target) as partial:
         figure.savefig(partial, format=image_format(target), dpi=120)
     pyplot.close(figure)
+
+
+def set_readable(text: Text) -> None:
+    """Give a text a second font for characters that the usual one lacks, such as Chinese; without one, escape them."""
+    from matplotlib import font_manager
+
+    usual = font_manager.get_font(font_manager.findfont(USUAL_FONT))
+    lacking = {letter for letter in text.get_text() if letter != "\n" and not usual.get_char_index(ord(letter))}
+    if not lacking:
+        return
+    if second := _font_with(lacking):
+        text.set_fontfamily([USUAL_FONT, second])
+    else:
+        escapes = {letter: letter.encode("unicode_escape").decode() for letter in lacking}
+        text.set_text("".join(escapes.get(letter, letter) for letter in text.get_text()))
+
+
+def _font_with(letters: set[str]) -> str | None:
+    """Return the name of a font of this machine that has all of some characters, or None."""
+    from matplotlib import font_manager
+
+    for entry in font_manager.fontManager.ttflist:
+        # Matplotlib's font of last resort has the same box for many characters.
+        if entry.name.startswith("Last Resort"):
+            continue
+        try:
+            font = font_manager.get_font(entry.fname)
+        except (OSError, RuntimeError):  # removed since Matplotlib listed it, or damaged
+            continue
+        if all(font.get_char_index(ord(letter)) for letter in letters):
+            return str(entry.name)
+    return None
 
 
 def plot_runs(outputs: list[Path], target: Path) -> None:
@@ -98,7 +146,7 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
     for axes, panel in zip(panels, shown, strict=True):
         for number, (output, records) in enumerate(runs.items()):
             panel.plot(axes, records, output.name, f"C{number % 10}")
-        axes.set(title=panel.title, xlabel="step", ylabel=panel.label, yscale=panel.scale)
+        set_step_axis(axes, panel.title, panel.label, panel.scale)
     save_figure(figure, panels, target)
 
 
@@ -113,7 +161,9 @@ class _Panel(NamedTuple):
 
 def _plot_loss(axes: Axes, records: list[Record], name: str, color: str) -> None:
     steps, losses = curve(records, "train", "loss")
-    axes.plot(*running_mean(steps, losses), color=color, label=name)
+    # A single point has no line.
+    marker = "o" if len(steps) <= MAX_MARKED else ""
+    axes.plot(*running_mean(steps, losses), marker=marker, color=color, label=name)
     axes.plot(steps, losses, color=color, alpha=0.25, linewidth=1)
 
 
@@ -121,7 +171,7 @@ def _plot_perplexities(axes: Axes, records: list[Record], name: str, color: str)
     for value, style, what in (
         ("perplexity", "o-", "units"),
         ("ngram_perplexity", "s--", "n-grams"),
-        ("frequency_perplexity", ":", "unit frequencies"),
+        ("frequency_perplexity", ".:", "unit frequencies"),
     ):
         axes.plot(*curve(records, "eval", value), style, color=color, label=f"{name}: {what}")
 
@@ -137,6 +187,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="file to write: .png, .pdf or .svg")
     arguments = parser.parse_args()
     plot_runs(arguments.outputs, arguments.to)
+    print(f"written  {arguments.to}")
 
 
 if __name__ == "__main__":

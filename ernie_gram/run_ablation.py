@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from statistics import mean, median
 
-from ernie_gram.plot import curve, new_figure, save_figure
+from ernie_gram.plot import curve, new_figure, save_figure, set_step_axis
 from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check, plan
 from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all, stop_at_sigterm
 from ernie_gram.run.run_log import last_evaluation, read_log
@@ -99,7 +99,7 @@ def draw(jobs: list[AblationRun], target: Path) -> None:
             (line,) = axes.plot(steps, values, "o-", markersize=3, color=colours.get(job.rung), label=label)
             colours[job.rung] = line.get_color()
     for axes, what in zip(panels, ("masked n-grams", "all masked units"), strict=True):
-        axes.set(title=f"Held-out perplexity of {what}", xlabel="step", ylabel="perplexity", yscale="log")
+        set_step_axis(axes, f"Held-out perplexity of {what}", "perplexity", "log")
     save_figure(figure, panels, target)
 
 

@@ -107,12 +107,14 @@ def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Pat
     if resume != "auto":
         return _verified(Path(resume), names)
     chosen, damaged = checkpoint.newest_and_damage(output, names)
-    if damaged and not chosen:
-        advice = "there is no valid checkpoint: choose another paths.output to start from step 0"
-        raise InputError(f"{damaged[0]}; {advice}") from damaged[0]
-    # The other ranks find the damage of some files only, and would repeat it.
-    for damage in damaged if chosen and checkpoint.MODEL in names else ():
-        print(f"warning: {checkpoint.passed_over(damage, chosen)}", file=sys.stderr, flush=True)
+    for damage in damaged:
+        if chosen is None:
+            raise InputError(
+                f"{damage}; there is no valid checkpoint: choose another paths.output to start from step 0"
+            )
+        # The other ranks find the damage of some files only, and would repeat it.
+        if checkpoint.MODEL in names:
+            print(f"warning: {checkpoint.passed_over(damage, chosen)}", file=sys.stderr, flush=True)
     return chosen
 
 

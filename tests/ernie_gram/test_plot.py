@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import matplotlib
 import pytest
+from fontTools.fontBuilder import FontBuilder
+from fontTools.pens.ttGlyphPen import TTGlyphPen
+from matplotlib import font_manager
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
-from ernie_gram.plot import plot_runs
+from ernie_gram.plot import main, new_figure, plot_runs, save_figure
 from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
-from tests.support.commands import python
+from tests.support.commands import call, python
 
+NAME = "情感 1"
 BEGINNINGS = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}
 
 
@@ -50,3 +57,88 @@ def test_an_unwritable_home_directory_gives_one_line_and_a_plot(tmp_path: Path) 
     (line,) = done.stderr.splitlines()
     assert line == "warning: Matplotlib's cache folder cannot be written; it uses a temporary one"
     assert (tmp_path / "curve.png").is_file()
+
+
+def logged(folder: Path, steps: range) -> Path:
+    """Write the log of a run with a record of training and one of evaluation for each step; return its folder."""
+    folder.mkdir(parents=True)
+    log = RunLog(folder, True, visualdl=False, start=0, max_steps=steps.stop)
+    for step in steps:
+        log.record("train", step, {"loss": 1.0})
+        log.record("eval", step, {"score": 0.5})
+    log.close()
+    return folder
+
+
+@pytest.fixture
+def saved(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that a test saves."""
+    figures: list[Figure] = []
+    usual = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **b: figures.append(figure) or usual(figure, *a, **b))
+    return figures
+
+
+@pytest.mark.parametrize(("steps", "marker"), [(range(6, 7), "o"), (range(1, 4), "o"), (range(1, 90), "")])
+def test_few_points_have_markers_and_all_ticks_are_whole_steps(
+    tmp_path: Path, saved: list[Figure], steps: range, marker: str
+) -> None:
+    plot_runs([logged(tmp_path / "run", steps)], tmp_path / "curve.png")
+    for axes in saved[0].axes:
+        first, last = axes.get_xlim()
+        ticks = [tick for tick in axes.get_xticks() if first <= tick <= last]
+        assert ticks
+        assert all(float(tick).is_integer() for tick in ticks)
+    assert saved[0].axes[0].lines[0].get_marker() == marker
+
+
+def test_the_command_prints_the_path(tmp_path: Path) -> None:
+    done = call(main, str(logged(tmp_path / "run", range(1, 3))), "--to", str(tmp_path / "curve.svg"))
+    assert done == (0, f"written  {tmp_path / 'curve.svg'}\n", "")
+
+
+def make_font(path: Path, letters: str) -> None:
+    """Write a font of the family "Tiny Han" in which each of some letters is a square."""
+    pen = TTGlyphPen(None)
+    pen.moveTo((0, 0))
+    for corner in ((0, 500), (500, 500), (500, 0)):
+        pen.lineTo(corner)
+    pen.closePath()
+    builder, names = FontBuilder(1000), [".notdef", *(f"u{ord(letter):04X}" for letter in letters)]
+    builder.setupGlyphOrder(names)
+    builder.setupCharacterMap({ord(letter): f"u{ord(letter):04X}" for letter in letters})
+    builder.setupGlyf(dict.fromkeys(names, pen.glyph()))
+    builder.setupHorizontalMetrics(dict.fromkeys(names, (600, 0)))
+    builder.setupHorizontalHeader(ascent=800, descent=-200)
+    builder.setupNameTable({"familyName": "Tiny Han", "styleName": "Regular"})
+    builder.setupOS2()
+    builder.setupPost()
+    builder.save(path)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("letters", ["", "情", "情感"])
+@pytest.mark.parametrize("ending", BEGINNINGS)
+def test_chinese_names_have_a_font_if_there_is_one_and_are_escaped_otherwise(
+    tmp_path: Path, saved: list[Figure], monkeypatch: pytest.MonkeyPatch, letters: str, ending: str
+) -> None:
+    own = [entry for entry in font_manager.fontManager.ttflist if matplotlib.get_data_path() in entry.fname]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
+    if letters:
+        make_font(tmp_path / "tiny.ttf", letters)
+        font_manager.fontManager.addfont(tmp_path / "tiny.ttf")
+    plot_runs([logged(tmp_path / NAME, range(1, 3))], tmp_path / f"{NAME}.{ending}")
+    found = {text.get_text(): text.get_fontfamily() for text in saved[0].findobj(Text)}
+    if letters == "情感":
+        assert found[NAME] == ["DejaVu Sans", "Tiny Han"]
+    else:
+        assert "\\u60c5\\u611f 1" in found
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_line_break_in_a_label_is_kept(tmp_path: Path) -> None:
+    figure, [axes] = new_figure(1)
+    axes.set_title("a\nb")
+    axes.plot([1], label="x")
+    save_figure(figure, [axes], tmp_path / "x.png")
+    assert axes.get_title() == "a\nb"
