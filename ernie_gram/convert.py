@@ -16,6 +16,7 @@ from ernie_gram.formats.model import Model
 from ernie_gram.formats.model_card import FILE_NAME
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
 from reader.errors import OneLineParser, one_line_errors
+from reader.plurals import counted
 from reader.system.atomic_files import check_new_folder
 
 EXAMPLE_TEXT = "the [MASK] is here"
@@ -26,12 +27,13 @@ def summary(model: Model) -> str:
     config, parameters = model.config, model.parameters
     numbers = sum(values.size for values in parameters.values())
     parts = [
-        f"{config.num_hidden_layers} layers, {config.hidden_size} wide, {config.num_attention_heads} heads",
+        f"{counted(config.num_hidden_layers, 'layer')}, {config.hidden_size} wide, "
+        f"{counted(config.num_attention_heads, 'head')}",
         f"{len(parameters)} parameters with {numbers:,} numbers",
         "no vocabulary" if model.vocabulary is None else f"{len(model.vocabulary):,} tokens",
     ]
     if model.lexicon is not None:
-        parts.append(f"{len(model.lexicon):,} n-grams")
+        parts.append(counted(len(model.lexicon), "n-gram"))
     parts.append("prediction heads" if model.pretraining is not None else "no prediction heads")
     return "; ".join(parts)
 

@@ -32,6 +32,7 @@ from ernie_gram.pretraining.prepare import Run, prepare
 from reader.build_options import parse_positive
 from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.plurals import counted
 from reader.system.atomic_files import check_parent
 
 # Of the peak that is given for a device.
@@ -141,7 +142,7 @@ def main() -> None:
     require(
         ranks <= config.data.batch_size,
         "data.batch_size",
-        f"{ranks} processes, but only {config.data.batch_size} sequences in a batch; use fewer processes",
+        f"{ranks} processes, but only {counted(config.data.batch_size, 'sequence')} in a batch; use fewer processes",
     )
     run = None if own.assume else prepare(config, ranks, RANK, given)
     if run:

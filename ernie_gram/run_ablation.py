@@ -17,6 +17,7 @@ from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check
 from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all, stop_at_sigterm
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.plurals import counted
 from reader.system.atomic_files import atomic_file, check_parent, make_folder
 
 Row = dict[str, float | int | str]
@@ -34,7 +35,9 @@ def finish(job: AblationRun, status: int) -> str:
 def train(jobs: list[AblationRun], parallel: int, processes: int) -> None:
     """Train the unfinished runs, `parallel` at a time; raises InputError as soon as one fails."""
     unfinished = {job.name: job for job in jobs if not job.done}
-    print(f"{len(jobs)} runs, {len(jobs) - len(unfinished)} finished before; {parallel} at a time", flush=True)
+    print(
+        f"{counted(len(jobs), 'run')}, {len(jobs) - len(unfinished)} finished before; {parallel} at a time", flush=True
+    )
     began, before = time.monotonic(), sum(job.progress for job in jobs)
 
     def ended(command: Command, status: int) -> None:

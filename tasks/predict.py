@@ -16,6 +16,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.errors import OneLineParser, one_line_errors
+from reader.plurals import counted
 from reader.system.atomic_files import atomic_file, check_parent
 from tasks.kinds.base import Decoded
 from tasks.prediction.finetuned import (
@@ -221,7 +222,7 @@ def main() -> None:
     for path, content in files_to_write(arguments, finetuned, rows, decoded).items():
         with atomic_file(path) as partial:
             partial.write_bytes(content)
-        print(f"{path}: {len(rows.examples):,} predictions of {finetuned.source}")
+        print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
     if not is_unlabelled(arguments, finetuned):
         print(json.dumps(finetuned.kind.figures(decoded, rows.examples), ensure_ascii=False))
     elif (
@@ -230,7 +231,7 @@ def main() -> None:
         and not arguments.json_lines
     ):
         form = form_of(finetuned.task)
-        print(f"warning: {missing} rows have no prediction; {form.name} asks for all", file=sys.stderr)
+        print(f"warning: no prediction for {counted(missing, 'row')}; {form.name} asks for all", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ernie_gram.planning.prediction import DAY, Cluster, Prediction
 from ernie_gram.planning.sizes import sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
+from reader.plurals import counted
 
 
 def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> str:
@@ -16,7 +17,8 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
     flops = sum(prediction.flops.values())
     shares = ", ".join(f"{name} {value / flops:.0%}" for name, value in prediction.flops.items())
     lines = [
-        f"batch    {config.data.batch_size:,} sequences on {cluster.ranks} processes, at most "
+        f"batch    {counted(config.data.batch_size, 'sequence')} on {cluster.ranks} "
+        f"process{'es' * (cluster.ranks != 1)}, at most "
         f"{sequences_per_rank(config, cluster.ranks)} each{_micro_batches(prediction)}: "
         f"{shape.slots} slots, {shape.predicted:.1f} predicted"
         + (f", {shape.fine:.1f} query rows" if shape.queries else "")
@@ -27,10 +29,10 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         f"compute  {_operations(flops)} per process and step: {shares}",
         f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s"
         + _waiting(prediction, cluster),
-        f"exchange {_bytes(prediction.exchange.bytes)} per step in {prediction.exchange.sums} sums"
+        f"exchange {_bytes(prediction.exchange.bytes)} per step in {counted(prediction.exchange.sums, 'sum')}"
         + (f", {prediction.exchange.rows:,.0f} rows of n-grams included" if prediction.exchange.rows else ""),
         f"disk     {_bytes(prediction.checkpoint)} per checkpoint, at most {_bytes(prediction.disk)}",
-        f"time     {DAY / prediction.step:,.0f} steps per day, {config.trainer.max_steps:,} steps in "
+        f"time     {DAY / prediction.step:,.0f} steps per day, {counted(config.trainer.max_steps, 'step')} in "
         f"{'at least ' if prediction.waiting is None else ''}{prediction.days:,.2f} days"
         + (f", evaluations of {prediction.evaluation:,.1f} s included" if prediction.evaluation else ""),
     ]
@@ -48,7 +50,7 @@ def _operations(number: float) -> str:
 def _fitting(prediction: Prediction, cluster: Cluster) -> list[str]:
     if prediction.fitting is None or cluster.memory is None:
         return []
-    return [f"         {_bytes(cluster.memory)} hold {prediction.fitting} sequences at a time at most"]
+    return [f"         {_bytes(cluster.memory)} hold {counted(prediction.fitting, 'sequence')} at a time at most"]
 
 
 def _micro_batches(prediction: Prediction) -> str:

@@ -22,6 +22,7 @@ from reader.corpus.file_digests import NO_DIGESTS
 from reader.corpus.memmap import LEXICON, Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import info_path
+from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary_file import FILE_NAMES
@@ -72,8 +73,9 @@ class Run:
         unchecked = "".join(f"\nnote     {each.path}: {NO_DIGESTS}" for each in self.corpora if not each.info.digests)
         return (
             f"corpus   {config.paths.corpus}: {info.tokens:,} tokens, {info.units:,} units "
-            f"({info.num_tokens:,} tokens + {info.num_ngrams:,} n-grams), {len(self.train):,} sequences\n"
-            f"training {config.trainer.max_steps:,} steps of {config.data.batch_size:,} sequences, "
+            f"({info.num_tokens:,} tokens + {counted(info.num_ngrams, 'n-gram')}), "
+            f"{counted(len(self.train), 'sequence')}\n"
+            f"training {counted(config.trainer.max_steps, 'step')} of {counted(config.data.batch_size, 'sequence')}, "
             f"{epochs:.2f} epochs\n"
             f"output   {self.output}: {start}{warm}{unchecked}"
         )
@@ -135,7 +137,8 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     require(
         world_size <= config.data.batch_size,
         "data.batch_size",
-        f"{world_size} processes, but only {config.data.batch_size} sequences in a batch; use fewer processes",
+        f"{world_size} processes, but only {counted(config.data.batch_size, 'sequence')} in a batch; use fewer "
+        "processes",
     )
     require(not config.model.use_pooler, "model.use_pooler", "must be false: no loss of pre-training trains the pooler")
     corpus = Corpus(Path(paths.corpus))

@@ -30,6 +30,7 @@ from ernie_gram.training.stopping import StopAgreement
 from ernie_gram.training.variables import get_arrays, get_shapes, optimizer_names, set_arrays
 from reader.batches.fields import Batch
 from reader.errors import InputError
+from reader.plurals import counted
 
 
 def _seed(*numbers: int) -> None:
@@ -163,8 +164,8 @@ class Trainer:
                     self.save()
                 self._evaluate_if_due()
                 if self.has_ended_early and not is_last:
-                    count = self.progress.num_worse
-                    self.log.say(f"ended early at step {self.step}: {count} evaluations in a row were no better")
+                    worse = counted(self.progress.num_worse, "evaluation")
+                    self.log.say(f"ended early at step {self.step}: no better score in {worse} in a row")
                     # With the last evaluation in its state, so that a resumed run ends here as well.
                     self.save()
         beat("waits for the last checkpoint")

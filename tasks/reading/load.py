@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from reader.errors import InputError
+from reader.plurals import counted
 from tasks.data.examples import ClassificationExample, Example, Place, TaggingExample
 from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row
 from tasks.reading.checked_values import OmittedError, RowError
@@ -109,7 +110,7 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     report = Report(task.name, split, found.files, rows, len(examples), tuple(omitted), tuple(bad), dict(reading.notes))
     if not examples:
         first = f"; the first one is at {bad[0].place}: {bad[0].reason}" if bad else ""
-        raise InputError(f"{found.files[0]}: none of the {rows} rows is an example of {task.title}{first}")
+        raise InputError(f"{found.files[0]}: no example of {task.title} in {counted(rows, 'row')}{first}")
     return Examples(examples, report)
 
 

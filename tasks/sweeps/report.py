@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ernie_gram.plot import new_figure, save_figure
+from reader.plurals import counted
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
 from tasks.sweeps.results import Result, Spread, figures_of, reported_value, spread_of
@@ -50,8 +51,8 @@ def markdown(finished: Finished) -> str:
     keys, figures = [key for key, _ in best], list(figures_of(first))
     head = [*keys, "seeds", "median", "best", "worst", "deviation", *(f"median {name}" for name in figures)]
     lines = [
-        f"{first['task']}: {len(finished)} runs. The score is {first['metric']['chooses']} on the first of the splits "
-        f"{', '.join(first['figures'])}{'' if metric.unit == 'none' else ', in percent'}.",
+        f"{first['task']}: {counted(len(finished), 'run')}. The score is {first['metric']['chooses']} on the first of "
+        f"the splits {', '.join(first['figures'])}{'' if metric.unit == 'none' else ', in percent'}.",
         "",
         f"| {' | '.join(head)} |",
         f"|{'---|' * len(head)}",
@@ -74,7 +75,7 @@ def _summary(settings: tuple[tuple[str, str], ...], spread: Spread, finished: Fi
     best_run = (max if metric.direction == "max" else min)(finished, key=lambda pair: float(pair[1]["score"]))[0]
     shown = ", ".join(f"{key} {value}" for key, value in settings)
     return (
-        f"Best median: {spread.median:.2f} over {spread.seeds} seeds (deviation {spread.deviation:.2f})"
+        f"Best median: {spread.median:.2f} over {counted(spread.seeds, 'seed')} (deviation {spread.deviation:.2f})"
         f"{f' with {shown}' if shown else ''}. Best run: {best_run.name}."
     )
 

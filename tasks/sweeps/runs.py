@@ -11,6 +11,7 @@ from pathlib import Path
 from ernie_gram.config.checks import require
 from ernie_gram.run.many_runs import CONSOLE, Command, check_devices, last_error, run_all
 from reader.errors import InputError
+from reader.plurals import counted
 from reader.system.atomic_files import check_parent
 from tasks.metrics.catalog import METRICS
 from tasks.sweeps.plan import NO_DEV_SPLIT, SweepRun
@@ -62,7 +63,7 @@ def train(runs: Sequence[SweepRun], parallel: int, processes: int) -> tuple[Fini
     """
     results: dict[str, Result] = {run.name: result for run in runs if (result := run.result()) is not None}
     unfinished = {run.name: run for run in runs if run.name not in results}
-    print(f"{len(runs)} runs, {len(results)} finished before; {parallel} at a time", flush=True)
+    print(f"{counted(len(runs), 'run')}, {len(results)} finished before; {parallel} at a time", flush=True)
     began, failed = time.monotonic(), list[str]()
 
     def ended(command: Command, status: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from ernie_gram.config.checks import require
 from ernie_gram.formats.model import Model
 from reader.errors import InputError
+from reader.plurals import counted
 from tasks.data.batches import epoch_steps
 from tasks.kinds.base import Float32s, Kind
 from tasks.metrics.catalog import METRICS
@@ -36,7 +37,7 @@ def check_batches(config: FinetuneConfig, num_samples: int, world_size: int) -> 
     require(
         world_size <= least,
         "optimizer.batch_size",
-        f"{world_size} processes, but only {least} samples in a batch; use fewer processes",
+        f"{world_size} processes, but only {counted(least, 'sample')} in a batch; use fewer processes",
     )
 
 

@@ -23,6 +23,7 @@ from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_chec
 from reader.batches.sampler import accumulation_steps
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
+from reader.plurals import counted
 from reader.system.atomic_files import atomic_file, remove_folder
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -108,13 +109,13 @@ class Run:
         parts = [part for batch in batches for part in micro_batches(lengths, batch, steps)]
         padding = padding_share(self.train.features, parts)
         shape = self.model.config
-        epochs = f"{settings.epochs} epochs" if settings.epochs > 1 else "1 epoch"
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         return [
-            f"model    {self.model.source} ({self.model.format}): {shape.num_hidden_layers} layers, "
+            f"model    {self.model.source} ({self.model.format}): {counted(shape.num_hidden_layers, 'layer')}, "
             f"{shape.hidden_size} wide, {len(self.model.vocabulary or ()):,} tokens",
             *(f"note     {note}" for note in self.model.notes),
-            f"training {self.max_steps:,} steps of {settings.batch_size:,} samples, {epochs}; "
+            f"training {counted(self.max_steps, 'step')} of {counted(settings.batch_size, 'sample')}, "
+            f"{counted(settings.epochs, 'epoch')}; "
             f"{padding:.1%} of the slots are padding",
             f"output   {self.output}: {start}",
         ]
@@ -124,8 +125,8 @@ class Run:
         lines = unseen_labels((*self.dev, *self.final), self.train)
         if self.config.optimizer.batch_size > LARGE_SHARE * len(self.train.features):
             lines.append(
-                f"optimizer.batch_size: an epoch of {len(self.train.features):,} samples has only {self.epoch_steps} "
-                "steps"
+                f"optimizer.batch_size: an epoch of {counted(len(self.train.features), 'sample')} has only "
+                f"{counted(self.epoch_steps, 'step')}"
             )
         if self.dev and not self.dev[0].name.startswith("dev"):
             lines.append(f"the task has no dev split: checkpoints are chosen on the split {self.dev[0].name!r}")

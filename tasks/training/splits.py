@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
+from reader.plurals import counted
 from reader.system.atomic_files import sha256_of
 from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.examples import ClassificationExample, Example, TaggingExample
@@ -55,13 +56,14 @@ class SplitData:
     def describe(self) -> str:
         """Return one line with the number of rows, of examples and of samples."""
         report, features = self.report, self.features
-        skipped = f", {len(report.bad):,} bad rows skipped" if report.bad else ""
+        skipped = f", {counted(len(report.bad), 'bad row')} skipped" if report.bad else ""
         omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
-        changed = "".join(f"; {count:,} {what}" for what, count in features.account.items() if count)
+        changed = "".join(f"; {what}: {count:,}" for what, count in features.account.items() if count)
+        read = f"{counted(report.rows, 'row')}: {counted(len(self.examples), 'example')}{omitted}{skipped}"
         return (
-            f"{self.name:<8} {report.rows:,} rows: {len(self.examples):,} examples{omitted}{skipped}; "
-            f"{len(features):,} samples, {len(features.inputs):,} inputs of {features.inputs.lengths.mean():.0f} tokens"
-            f"{changed}"
+            f"{self.name:<8} {read}; {counted(len(features), 'sample')}, "
+            f"{counted(len(features.inputs), 'input')} with "
+            f"{features.inputs.lengths.mean():.0f} tokens on average{changed}"
         )
 
 
@@ -117,7 +119,7 @@ def unseen_labels(splits: Iterable[SplitData], train: SplitData) -> list[str]:
     seen = _labels(train)
     what = "the label" if isinstance(train.examples[0], ClassificationExample) else "an entity"
     return [
-        f"{name}: {count:,} examples have {what} {label!r}, which no training example has"
+        f"{name}: {counted(count, 'example')} with {what} {label!r}, which no training example has"
         for name, labels in counts.items()
         for label, count in labels.items()
         if label not in seen

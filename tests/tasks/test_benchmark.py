@@ -73,7 +73,7 @@ def test_the_tasks_that_are_there_are_trained_once_and_the_others_are_named(
         f"{name}: PaddleNLP, examples/benchmark/clue." for name in ("BERT-Base-Chinese", "ERNIE-Gram-zh")
     ]
     done = run(monkeypatch, *command, "--tasks", "lcqmc", "--seeds", "1")
-    assert "1 runs, 1 finished before" in done.stdout
+    assert "1 run, 1 finished before" in done.stdout
 
 
 def test_a_failed_task_is_named_and_the_others_are_in_the_table(

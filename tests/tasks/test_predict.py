@@ -105,7 +105,7 @@ def test_bad_rows_are_refused_or_skipped_and_listed(rte: Path, tmp_path: Path) -
     assert len(output.read_text().splitlines()) == 1
     write(tmp_path / "test.tsv", "sentence1\tsentence2\nit\tran\nit\n")
     done = predict(rte, "--data", tmp_path, "--output", tmp_path, "--on_bad_row", "skip")
-    assert "warning: 1 rows have no prediction; glue asks for all" in done.stderr
+    assert "warning: no prediction for 1 row; glue asks for all" in done.stderr
 
 
 def squad_file(path: Path, context: str, questions: int) -> Path:

@@ -160,7 +160,7 @@ def test_a_sweep_killed_resumes_and_goes_on_after_a_failed_run(tiny_task: Path, 
     assert float(row["dev.accuracy"]) == figures_of(result)["dev.accuracy"] == 100 * result["score"]
     written = (good / "result.json").stat().st_mtime_ns
     done = call(main, *command, *rates[:2])
-    assert "1 runs, 1 finished before; 2 at a time" in done.stdout
+    assert "1 run, 1 finished before; 2 at a time" in done.stdout
     assert (good / "result.json").stat().st_mtime_ns == written
 
 

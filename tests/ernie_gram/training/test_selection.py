@@ -91,7 +91,7 @@ def test_the_best_model_is_kept_whole(train: Callable[..., str], tmp_path: Path)
 def test_training_ends_early_and_a_resumed_run_ends_there_too(train: Callable[..., str], tmp_path: Path) -> None:
     """Evaluations 4 and 5 are no better than evaluation 3, so training never sees evaluation 8."""
     console = train(tmp_path, patience=2, save_every=40)
-    assert "ended early at step 50: 2 evaluations in a row were no better" in console
+    assert "ended early at step 50: no better score in 2 evaluations in a row" in console
     assert checkpoint.best_step(tmp_path) == 30
     before = read_log(tmp_path)
     assert before[-1]["step"] == 50

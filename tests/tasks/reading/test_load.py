@@ -82,10 +82,10 @@ def test_rows_without_gold_label_are_no_error(tmp_path: Path) -> None:
 
 def test_a_file_without_examples_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "train.tsv", "a\tlabel\nx\t-\n")
-    with pytest.raises(InputError, match=r"train.tsv: none of the 1 rows is an example of Pairs$"):
+    with pytest.raises(InputError, match=r"train.tsv: no example of Pairs in 1 row$"):
         load(TASK, tmp_path)
     write(tmp_path / "train.tsv", "a\tlabel\nx\t9\n")
-    with pytest.raises(InputError, match=r"none of the 1 rows .* first one is at .*train.tsv:2: the label '9'"):
+    with pytest.raises(InputError, match=r"in 1 row; the first one is at .*train.tsv:2: the label '9'"):
         load(TASK, tmp_path, on_bad_row="skip")
 
 

@@ -29,11 +29,11 @@ def tagged(*types: str) -> list[Example]:
 
 def test_labels_that_no_training_example_has_are_counted() -> None:
     lines = unseen_labels([split("dev", labelled("0", "2", "2"))], split("train", labelled("0", "1")))
-    assert lines == ["dev: 2 examples have the label '2', which no training example has"]
+    assert lines == ["dev: 2 examples with the label '2', which no training example has"]
 
 
 def test_types_of_entities_that_no_training_example_has_are_counted() -> None:
     splits = [split("dev", tagged("PER", "LOC")), split("test", tagged("ORG", "PER"))]
     assert unseen_labels(splits, split("train", tagged("PER", "LOC"))) == [
-        "test: 1 examples have an entity 'ORG', which no training example has"
+        "test: 1 example with an entity 'ORG', which no training example has"
     ]
