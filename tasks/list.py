@@ -1,12 +1,14 @@
 """List the tasks of the registry: `python -m tasks.list [--data FOLDER]`.
 
-In the column `files`, commas separate the splits, `|` separates alternatives, of which the first that is there is read,
-and `+` joins files that are read together. With a folder of official files it also shows which splits are there.
+Below each task are its files: commas separate the splits, `|` separates alternatives, of which the first that is there
+is read, and `+` joins files that are read together. With a folder of official files it also shows which splits are
+there.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import TextWrapper
 
 from reader.errors import OneLineParser, one_line_errors
 from tasks.reading.official_files import available_splits
@@ -15,6 +17,7 @@ from tasks.registry.task import Split
 
 HEAD = ("task", "title", "kind", "language", "metric")
 FILES, FOUND = "files", "found"
+WIDTH, INDENT = 120, "    "
 
 
 def file_names(split: Split) -> str:
@@ -23,20 +26,26 @@ def file_names(split: Split) -> str:
 
 
 def table(data: Path | None) -> list[tuple[str, ...]]:
-    """Return a head and a row of cells for each task; with a folder, a cell has the splits that are there."""
+    """Return a head and a row of cells for each task; with a folder, a cell has the splits that are there.
+
+    The last cell has the files.
+    """
     rows: list[tuple[str, ...]] = [(*HEAD, *([FOUND] if data else []), FILES)]
     for task in TASKS.values():
         found = [" ".join(available_splits(task, data)) or "-"] if data else []
-        # The files are last, because some rows have many.
         names = ", ".join(file_names(split) for split in task.splits.values())
         rows.append((task.name, task.title, task.kind, task.language, task.metric, *found, names))
     return rows
 
 
 def as_text(rows: list[tuple[str, ...]]) -> str:
-    """Return rows of cells as lines with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    """Return rows of cells as lines with aligned columns, and the last cell of each row below it."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    wrapper = TextWrapper(WIDTH, initial_indent=INDENT, subsequent_indent=INDENT, break_on_hyphens=False)
+    lines: list[str] = []
+    for *cells, last in rows:
+        aligned = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        lines += ["  ".join(aligned).rstrip(), *wrapper.wrap(last)]
     return "\n".join(lines)
 
 

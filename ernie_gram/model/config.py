@@ -37,7 +37,7 @@ class ModelConfig:
             has no effect without use_relative_position.
         use_sentence_embedding: add sentence embeddings. Off for pre-training on single segments, as in upstream's
             released static English models.
-        use_pooler: the model has a pooler, a layer with tanh over the output of [CLS] (pooler.py), for fine-tuning and
+        use_pooler: the model has a pooler, a layer with tanh over the output of [CLS], for fine-tuning and
             inference. Pre-training refuses it: none of its losses reads the pooler, so it would never be trained.
         attention: how training computes the attention of the context: "plain", by single operations; or
             "memory_efficient", by a kernel of Paddle's for GPUs that never holds all weights. It has never been run.

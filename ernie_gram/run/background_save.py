@@ -49,6 +49,7 @@ class BackgroundSaver:
     def save_best(self, state: State, model: Arrays) -> None:
         """Start to write the best model, as `save`."""
         self.wait()
+        self._refused.pop("best", None)
         self._best = lambda: checkpoint.save_best(self._folder, state, model)
         self._start()
 
@@ -96,9 +97,11 @@ class BackgroundSaver:
             write()
             self._refused.pop(kind, None)
         except (SystemRefusedError, OSError) as error:
+            # The best model is tried again before each checkpoint; the same refusal is said once.
+            if str(error) != str(self._refused.get(kind)):
+                text = " ".join(f"{error}".split())
+                print(f"warning: {name} is not saved: {text}; training goes on", file=sys.stderr, flush=True)
             self._refused[kind] = error
-            text = " ".join(f"{error}".split())
-            print(f"warning: {name} is not saved: {text}; training goes on", file=sys.stderr, flush=True)
             return False
         finally:
             beat()

@@ -173,7 +173,8 @@ class FinetuneTrainer:
         recompute: compute the encoder's layers again in the backward pass instead of keeping what they compute: less
             memory, a third more operations, and the same result to the bit.
         visualdl: also write curves for VisualDL to the folder visualdl of the run.
-        hang_seconds: as in pre-training, see TrainerConfig.
+        hang_seconds: with several processes, the launcher ends the job if one makes no progress for this time; 0 for
+            never. Steps, batches of an evaluation and checkpoints are progress.
     """
 
     micro_batch: int | None = None

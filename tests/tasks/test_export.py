@@ -177,3 +177,15 @@ def test_converting_a_fine_tuned_run_names_the_command_that_keeps_its_output_lay
     done = run(convert, model, tmp_path / "export", "--to", "paddlenlp")
     assert done.returncode == 2
     assert "the output layer of a fine-tuned task; python -m tasks.export keeps it" in done.stderr
+
+
+def test_a_bert_with_another_epsilon_is_exported_with_the_option_that_the_refusal_names(tmp_path: Path) -> None:
+    plain = {"use_relative_position": False, "use_sentence_embedding": True, "layer_norm_eps": 1e-12}
+    folder = made_run(tmp_path / "run", TASKS["cola"], **plain)
+    command = (folder, tmp_path / "export", "--to", "paddlenlp")
+    reason = "layer_norm_eps 1e-12: PaddleNLP has 1e-05, so the outputs change slightly"
+    refused = run(main, *command)
+    assert refused.stderr.endswith(f"paddlenlp cannot hold {reason}; --accept-loss writes the model all the same\n")
+    done = run(main, *command, "--accept-loss")
+    assert done.returncode == 0, done.stderr
+    assert f"lost     {reason}\n" in done.stdout

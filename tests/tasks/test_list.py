@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +29,10 @@ def launch(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def rows_of(text: str) -> dict[str, str]:
-    """Return the lines by the name of the task."""
-    return {line.split()[0]: line for line in text.splitlines()}
+    """Return the lines of each task, joined, by its name."""
+    assert max(map(len, text.splitlines())) <= 120
+    rows = (" ".join(row.split()) for row in re.split(r"\n(?! )", text.rstrip()))
+    return {row.split()[0]: row for row in rows}
 
 
 def test_every_task_has_a_line_with_its_metric_and_files() -> None:
@@ -53,7 +56,7 @@ def test_the_splits_that_are_in_a_folder_are_shown_before_the_files(tmp_path: Pa
     write(tmp_path / "SST-2" / "dev.tsv", "sentence\tlabel\n")
     write(tmp_path / "SST-2" / "test.tsv", "index\tsentence\n")
     rows = rows_of(call(main, "--data", str(tmp_path)).stdout)
-    assert " found  " in rows["task"]
+    assert rows["task"].split()[-2:] == ["found", "files"]
     assert rows["sst2"].split()[4:8] == ["accuracy", "dev", "test", "train.tsv,"]
     assert rows["chid"].split()[4:6] == ["accuracy_by_id", "-"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import yaml
 from ernie_gram.config.loading import all_keys, explained_yaml, load_config
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
+from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT, python
 from tests.support.configs import load
 
@@ -112,6 +114,8 @@ def test_numbers_may_have_an_exponent_or_underscores(tmp_path: Path) -> None:
 def test_the_printed_config_explains_every_field_and_loads_again(tmp_path: Path) -> None:
     config = load("--config", str(ROOT / "conf/pretrain/base_zh.yaml"), "--optimizer.decay_steps=5000000")
     text = explained_yaml(config)
+    for printed in (text, explained_yaml(FinetuneConfig())):
+        assert not re.search(r"\w(Config|Settings|Optimizer|Trainer|Paths)\b|\.py\b", printed), "a name from the source"
     assert load("--config", write(tmp_path / "again.yaml", text)) == config
     lines = text.splitlines()
     for above, line in pairwise(lines):
