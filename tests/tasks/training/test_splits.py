@@ -1,12 +1,16 @@
-"""Warnings about labels and types of entities that no training example has."""
+"""The account of a split, and warnings about labels and types of entities that no training example has."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
 
 from tasks.data.examples import ClassificationExample, Entity, Example, TaggingExample
-from tasks.reading.load import Report
+from tasks.reading.load import Report, SkippedRow
 from tasks.training.splits import SplitData, unseen_labels
 from tests.tasks.kinds.tiny import PLACE
 
@@ -25,6 +29,22 @@ def labelled(*labels: str) -> list[Example]:
 def tagged(*types: str) -> list[Example]:
     tokens, tags = ("a",), ("O",)
     return [TaggingExample(str(i), tokens, " ", tags, (Entity(kind, 0, 1),), PLACE) for i, kind in enumerate(types)]
+
+
+@pytest.mark.parametrize(
+    ("count", "line"),
+    [
+        (1, "dev      1 row: 1 example, 1 bad row skipped; 1 sample, 1 input with 4 tokens on average; cut: 1"),
+        (2, "dev      2 rows: 2 examples, 2 bad rows skipped; 2 samples, 2 inputs with 4 tokens on average; cut: 2"),
+    ],
+)
+def test_the_account_has_singulars_and_calls_the_length_a_mean(count: int, line: str) -> None:
+    features = MagicMock(account={"cut": count})
+    features.__len__.return_value = features.inputs.__len__.return_value = count
+    features.inputs.lengths = np.full(count, 4)
+    bad = (SkippedRow(PLACE, "no label"),) * count
+    report = Report("task", "dev", (), count, count, (), bad, {})
+    assert SplitData("dev", labelled(*"01"[:count]), features, report).describe() == line
 
 
 def test_labels_that_no_training_example_has_are_counted() -> None:
