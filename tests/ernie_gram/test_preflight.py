@@ -72,7 +72,7 @@ def test_more_assumed_tokens_than_rows_of_the_embedding_are_refused(tmp_path: Pa
     arguments = [f"--paths.output={tmp_path / 'run'}", "--assume=18001,300000,1.9", *SPEED]
     done = preflight("--config", "conf/pretrain/base_zh.yaml", *arguments)
     assert done.returncode == 2
-    assert done.stderr == "error: --assume: 18001 tokens, but model.vocab_size is 18000\n"
+    assert done.stderr == "error: --assume: 18001 tokens, but model.vocab_size is 18000; give --model.vocab_size null\n"
 
 
 def test_a_damaged_corpus_is_an_error(built: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, t
     arguments = options(task, tmp_path / "run", "--on_bad_row=skip")
     lines: list[str] = []
     run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0], say=lines.append)
-    assert any("1 bad rows skipped" in line for line in lines)
+    assert any("1 bad row skipped" in line for line in lines)
     assert any("dev.tsv:5: the label '7'" in line for line in lines)
     with run.lock():
         run.claim_output()
