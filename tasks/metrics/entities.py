@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from seqeval.metrics.sequence_labeling import get_entities
 
 from reader.errors import InputError
+from reader.plurals import counted
 from tasks.metrics.metric import Figures, check_rows, precision_recall_f1
 
 TAG = re.compile("O|[BIES]-.+", re.DOTALL)
@@ -45,12 +46,12 @@ def conlleval(gold: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]
 
     Raises InputError for an invalid tag, and for sentences of different lengths.
     """
-    check_rows(gold, predictions, "sentences")
+    check_rows(gold, predictions, "sentence")
     counts = {side: Counter[str]() for side in ("gold", "predicted", "correct")}
     pairs: list[tuple[str, str]] = []
     for index, (tags, predicted_tags) in enumerate(zip(gold, predictions, strict=True)):
         if len(tags) != len(predicted_tags):
-            lengths = f"{len(predicted_tags)} predicted tags for {len(tags)} tokens"
+            lengths = f"{counted(len(predicted_tags), 'predicted tag')} for {counted(len(tags), 'token')}"
             raise InputError(f"sentence {index} (counted from 0) has {lengths}; give one for each")
         expected, found = set(entities(tags)), set(entities(predicted_tags))
         for side, spans in (("gold", expected), ("predicted", found), ("correct", expected & found)):
@@ -77,7 +78,7 @@ def cluener(gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels]) -> Fi
     The official mean covers CLUENER's ten types; this one the types in `gold` or `predictions`. The official script
     fails where a denominator is zero; here the figure is 0.
     """
-    check_rows(gold, predictions, "texts")
+    check_rows(gold, predictions, "text")
     surfaces, spans = [_entity_sets(gold, predictions, by_surface) for by_surface in (True, False)]
     kinds = sorted({str(entity[1]) for side in surfaces for entity in side})
     scores = {}

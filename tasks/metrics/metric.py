@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from reader.errors import InputError
+from reader.plurals import counted
 
 Figures = dict[str, float]
 
@@ -49,10 +50,11 @@ class Metric:
         return self.function(gold, predictions, **options)
 
 
-def check_rows(gold: Sequence[Any], predictions: Sequence[Any], rows: str = "rows") -> None:
+def check_rows(gold: Sequence[Any], predictions: Sequence[Any], row: str = "row") -> None:
     """Raise InputError unless there is exactly one prediction for each row, and at least one row."""
     if len(gold) != len(predictions):
-        raise InputError(f"{len(predictions)} {rows} of predictions for {len(gold)} {rows} of gold data; give one each")
+        predicted, expected = counted(len(predictions), row), counted(len(gold), row)
+        raise InputError(f"{predicted} of predictions for {expected} of gold data; give one each")
     check_not_empty(gold)
 
 

@@ -294,7 +294,7 @@ GOLD_JSON = squad({"a": ["x"], "b": []})
         ("squad_v1", GOLD_JSON, ["x"], 'p: not a JSON object {"ID": value, ...}'),
         ("squad_v1", GOLD_JSON, '{"a":\n x}', "p:2: not JSON"),
         ("squad_v1", GOLD_JSON, '{"a": ' + "9" * 5000 + "}", "p: not JSON"),
-        ("conlleval", "a B-X\n", "a B-X\n\nb O\n", "2 sentences of predictions for 1 sentences"),
+        ("conlleval", "a B-X\n", "a B-X\n\nb O\n", "2 sentences of predictions for 1 sentence"),
         ("conlleval", "a B-X\n", "b B-X\n", "p:1: the tokens of this sentence are not those at"),
         ("conlleval", "a B-X\n", "a\n", "p:1: a sentence with a bad line 1: too few fields in 'a'"),
         ("conlleval", "a X\n", "a O\n", "tag 'X' of token 0"),

@@ -72,9 +72,9 @@ def test_conlleval_without_entities_gives_0() -> None:
 
 
 def test_conlleval_refuses_other_lengths_and_tags() -> None:
-    with pytest.raises(InputError, match="1 sentences of predictions for 2 sentences"):
+    with pytest.raises(InputError, match="1 sentence of predictions for 2 sentences"):
         conlleval([["O"], ["O"]], [["O"]])
-    with pytest.raises(InputError, match=r"sentence 1 .* has 1 predicted tags for 2 tokens"):
+    with pytest.raises(InputError, match=r"sentence 1 .* has 1 predicted tag for 2 tokens"):
         conlleval([["O"], ["O", "O"]], [["O"], ["O"]])
     for tag in ("PER", "B-", "B", "M-PER", "OUT", ""):
         with pytest.raises(InputError, match=f"tag {tag!r} of token 1"):

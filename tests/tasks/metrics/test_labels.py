@@ -77,7 +77,7 @@ def test_race_gives_accuracy_over_all_questions_and_per_school() -> None:
 
 @pytest.mark.parametrize("metric", [accuracy, accuracy_f1, macro_f1, matthews])
 def test_rows_that_do_not_match_are_refused(metric: Callable[..., object]) -> None:
-    with pytest.raises(InputError, match="1 rows of predictions for 2 rows"):
+    with pytest.raises(InputError, match="1 row of predictions for 2 rows"):
         metric([1, 0], [1])
     with pytest.raises(InputError, match="nothing to score"):
         metric([], [])
