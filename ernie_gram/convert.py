@@ -8,6 +8,7 @@ a format cannot hold is refused with the reason; --accept-loss writes everything
 
 from __future__ import annotations
 
+import argparse
 import shlex
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from ernie_gram.formats.model_card import FILE_NAME
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
 from reader.errors import OneLineParser, one_line_errors
 from reader.plurals import counted
-from reader.system.atomic_files import check_new_folder
+from reader.system.output_files import claimed_new_folder
 
 EXAMPLE_TEXT = "the [MASK] is here"
 
@@ -79,7 +80,12 @@ def main() -> None:
         return
     if arguments.source is None or arguments.target is None:
         parser.error("expected two folders, SRC and DST")
-    check_new_folder(arguments.target)
+    with claimed_new_folder(arguments.target):
+        convert(arguments)
+
+
+def convert(arguments: argparse.Namespace) -> None:
+    """Convert SRC to DST, and print what was read, lost and written; raises InputError."""
     model = read_model(arguments.source)
     print(f"read     {model.source}: {model.format}; {summary(model)}")
     for note in model.notes:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, TextSettings
 from reader.errors import InputError, OneLineParser, one_line_errors, print_note
 from reader.lexicon.lexicon_file import segmenter_of
-from reader.system.atomic_files import check_new_folder
+from reader.system.output_files import claimed_new_folder
 
 if TYPE_CHECKING:
     from ernie_gram.distributed.world import World
@@ -79,7 +80,12 @@ def main() -> None:
         help="vectors of texts, or the units behind [MASK], for a model with prediction heads (%(default)s)",
     )
     arguments = parser.parse_args()
-    check_new_folder(arguments.folder)
+    with claimed_new_folder(arguments.folder):
+        export(arguments)
+
+
+def export(arguments: argparse.Namespace) -> None:
+    """Export MODEL to DST, and print what was written and the next command; raises InputError."""
     model = read_model(arguments.model)
     check_exportable(model, arguments.outputs)
     from ernie_gram.distributed.world import start_world

@@ -29,11 +29,11 @@ from ernie_gram.planning.sizes import (
 )
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
+from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_positive
 from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.plurals import counted
-from reader.system.atomic_files import check_parent
 
 # Of the peak that is given for a device.
 ASSUMED_UTILISATION = 0.4
@@ -147,7 +147,7 @@ def main() -> None:
     run = None if own.assume else prepare(config, ranks, RANK, given)
     if run:
         config = run.config
-        check_parent(run.output)
+        check_output(run.output, is_first=False)
     world = None
     if own.peak_tflops is None or WORLD_SIZE > 1:
         world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)

@@ -15,9 +15,9 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
+from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals
 from reader.errors import one_line_errors
-from reader.system.atomic_files import check_parent
 
 DESCRIPTION = (
     "Pre-train ERNIE-Gram. Settings come from --config and from the options after it; their defaults and meanings "
@@ -32,7 +32,7 @@ def main() -> None:
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
     check_device(config.trainer.device, config.optimizer.precision, attention=config.model.attention)
     run = prepare(config, WORLD_SIZE, RANK, given)
-    check_parent(run.output)
+    check_output(run.output, RANK == 0)
     if RANK == 0:
         print(run.describe(), flush=True)
     if "check" in given:

@@ -7,6 +7,7 @@ Other options are passed to every rung, e.g. --trainer.max_steps 2000. After an 
 
 from __future__ import annotations
 
+import argparse
 import csv
 import time
 from pathlib import Path
@@ -15,10 +16,11 @@ from statistics import mean, median
 from ernie_gram.plot import curve, new_figure, save_figure, set_step_axis
 from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check, plan
 from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all, stop_at_sigterm
+from ernie_gram.run.run_folder import check_output, lock_output
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.plurals import counted
-from reader.system.atomic_files import atomic_file, check_parent, make_folder
+from reader.system.atomic_files import atomic_file
 
 Row = dict[str, float | int | str]
 COLUMNS = ("rung", "seed", "steps", "ngram_perplexity", "perplexity", "accuracy", "seconds_per_step")
@@ -129,9 +131,14 @@ def main() -> None:
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name}: must be at least 1")
     jobs = plan(arguments.output, arguments.rungs, arguments.seeds, arguments.token_corpus, overrides)
-    check_parent(arguments.output)
+    check_output(arguments.output, option="--output")
     check(jobs, arguments.processes)
-    make_folder(arguments.output)
+    with lock_output(arguments.output, "--output"):
+        run(arguments, jobs)
+
+
+def run(arguments: argparse.Namespace, jobs: list[AblationRun]) -> None:
+    """Train the runs in the locked folder --output, and write the table and the figure; raises InputError."""
     stop_at_sigterm()
     train(jobs, arguments.jobs, arguments.processes)
     rows = table_rows(jobs)

@@ -20,11 +20,15 @@ class SystemRefusedError(InputError):
     """
 
 
+class InUseError(InputError):
+    """Another process is using what this one needs. The message says which; the same command may succeed later."""
+
+
 def one_line_errors(main: Callable[[], None]) -> None:
     """Run the `main` function of a command, and print each expected error as one line on standard error.
 
     The exit status is 2 for InputError, for errors of the operating system and for input that is nested too deeply, 1
-    if memory is exhausted or the output pipe is closed, and 130 for an interrupt.
+    for InUseError, if memory is exhausted or if the output pipe is closed, and 130 for an interrupt.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -32,7 +36,7 @@ def one_line_errors(main: Callable[[], None]) -> None:
     try:
         main()
     except InputError as error:
-        _fail(str(error), 2)
+        _fail(str(error), 1 if isinstance(error, InUseError) else 2)
     except BrokenPipeError:
         _fail("the program that reads the output has exited; stopped", 1)
     except OSError as error:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.run.many_runs import stop_at_sigterm
+from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.system.atomic_files import atomic_file, make_folder
+from reader.system.atomic_files import atomic_file
 from tasks.layouts.columns import similar
 from tasks.sweeps.benchmarks import BENCHMARKS, available_tasks, read_benchmark, table
 from tasks.sweeps.plan import plan
@@ -60,12 +61,12 @@ def main() -> None:
         for run in plan(name, arguments.model, arguments.output, {}, seeds, overrides, prefix=name)
     ]
     check_runs(runs, arguments.processes)
-    make_folder(arguments.output)
-    stop_at_sigterm()
-    finished, failed = train(runs, arguments.jobs, arguments.processes)
-    text = table(benchmark, finished)
-    with atomic_file(arguments.output / "table.md") as partial:
-        partial.write_text(text, encoding="utf-8")
+    with lock_output(arguments.output, "--output"):
+        stop_at_sigterm()
+        finished, failed = train(runs, arguments.jobs, arguments.processes)
+        text = table(benchmark, finished)
+        with atomic_file(arguments.output / "table.md") as partial:
+            partial.write_text(text, encoding="utf-8")
     print(f"\n{text}\n{arguments.output / 'table.md'}")
     raise_failures(failed)
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from ernie_gram.formats.registry import accepted_losses
 from ernie_gram.inference.description import TextSettings
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, one_line_errors
-from reader.system.atomic_files import atomic_folder, check_new_folder
+from reader.system.atomic_files import atomic_folder
+from reader.system.output_files import check_new_folder, claimed_new_folder
 from tasks.data.tag_schemes import tag_set
 from tasks.prediction.finetuned import TASK_SCORES, Finetuned, load_finetuned, with_null_threshold_of
 from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
@@ -132,7 +134,12 @@ def main() -> None:
         "--accept-loss", action="store_true", help="with paddlenlp: write what it can hold, and list what is lost"
     )
     arguments = parser.parse_args()
-    check_new_folder(arguments.folder)
+    with claimed_new_folder(arguments.folder):
+        export(arguments)
+
+
+def export(arguments: argparse.Namespace) -> None:
+    """Export RUN to DST, and print what was lost and written; raises InputError."""
     finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print)
     if arguments.to == PADDLENLP:
         for reason in export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss):

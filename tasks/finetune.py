@@ -18,12 +18,14 @@ from ernie_gram.plot import plot_runs
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
+from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals
 from reader.errors import one_line_errors
-from reader.system.atomic_files import atomic_file, check_parent
+from reader.system.atomic_files import atomic_file
 from tasks.metrics.catalog import METRICS
+from tasks.registry.task_file import find_task
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import CURVES, NULL_THRESHOLD, RESULT, Run, prepare
+from tasks.training.prepare import CURVES, NULL_THRESHOLD, RESULT, Run, output_folder, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
@@ -41,8 +43,10 @@ def main() -> None:
     """Run the command line."""
     config, given = load_config(FinetuneConfig, sys.argv[1:], PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
     check_device(config.trainer.device, config.optimizer.precision)
+    if config.task:
+        # Before the data are read, which may take long.
+        check_output(output_folder(config, find_task(config.task)), RANK == 0)
     run = prepare(config, WORLD_SIZE, RANK, say=_say)
-    check_parent(run.output)
     for line in run.describe():
         _say(line)
     for line in run.warnings() if RANK == 0 else ():

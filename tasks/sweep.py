@@ -14,8 +14,9 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.run.many_runs import stop_at_sigterm
+from ernie_gram.run.run_folder import lock_output
 from reader.errors import OneLineParser, one_line_errors
-from reader.system.atomic_files import atomic_file, make_folder
+from reader.system.atomic_files import atomic_file
 from tasks.sweeps.plan import Grid, plan, read_grid
 from tasks.sweeps.report import csv_rows, draw, markdown
 from tasks.sweeps.runs import Finished, add_run_options, check_run_options, check_runs, raise_failures, train
@@ -89,12 +90,12 @@ def main() -> None:
     overrides = [*overrides, f"--paths.data={arguments.data}"]
     runs = plan(arguments.task, arguments.model, arguments.output, grid_of(arguments), seeds, overrides)
     check_runs(runs, arguments.processes)
-    make_folder(arguments.output)
-    stop_at_sigterm()
-    finished, failed = train(runs, arguments.jobs, arguments.processes)
-    if finished:
-        write_tables(finished, arguments.output)
-        print(f"\n{markdown(finished)}\n{arguments.output}: table.md, table.csv, scores.png")
+    with lock_output(arguments.output, "--output"):
+        stop_at_sigterm()
+        finished, failed = train(runs, arguments.jobs, arguments.processes)
+        if finished:
+            write_tables(finished, arguments.output)
+            print(f"\n{markdown(finished)}\n{arguments.output}: table.md, table.csv, scores.png")
     raise_failures(failed)
 
 

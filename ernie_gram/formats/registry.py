@@ -14,7 +14,8 @@ from ernie_gram.formats import bert, ours, paddlenlp, run_checkpoint, upstream_d
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.obstacle import Obstacle
 from reader.errors import InputError
-from reader.system.atomic_files import atomic_folder, check_new_folder
+from reader.system.atomic_files import atomic_folder
+from reader.system.output_files import check_new_folder
 
 
 class ReadFormat(Protocol):

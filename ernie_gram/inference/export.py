@@ -24,7 +24,8 @@ from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon
-from reader.system.atomic_files import atomic_folder, check_new_folder
+from reader.system.atomic_files import atomic_folder
+from reader.system.output_files import check_new_folder
 from reader.tokenization.vocabulary import Vocabulary
 
 

@@ -10,7 +10,7 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import HELD_OUT, prepare
 from ernie_gram.run.many_runs import check_devices
-from ernie_gram.run.run_folder import CONFIG
+from ernie_gram.run.run_folder import CONFIG, check_output
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
@@ -158,7 +158,10 @@ def check(jobs: list[AblationRun], processes: int) -> None:
     All runs are checked before the first is trained, so that a mistake in the last one is found at once.
     """
     _check_corpora(jobs)
-    unfinished = (job.config for job in jobs if not job.done)
+    unfinished = [job.config for job in jobs if not job.done]
+    for output in (Path(config.paths.output) for config in unfinished):
+        if output.exists():
+            check_output(output)
     asked = ((each.trainer.device, each.optimizer.precision, each.model.attention) for each in unfinished)
     check_devices(asked, processes)
     texts = {}

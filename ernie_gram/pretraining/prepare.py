@@ -101,7 +101,7 @@ class Run:
             )
         return lines
 
-    def claim_output(self) -> IO[str]:
+    def claim_output(self) -> IO[bytes]:
         """Lock the output folder, and write the settings, the vocabulary and the lexicon into it.
 
         Returns the lock, see `lock_output`.

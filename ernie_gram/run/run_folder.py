@@ -10,7 +10,8 @@ from typing import IO, Any
 from ernie_gram.config.checks import require
 from ernie_gram.run import checkpoint
 from reader.errors import InputError
-from reader.system.resumable_folder import lock_folder
+from reader.system.lock_files import check_unlocked, lock_folder
+from reader.system.output_files import check_output_folder
 
 Identity = dict[str, Any]
 
@@ -20,15 +21,23 @@ DIGEST, SHOWN_DIGITS = re.compile("[0-9a-f]{32,}"), 12
 MAX_DIFFERENCES = 8
 
 
-def lock_output(output: Path) -> IO[str]:
-    """Lock a run's folder for this process until the returned file is closed.
+def check_output(output: Path, is_first: bool = True, option: str = "paths.output") -> None:
+    """Raise InputError unless a run, or a folder of several runs, can be made in a folder; creates nothing.
 
-    Raises InputError if another process holds the lock: two runs in one folder would remove each other's checkpoints.
+    Args:
+        is_first: whether this is rank 0, which alone locks the folder.
     """
-    lock = lock_folder(output)
-    if lock is None:
-        raise InputError(f"paths.output: {output} is in use by another process that trains")
-    return lock
+    check_output_folder(option, output)
+    if is_first:
+        check_unlocked(output, f"{option}: {output} is in use")
+
+
+def lock_output(output: Path, option: str = "paths.output") -> IO[bytes]:
+    """Lock the folder of a run, or of several runs, for this process until the returned file is closed.
+
+    Raises InUseError if another process holds the lock: two runs in one folder would remove each other's checkpoints.
+    """
+    return lock_folder(output, f"{option}: {output} is in use")
 
 
 def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: bool = True) -> Path | None:

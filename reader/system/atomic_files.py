@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -51,11 +52,14 @@ def check_parent(path: Path) -> None:
     )
 
 
-def check_new_folder(path: Path) -> None:
-    """Raise InputError if a folder cannot be created, because it exists or because of the folder above it."""
-    if path.exists() or path.is_symlink():
-        raise InputError(f"{path}: exists already; choose another name, or remove it first")
-    check_parent(path)
+def check_writable(folder: Path) -> None:
+    """Raise InputError unless files can be created in a folder, or in the nearest one above it if it does not exist."""
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    try:
+        # It has no name, so that nobody sees it.
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        raise InputError(f"{folder}: nothing can be written in {there}: {error.strerror}") from error
 
 
 def make_parent(path: Path) -> None:

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.atomic_files import atomic_file, make_folder
+from reader.system.atomic_files import atomic_file
+from reader.system.lock_files import LOCK_FILE, lock_folder
 
-PLAN_FILE, LOCK_FILE = "plan.json", ".lock"
-
-
-def lock_folder(folder: Path) -> IO[str] | None:
-    """Lock a folder for this process, and return the lock file. The lock is held while that file is open.
-
-    Return None if another process holds the lock. The folder is created if it does not exist; raises InputError if a
-    folder above it is missing, see `check_parent` in atomic_files.py.
-    """
-    make_folder(folder)
-    lock = (folder / LOCK_FILE).open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        return None
-    return lock
+PLAN_FILE = "plan.json"
 
 
 @contextmanager
@@ -38,15 +22,12 @@ def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
 
     The folder is removed when the job is finished, or when its input is invalid. If an earlier job was stopped, its
     folder is reused if its plan is equal to `plan`; otherwise its content is removed. Everything in the folder must be
-    written atomically (see atomic_files.py). Raises InputError if another process runs the same job,
+    written atomically (see atomic_files.py). Raises InUseError if another process runs the same job,
     SystemRefusedError if the folder cannot be written.
     """
     folder = output.with_name(f".{output.name}.work")
     try:
-        lock = lock_folder(folder)
-        if lock is None:
-            raise InputError(f"{output}: another process is creating it")
-        with lock:
+        with lock_folder(folder, f"{output}: is being written"):
             plan_text = json.dumps(plan, sort_keys=True, indent=1) + "\n"
             path = folder / PLAN_FILE
             if not path.is_file() or path.read_text() != plan_text:

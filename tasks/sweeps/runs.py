@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.run.many_runs import CONSOLE, Command, check_devices, last_error, run_all
+from ernie_gram.run.run_folder import check_output
 from reader.errors import InputError
 from reader.plurals import counted
-from reader.system.atomic_files import check_parent
 from tasks.metrics.catalog import METRICS
 from tasks.sweeps.plan import NO_DEV_SPLIT, SweepRun
 from tasks.sweeps.results import Result, reported_value
@@ -37,7 +37,7 @@ def check_run_options(arguments: argparse.Namespace) -> None:
     for name in ("seeds", "jobs", "processes"):
         require(getattr(arguments, name) > 0, f"--{name}", "must be at least 1")
     require(bool(arguments.data), "--data", "must be given: the folder with the official files")
-    check_parent(arguments.output)
+    check_output(arguments.output, option="--output")
 
 
 def check_runs(runs: Sequence[SweepRun], processes: int) -> None:
@@ -46,6 +46,9 @@ def check_runs(runs: Sequence[SweepRun], processes: int) -> None:
     The runs of a task have the same data and the same model, which are read once; the settings are checked with them.
     """
     unfinished = [run for run in runs if run.result() is None]
+    for run in unfinished:
+        if run.folder.exists():
+            check_output(run.folder)
     asked = ((run.config.trainer.device, run.config.optimizer.precision, "plain") for run in unfinished)
     check_devices(asked, processes)
     for task in dict.fromkeys(run.config.task for run in unfinished):

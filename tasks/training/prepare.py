@@ -132,7 +132,7 @@ class Run:
             lines.append(f"the task has no dev split: checkpoints are chosen on the split {self.dev[0].name!r}")
         return lines
 
-    def lock(self) -> IO[str]:
+    def lock(self) -> IO[bytes]:
         """Lock the output folder; see `lock_output`."""
         return lock_output(self.output)
 

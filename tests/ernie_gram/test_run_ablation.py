@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from ernie_gram.pretraining.ablation_plan import RUNGS, plan
+from ernie_gram.run.run_folder import lock_output
 from ernie_gram.run.run_log import read_log
 from ernie_gram.run_ablation import finish, main, markdown, table_rows
 from reader.build import build_parser
 from reader.errors import InputError
-from reader.system.resumable_folder import lock_folder
+from reader.system.lock_files import check_unlocked
 from tests.support.commands import ROOT, build, call, python
 from tests.support.runs import TINY
 
@@ -99,6 +100,31 @@ def test_invalid_options_are_refused_before_any_training(built: Path, tmp_path: 
         assert not (tmp_path / "ablation").exists()
 
 
+def test_another_ablation_in_the_same_folder_or_a_busy_run_is_refused(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "ablation"
+    paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
+    command = ["--output", str(output), "--rungs", "explicit", *SMALL, *paths]
+    seconds = []
+
+    def start_another(*_: object) -> None:
+        seconds.append(call(main, *command))
+        raise InputError("the first one ends here")
+
+    output.mkdir()
+    with lock_output(output / "explicit_1"):
+        busy = call(main, *command)
+    assert (busy.returncode, busy.stdout) == (1, "")
+    assert "explicit_1 is in use by process" in busy.stderr
+    monkeypatch.setattr("ernie_gram.run_ablation.check", lambda jobs, processes: None)
+    monkeypatch.setattr("ernie_gram.run_ablation.train", start_another)
+    assert "the first one ends here" in call(main, *command).stderr
+    [second] = seconds
+    assert (second.returncode, second.stdout, second.stderr.count("\n")) == (1, "", 1)
+    assert second.stderr.startswith(f"error: --output: {output} is in use by process {os.getpid()} on ")
+
+
 def test_the_command_of_the_readme_without_corpora_says_which_it_needs_and_how_to_build_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +171,4 @@ def test_terminating_the_ablation_stops_its_runs(built: Path, tmp_path: Path) ->
         ablation.terminate()
     assert ablation.returncode == 143
     # No process trains in the folder any more.
-    lock = lock_folder(output / "explicit_1")
-    assert lock is not None
-    lock.close()
+    check_unlocked(output / "explicit_1", "the run is in use")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.run.many_runs import Command
+from reader.errors import InputError
 from tasks import benchmark, finetune
 from tasks.benchmark import main
 from tasks.sweeps import runs
@@ -74,6 +75,25 @@ def test_the_tasks_that_are_there_are_trained_once_and_the_others_are_named(
     ]
     done = run(monkeypatch, *command, "--tasks", "lcqmc", "--seeds", "1")
     assert "1 run, 1 finished before" in done.stdout
+
+
+def test_another_benchmark_in_the_same_folder_is_refused(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_data(tmp_path)
+    options = ["--data", str(tmp_path), "--output", str(tmp_path / "out"), *SETTINGS]
+    command = ["chinese", str(tiny_task / "model"), *options]
+    seconds = []
+
+    def start_another(*_: object) -> None:
+        seconds.append(call(main, *command))
+        raise InputError("the first one ends here")
+
+    monkeypatch.setattr(benchmark, "check_runs", lambda runs, processes: None)
+    monkeypatch.setattr(benchmark, "train", start_another)
+    assert "the first one ends here" in call(main, *command).stderr
+    assert seconds[0].returncode == 1
+    assert f"--output: {tmp_path / 'out'} is in use by process " in seconds[0].stderr
 
 
 def test_a_failed_task_is_named_and_the_others_are_in_the_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import pytest
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model
+from ernie_gram.run.run_folder import lock_output
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import prepare
+from tests.support.commands import assert_one_line_error
+from tests.support.own_files import assert_every_file_is_own
 from tests.support.span_task import span_task
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
 
@@ -87,6 +91,28 @@ def test_what_does_not_fit_is_refused_before_training(
     assert done.returncode == 2
     assert message in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--check"]])
+def test_an_output_that_cannot_be_the_folder_of_a_run_is_refused_before_the_data_are_read(
+    tiny_task: Path, finetuned: Path, tmp_path: Path, more: list[str]
+) -> None:
+    for output, message in (
+        (tiny_task / "model", "paths.output: {} is the folder of a model; choose another paths.output"),
+        (finetuned / "best", "paths.output: {} belongs to the run "),
+        (tiny_task / "data" / "dev.tsv", "paths.output: {} is a file"),
+        (Path("/proc/run"), "{}: nothing can be written in /proc"),
+    ):
+        assert_one_line_error(finetune(tiny_task, output, *more), message.format(output))
+    with lock_output(tmp_path / "run"):
+        done = finetune(tiny_task, tmp_path / "run", *more)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert f"paths.output: {tmp_path / 'run'} is in use by process {os.getpid()} on " in done.stderr
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
+
+
+def test_no_file_of_a_run_may_be_an_output(finetuned: Path) -> None:
+    assert_every_file_is_own(finetuned, "(run|checkpoint)")
 
 
 def test_a_metric_that_does_not_fit_the_data_is_refused_before_training(tiny_task: Path, tmp_path: Path) -> None:

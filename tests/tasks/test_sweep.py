@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from ernie_gram.config.loading import flatten, read_yaml
+from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
 from tasks.metrics.catalog import METRICS
 from tasks.registry import TASKS
@@ -162,6 +164,39 @@ def test_a_sweep_killed_resumes_and_goes_on_after_a_failed_run(tiny_task: Path, 
     done = call(main, *command, *rates[:2])
     assert "1 run, 1 finished before; 2 at a time" in done.stdout
     assert (good / "result.json").stat().st_mtime_ns == written
+
+
+def test_another_sweep_in_the_same_folder_is_refused(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "sweep"
+    command = arguments(tiny_task, output)
+    checks, seconds = [], []
+
+    def start_another(*_: object) -> None:
+        seconds.append(call(main, *command))
+        raise InputError("the first one ends here")
+
+    monkeypatch.setattr("tasks.sweep.check_runs", lambda *_: checks.append(1))
+    monkeypatch.setattr("tasks.sweep.train", start_another)
+    assert "the first one ends here" in call(main, *command).stderr
+    # The second does not look at runs that the first changes meanwhile.
+    assert len(checks) == 1
+    [second] = seconds
+    assert (second.returncode, second.stdout, second.stderr.count("\n")) == (1, "", 1)
+    assert second.stderr.startswith(f"error: --output: {output} is in use by process {os.getpid()} on ")
+
+
+def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
+    tiny_task: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "sweep"
+    output.mkdir()
+    with lock_output(output / "learning_rate=0.02,seed=1"):
+        done = call(main, *arguments(tiny_task, output, "--learning_rates", "1e-2", "2e-2"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "learning_rate=0.02,seed=1 is in use by process" in done.stderr
+    assert len(list(output.iterdir())) == 1
 
 
 def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:

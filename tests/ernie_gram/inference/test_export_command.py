@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from ernie_gram import export_inference, fill_mask, infer
+from reader.system.lock_files import locked_name
 from tests.support.commands import call
+from tests.support.own_files import assert_every_file_is_own
 from tests.support.static_programs import fresh_scope
 
 
@@ -48,6 +51,7 @@ def test_the_default_is_the_encoder_and_what_cannot_be_exported_is_refused(finis
         done = call(export_inference.main, str(finished), str(tmp_path / "encoder"))
         assert done.returncode == 0, done.stderr
         assert "--outputs fill_mask exports them" in done.stdout
+        assert_every_file_is_own(tmp_path / "encoder", "exported model")
         description = json.loads((tmp_path / "encoder" / "inference.json").read_text())
         assert [spec["name"] for spec in description["fetches"]] == ["hidden", "cls", "mean"]
         assert description["text"] == {
@@ -56,6 +60,10 @@ def test_the_default_is_the_encoder_and_what_cannot_be_exported_is_refused(finis
             "lowercase": True,
             "segmenter": "jieba",
         }
+        with locked_name(tmp_path / "new", f"{tmp_path / 'new'}: is being written"):
+            done = call(export_inference.main, str(finished), str(tmp_path / "new"))
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert f"new: is being written by process {os.getpid()} on " in done.stderr
         for arguments, message in (
             ([finished, tmp_path / "encoder"], "encoder: exists already"),
             ([finished, "/nowhere/at/all"], "there is no folder"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import ROOT, python
+from tests.support.commands import ROOT, assert_one_line_error, python
 from tests.support.runs import FINISHED, pretrain
 
 
@@ -82,6 +82,22 @@ def test_a_run_folder_below_a_missing_folder_is_refused(
     done = pretrain(built, Path("output/run"), "--trainer.max_steps=3")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "output" / "run" / "step_3").is_dir()
+
+
+@pytest.mark.parametrize("more", [[], ["--check"]])
+def test_an_output_that_cannot_be_the_folder_of_a_run_is_refused(
+    built: Path, finished: Path, tmp_path: Path, more: list[str]
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "linked").symlink_to(finished / "step_24")
+    for output, message in (
+        (built / "corpus", "paths.output: {} is the folder of a corpus; choose another paths.output"),
+        (tmp_path / "linked", "paths.output: {} is the folder of a checkpoint"),
+        (finished / "step_30", "paths.output: {} belongs to the run "),
+        (tmp_path / "file", "paths.output: {} is a file"),
+        (Path("/proc/run"), "{}: nothing can be written in /proc"),
+    ):
+        assert_one_line_error(pretrain(built, output, *more), message.format(output))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
+import os
 import shutil
 from pathlib import Path
 
@@ -10,18 +10,27 @@ import numpy as np
 import pytest
 
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_folder import Identity, resume_checkpoint
+from ernie_gram.run.run_folder import Identity, lock_output, resume_checkpoint
 from reader.errors import InputError
+from tests.support.own_files import assert_every_file_is_own
 from tests.support.runs import FINISHED, pretrain
 
 
-def test_a_run_folder_in_use_by_another_process_is_refused(built: Path, finished: Path, tmp_path: Path) -> None:
+def test_a_run_folder_in_use_is_refused_by_the_training_and_its_check(
+    built: Path, finished: Path, tmp_path: Path
+) -> None:
     output = Path(shutil.copytree(finished, tmp_path / "run"))
-    with (output / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        done = pretrain(built, output, *FINISHED)
-    assert done.returncode == 2
-    assert "is in use by another process" in done.stderr
+    with lock_output(output):
+        for more in ([], ["--check"]):
+            done = pretrain(built, output, *FINISHED, *more)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert done.stderr.startswith(f"error: paths.output: {output} is in use by process {os.getpid()} on ")
+            assert done.stderr.count("\n") == 1
+
+
+def test_no_file_of_a_corpus_or_of_a_run_may_be_an_output(built: Path, finished: Path) -> None:
+    assert_every_file_is_own(built / "corpus", "corpus")
+    assert_every_file_is_own(finished, "(run|checkpoint)")
 
 
 def refusal(folder: Path, theirs: Identity, mine: Identity) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_file, atomic_folder, load_array, make_folder, save_arrays
-from reader.system.resumable_folder import lock_folder
+from reader.system.lock_files import lock_folder
 
 
 def test_a_folder_is_replaced_although_a_killed_process_left_temporary_folders(tmp_path: Path) -> None:
@@ -31,19 +32,19 @@ def test_a_folder_is_replaced_although_a_killed_process_left_temporary_folders(t
 def test_a_folder_is_restored_if_a_process_was_killed_between_the_renames(tmp_path: Path) -> None:
     save_arrays(tmp_path / "out", numbers=np.array([1]))
     (tmp_path / "out").rename(tmp_path / ".out.old")
-    with suppress(ZeroDivisionError), atomic_folder(tmp_path / "out") as partial:
-        (partial / "numbers.npy").write_bytes(b"")
+    with suppress(ZeroDivisionError), atomic_folder(tmp_path / "out") as temporary:
+        (temporary / "numbers.npy").write_bytes(b"")
         raise ZeroDivisionError
     assert load_array(tmp_path / "out", "numbers").tolist() == [1]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def write_file(path: Path) -> None:
-    with atomic_file(path) as partial:
-        partial.touch()
+    with atomic_file(path) as temporary:
+        temporary.touch()
 
 
-WRITERS = [write_file, save_arrays, make_folder, lock_folder]
+WRITERS = [write_file, save_arrays, make_folder, partial(lock_folder, what="")]
 
 
 @pytest.mark.parametrize("write", WRITERS)

@@ -45,7 +45,10 @@ def test_the_folder_is_removed_if_the_input_is_invalid(tmp_path: Path) -> None:
 
 def test_two_jobs_cannot_create_the_same_output(tmp_path: Path) -> None:
     with resumable_folder(tmp_path / "out", {}) as folder:
-        with pytest.raises(InputError, match="another process is creating it"), resumable_folder(tmp_path / "out", {}):
+        with (
+            pytest.raises(InputError, match="out: is being written by process"),
+            resumable_folder(tmp_path / "out", {}),
+        ):
             pass
         assert folder.is_dir()
 

@@ -1,0 +1,128 @@
+"""One rule for every file and folder that a user names as the output of a command.
+
+The files of a run, checkpoint, corpus or model are never replaced; any other file only with --overwrite. Commands check
+this before their work begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from reader.errors import InputError
+from reader.system.atomic_files import check_parent, check_writable
+from reader.system.lock_files import locked_name
+
+RUN = "run"
+# The files by which each kind of folder is known. A checkpoint has the weights of a model too.
+MARKERS = {
+    "corpus": ("corpus.json",),
+    "checkpoint": ("state.json",),
+    "exported model": ("inference.json",),
+    "model": (
+        *("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"),
+        *("model_state.pdparams", "saved_weights.pdparams", "ernie_config.json"),
+    ),
+    RUN: ("log.jsonl", "task.json", "step_*/state.json", "best/state.json"),
+}
+# The names of their files and folders, whether these are there yet or not: a file that is new may change a model, too.
+OWN_NAMES = (
+    *("*.json", "*.yaml", "*.bin", "*.npy", "*.safetensors", "*.pdparams", "*.pdiparams", "*.h5", "*.model", "*.py"),
+    *("vocab.txt", "lexicon.tsv", "README.md", "params", "community", ".*"),
+)
+OWN_NAMES_OF_RUNS = (
+    *("config.yaml", "held_out.json", "log.jsonl", "task.json", "task.yaml", "result.json", "skipped_rows.txt"),
+    *("vocab.txt", "vocab.model", "lexicon.tsv", "lexicon.tsv.json", "predictions_*", "curves.png", "visualdl"),
+    *("console.txt", "launcher", "best", "step_*", ".*"),
+)
+
+
+def add_output_file(
+    parser: argparse._ActionsContainer, option: str, meaning: str, metavar: str = "FILE", **more: Any
+) -> None:
+    """Add an option that names a file to write, and --overwrite; see `check_output_path`."""
+    parser.add_argument(option, type=Path, metavar=metavar, help=meaning, **more)
+    parser.add_argument("--overwrite", action="store_true", help=f"replace an existing {option}")
+
+
+def check_output_path(
+    option: str, path: Path, overwrite: bool, inputs: Iterable[Path] = (), folder: bool = False
+) -> None:
+    """Raise InputError unless the file (or folder, if `folder`) that an option names may and can be written.
+
+    Nothing is created.
+
+    Args:
+        overwrite: whether an existing one may be replaced.
+        inputs: what the command reads.
+    """
+    if not path.name:
+        raise InputError(f"{option}: {path} has no file name; give the path of the result")
+    check_not_own(option, path)
+    if path.exists():
+        if any(each.exists() and each.samefile(path) for each in inputs):
+            raise InputError(f"{option}: {path} is also an input; choose another {option}")
+        if not (path.is_dir() if folder else path.is_file()):
+            is_now = "a folder" if path.is_dir() else "a file" if path.is_file() else "not a regular file"
+            wanted = "a folder" if folder else "a file"
+            raise InputError(f"{path}: is {is_now}, but the result is {wanted}; choose another {option}")
+    if (path.exists() or path.is_symlink()) and not overwrite:
+        raise InputError(f"{path}: already exists; choose another {option} or pass --overwrite")
+    check_parent(path)
+    check_writable(path.parent)
+
+
+def check_output_folder(option: str, folder: Path) -> None:
+    """Raise InputError unless a command may write its files into a folder, which may exist; creates nothing."""
+    check_not_own(option, folder)
+    kind = kind_of(folder)
+    if kind not in (None, RUN):
+        raise InputError(f"{option}: {folder} is the folder of a {kind}; choose another {option}")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{option}: {folder} is a file; choose another {option}")
+    check_parent(folder)
+    check_writable(folder)
+
+
+def check_new_folder(folder: Path) -> None:
+    """Raise InputError if a folder must not or cannot be created; creates nothing."""
+    if folder.exists() or folder.is_symlink():
+        raise InputError(f"{folder}: exists already; choose another name, or remove it first")
+    check_not_own("DST", folder)
+    check_parent(folder)
+    check_writable(folder.parent)
+
+
+@contextmanager
+def claimed_new_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing a folder that is to be created; raises InUseError if one is writing it.
+
+    Raises InputError if it must not or cannot be created.
+    """
+    check_new_folder(folder)
+    with locked_name(folder, f"{folder}: is being written"):
+        # Another process may have written it meanwhile.
+        check_new_folder(folder)
+        yield
+
+
+def check_not_own(option: str, path: Path) -> None:
+    """Raise InputError if a path has the name of one of the files of the run, corpus, checkpoint or model around it."""
+    place = path.parent.resolve() / path.name
+    for folder in place.parents:
+        kind = kind_of(folder)
+        names = OWN_NAMES_OF_RUNS if kind == RUN else OWN_NAMES if kind else ()
+        if any(fnmatch(place.relative_to(folder).parts[0], name) for name in names):
+            raise InputError(f"{option}: {path} belongs to the {kind} in {folder}; choose another {option}")
+
+
+def kind_of(folder: Path) -> str | None:
+    """Return the kind of a folder, a key of MARKERS, or None for any other folder."""
+    for kind, markers in MARKERS.items():
+        if any(next(folder.glob(marker), None) for marker in markers):
+            return kind
+    return None

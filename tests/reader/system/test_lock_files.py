@@ -1,0 +1,83 @@
+"""Locks say who holds them, end with their process, and leave nothing behind."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reader.errors import InUseError, one_line_errors
+from reader.system.lock_files import check_unlocked, lock_file, lock_folder, locked_name
+from tests.support.commands import ROOT
+
+HOLD = "import sys; from pathlib import Path; from reader.system.lock_files import lock_folder\n"
+HOLD += "lock = lock_folder(Path(sys.argv[1]), ''); print('locked', flush=True); sys.stdin.read()"
+
+
+def test_the_error_names_the_process_that_holds_the_lock_and_a_kill_releases_it(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        wanted = rf"^run is in use by process {holder.pid} on {re.escape(socket.gethostname())} since 20\d\d-\d\d-\d\d "
+        for locked in (lock_folder, check_unlocked):
+            with pytest.raises(InUseError, match=wanted):
+                locked(folder, "run is in use")
+        holder.kill()
+    check_unlocked(folder, "")
+    with lock_folder(folder, ""), pytest.raises(InUseError, match=f"process {os.getpid()} on"):
+        check_unlocked(folder, "")
+
+
+def test_a_command_that_finds_a_lock_ends_with_status_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with lock_folder(tmp_path, ""), pytest.raises(SystemExit) as ended:
+        one_line_errors(lambda: check_unlocked(tmp_path, "folder: is in use"))
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith(f"error: folder: is in use by process {os.getpid()} on ")
+
+
+def test_a_check_changes_nothing_and_does_not_disturb_another_check(tmp_path: Path) -> None:
+    check_unlocked(tmp_path / "missing", "")
+    assert list(tmp_path.iterdir()) == []
+    lock_folder(tmp_path, "").close()
+    before = (tmp_path / ".lock").read_bytes()
+    with (tmp_path / ".lock").open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        check_unlocked(tmp_path, "")
+    assert (tmp_path / ".lock").read_bytes() == before
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_on_a_new_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process before removes the file between our `open` and our lock. A third process makes a new file."""
+    path, opened = tmp_path / "lock", []
+
+    def lock_once_removed(*arguments: object) -> None:
+        opened.append(arguments)
+        if len(opened) == 1:
+            path.unlink()
+
+    monkeypatch.setattr("reader.system.lock_files._lock", lock_once_removed)
+    lock_file(path, "").close()
+    assert len(opened) == 2
+    assert path.read_text().startswith(f"process {os.getpid()} on ")
+
+
+def test_a_locked_name_leaves_nothing_but_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with locked_name(Path("a/b/out"), "out"):
+        with pytest.raises(InUseError), locked_name(Path("a/b/out"), "out"):
+            pass
+        assert Path("a/b").is_dir()
+    assert list(tmp_path.iterdir()) == []
+    with locked_name(Path("a/b/out"), "out"):
+        Path("a/b/out").mkdir()
+    assert [path.name for path in Path("a/b").iterdir()] == ["out"]

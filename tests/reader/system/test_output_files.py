@@ -1,0 +1,107 @@
+"""Which files and folders a command may write: none of a run, corpus or model, and an existing one only on request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reader.errors import InputError, InUseError
+from reader.system.output_files import (
+    MARKERS,
+    check_new_folder,
+    check_output_folder,
+    check_output_path,
+    claimed_new_folder,
+    kind_of,
+)
+
+
+def marked(folder: Path, marker: str) -> Path:
+    """Return a folder with the file by which a kind of folder is known."""
+    path = folder / marker.replace("*", "4")
+    path.parent.mkdir(parents=True)
+    path.touch()
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "marker"), [(kind, marker) for kind in MARKERS for marker in MARKERS[kind]])
+def test_own_names_are_refused_always_and_other_names_allowed(tmp_path: Path, kind: str, marker: str) -> None:
+    folder = marked(tmp_path / "folder", marker)
+    assert kind_of(folder) == kind
+    for name in (marker.replace("*", "4"), "lexicon.tsv", "vocab.txt", ".lock"):
+        for overwrite in (False, True):
+            with pytest.raises(InputError, match=rf"^--to: .* belongs to the \w+( \w+)? in {tmp_path}"):
+                check_output_path("--to", folder / name, overwrite)
+    check_output_path("--to", folder / "answers.jsonl", False)
+
+
+@pytest.mark.parametrize(
+    "name", ["best/model.safetensors", "step_9", "step_9/x", "result.json", "curves.png", "predictions_dev.tsv"]
+)
+def test_names_of_a_run_are_refused_even_if_they_are_new_and_through_links(tmp_path: Path, name: str) -> None:
+    run = marked(tmp_path / "run", "log.jsonl")
+    (tmp_path / "link").symlink_to(run)
+    for folder in (run, tmp_path / "link"):
+        with pytest.raises(InputError, match=f"belongs to the run in {run}; choose another --output"):
+            check_output_path("--output", folder / name, True)
+    (run / "mine.tsv").touch()
+    check_output_path("--output", run / "mine.tsv", True)
+
+
+def test_an_existing_file_is_replaced_on_request_only_and_an_input_never(tmp_path: Path) -> None:
+    path, link = tmp_path / "out", tmp_path / "dangling"
+    path.touch()
+    link.symlink_to("nowhere")
+    for existing in (path, link):
+        with pytest.raises(InputError, match=f"^{existing}: already exists; choose another --to or pass --overwrite$"):
+            check_output_path("--to", existing, False)
+        check_output_path("--to", existing, True)
+    (tmp_path / "again").hardlink_to(path)
+    for read in (path, tmp_path / "again"):
+        with pytest.raises(InputError, match=f"^--to: {path} is also an input; choose another --to$"):
+            check_output_path("--to", path, True, [tmp_path / "missing", read])
+
+
+def test_what_cannot_be_the_file_is_refused(tmp_path: Path) -> None:
+    for path, message in (
+        (tmp_path, f"{tmp_path}: is a folder, but the result is a file; choose another --to"),
+        (Path("/dev/null"), "/dev/null: is not a regular file, but the result is a file"),
+        (Path("."), "--to: . has no file name"),
+        (tmp_path / "mnt" / "out", f"there is no folder {tmp_path / 'mnt'}"),
+        (Path("/proc/out"), "/proc: nothing can be written in /proc: No such file"),
+    ):
+        with pytest.raises(InputError) as error:
+            check_output_path("--to", path, True)
+        assert message in str(error.value)
+
+
+def test_a_folder_of_runs_is_no_corpus_no_model_and_no_file_and_can_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for folder, message in (
+        (marked(tmp_path / "corpus", "corpus.json"), "is the folder of a corpus; choose another paths.output"),
+        (marked(tmp_path / "model", "pytorch_model.bin"), "is the folder of a model; choose another"),
+        (marked(tmp_path / "run", "log.jsonl") / "best", "belongs to the run "),
+        (file, f"paths.output: {file} is a file; choose another paths.output"),
+        (Path("/proc/run"), "/proc/run: nothing can be written in /proc: No such file"),
+    ):
+        with pytest.raises(InputError) as error:
+            check_output_folder("paths.output", folder)
+        assert message in str(error.value)
+    for folder in (tmp_path / "run", tmp_path / "new", tmp_path / "run" / "again"):
+        check_output_folder("paths.output", folder)
+    assert not (tmp_path / "new").exists()
+
+
+def test_one_process_at_a_time_creates_a_new_folder(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    with claimed_new_folder(target):
+        with pytest.raises(InUseError, match=rf"^{target}: is being written by process \d+ on "):
+            claimed_new_folder(target).__enter__()
+        target.mkdir()
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    with pytest.raises(InputError, match="exists already"), claimed_new_folder(target):
+        pass
+    with pytest.raises(InputError, match="belongs to the run "):
+        check_new_folder(marked(tmp_path / "run", "log.jsonl") / "step_7")
