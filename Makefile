@@ -44,7 +44,7 @@ gpu-check:
 	@! $(BIN)/pip show --quiet paddlepaddle 2>/dev/null || \
 		{ echo "error: .venv has Paddle's package for CPUs; remove the folder .venv" >&2; exit 1; }
 	$(MAKE) EXTRAS=gpu .venv/ready-gpu
-	$(BIN)/python -m ernie_gram.gpu_check $(CHECK)
+	$(BIN)/python -m ernie_gram.gpu_check --overwrite $(CHECK)
 
 # Not part of `test`: PaddleNLP's environment takes about 2 GB.
 hub-test: $(READY) $(HUB)/ready

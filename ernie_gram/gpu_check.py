@@ -19,13 +19,13 @@ from ernie_gram.gpu_checks.outcome import Result
 from ernie_gram.gpu_checks.report import row, summary, write_report
 from ernie_gram.gpu_checks.runner import run_checks
 from reader.errors import InputError, OneLineParser, one_line_errors
-from reader.system.atomic_files import check_parent
+from reader.system.output_files import add_output_file, check_output_path
 
 
 def main() -> None:
     """Run the command line."""
     parser = OneLineParser(prog="python -m ernie_gram.gpu_check", description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("gpu_check.json"), help="the JSON file (%(default)s)")
+    add_output_file(parser, "--output", "the JSON file (%(default)s)", default=Path("gpu_check.json"))
     parser.add_argument("--only", default=",".join(NAMES), metavar="NAME,...", help="these checks (%(default)s)")
     parser.add_argument(
         "--quick", action="store_true", help="small models, and no search for the largest micro-batch: a minute"
@@ -40,7 +40,7 @@ def main() -> None:
             raise InputError(f"--only: no check {name!r}; the checks are {', '.join(NAMES)}")
     if arguments.limit < 0:
         raise InputError(f"--limit: {arguments.limit} must be positive, or 0 for the limit of each check")
-    check_parent(arguments.output)
+    check_output_path("--output", arguments.output, arguments.overwrite)
     checks = [check for check in CHECKS if check.name in chosen]
     results: list[Result] = []
     folder = Path(tempfile.mkdtemp(prefix="gpu_check_"))

@@ -24,7 +24,8 @@ from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.lexicon.lexicon_file import Lexicon
-from reader.system.atomic_files import atomic_file, check_parent
+from reader.system.atomic_files import atomic_file
+from reader.system.output_files import add_output_file, check_output_path
 from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
@@ -68,9 +69,8 @@ def parse_arguments() -> argparse.Namespace:
         help="mean over the tokens, the output for [CLS], or the pooler's output, if there is a pooler (mean)",
     )
     encoder.add_argument("--truncate", action="store_true", default=None, help="cut off the end of texts too long")
-    encoder.add_argument(
-        "--to", type=Path, metavar="FILE.npz", help="write arrays instead: vectors [N, H] and the lines' names [N]"
-    )
+    meaning = "write arrays instead: vectors [N, H] and the lines' names [N]"
+    add_output_file(encoder, "--to", meaning, metavar="FILE.npz")
     masks = parser.add_argument_group("fill-mask outputs")
     masks.add_argument("--top", type=int, metavar="K", help="number of units for each [MASK] (5)")
     masks.add_argument("--ngrams", action="store_true", default=None, help="rank n-grams only")
@@ -83,10 +83,12 @@ def parse_arguments() -> argparse.Namespace:
     for path in arguments.files:
         if not path.is_file():
             raise InputError(f"{path}: no such file")
+    if arguments.to is None and arguments.overwrite:
+        raise InputError("--overwrite: is for --to; leave it out")
     if arguments.to is not None:
         if arguments.to.suffix != ".npz":
             raise InputError(f"--to: {arguments.to}: the name must end in .npz")
-        check_parent(arguments.to)
+        check_output_path("--to", arguments.to, arguments.overwrite, arguments.files)
     return arguments
 
 

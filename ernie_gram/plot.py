@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
+from reader.system.output_files import add_output_file, check_output_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -184,8 +185,9 @@ def main() -> None:
     """Run the command line."""
     parser = OneLineParser(prog="python -m ernie_gram.plot", description=__doc__)
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="a run's folder (paths.output)")
-    parser.add_argument("--to", type=Path, required=True, metavar="FILE", help="file to write: .png, .pdf or .svg")
+    add_output_file(parser, "--to", "file to write: .png, .pdf or .svg", required=True)
     arguments = parser.parse_args()
+    check_output_path("--to", arguments.to, arguments.overwrite)
     plot_runs(arguments.outputs, arguments.to)
     print(f"written  {arguments.to}")
 

@@ -27,7 +27,7 @@ from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser, one_line_errors
 from reader.lexicon.extraction import CountingJob, CountingResult, Engine, Settings
-from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
+from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, info_path
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
@@ -35,6 +35,7 @@ from reader.lexicon_report import coverage, cut_text, describe
 from reader.next_command import after_check, after_corpus, after_inspect, after_join, after_lexicon, after_vocab
 from reader.system.atomic_files import atomic_file
 from reader.system.compilation import announced_compilation
+from reader.system.output_files import check_output_path
 from reader.system.resumable_folder import resumable_folder
 from reader.text.input_files import find_files, shard_files
 from reader.text.map_segments import Resources
@@ -77,6 +78,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     if unknown := args.threshold.keys() - args.top.keys():
         raise InputError(f"--threshold: order {min(unknown)} is not in --top")
     text = open_text(args, folder=False)
+    check_output_path("--output", info_path(args.output), args.overwrite)
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold, args.min_count)
     conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, conditions) as folder:
@@ -145,7 +147,7 @@ def build_corpus_command(args: argparse.Namespace) -> None:
 
 def join_command(args: argparse.Namespace) -> None:
     """Join corpora that were built as shards, in the given order."""
-    check_output(args, folder=True)
+    check_output(args, folder=True, inputs=args.input)
     join_corpora(args.input, args.output)
     print_corpus_summary(args.output)
 

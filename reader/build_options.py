@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from reader.errors import InputError, OneLineParser
 from reader.lexicon.counting_stages import MAX_ORDER
-from reader.system.atomic_files import check_parent
+from reader.system.output_files import add_output_file, check_output_path
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles
@@ -88,8 +89,7 @@ def shared_options() -> SharedOptions:
     )
     text_format.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
     output = OneLineParser(add_help=False)
-    output.add_argument("--output", type=Path, required=True, metavar="PATH", help="path of the result")
-    output.add_argument("--overwrite", action="store_true", help="replace an existing --output")
+    add_output_file(output, "--output", "path of the result", metavar="PATH", required=True)
     input_output = OneLineParser(add_help=False, parents=[text_format, output])
     input_output.add_argument(
         "--input",
@@ -142,23 +142,14 @@ def resources_from(args: argparse.Namespace) -> Resources:
 def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
     """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
     check_output(args, folder)
-    not_text = [args.output, *([args.vocab] if "vocab" in args else [])]
-    return TextFiles(find_files(args.input, not_text), args.text_field)
+    other = [args.vocab] if "vocab" in args else []
+    files = find_files(args.input, [args.output, *other])
+    check_output(args, folder, [*files, *other])
+    return TextFiles(files, args.text_field)
 
 
-def check_output(args: argparse.Namespace, folder: bool) -> None:
-    """Raise InputError if --output must not be overwritten, or is a file where a folder is needed, or vice versa.
-
-    Also raise InputError if a folder above it is missing, see `check_parent`.
-    """
-    output: Path = args.output
-    if not output.name:
-        raise InputError(f"--output: {output} has no file name; give the path of the result")
-    check_parent(output)
-    if output.exists() and not args.overwrite:
-        raise InputError(f"{output}: already exists; choose another --output or pass --overwrite")
-    if output.exists() and output.is_dir() != folder:
-        is_now, wanted = ("a folder", "a file") if output.is_dir() else ("a file", "a folder")
-        raise InputError(f"{output}: is {is_now}, but the result is {wanted}; choose another --output")
-    if output.is_dir() and not (output / CORPUS_INFO).is_file():
-        raise InputError(f"{output}: is a folder without a corpus; it is not overwritten")
+def check_output(args: argparse.Namespace, folder: bool, inputs: Iterable[Path] = ()) -> None:
+    """Raise InputError if --output cannot be written, see `check_output_path`, or is a folder without a corpus."""
+    check_output_path("--output", args.output, args.overwrite, inputs, folder)
+    if args.output.is_dir() and not (args.output / CORPUS_INFO).is_file():
+        raise InputError(f"{args.output}: is a folder without a corpus; it is not overwritten")

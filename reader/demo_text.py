@@ -16,6 +16,7 @@ from pydoc_data.topics import topics
 
 from reader.errors import OneLineParser, one_line_errors
 from reader.system.atomic_files import atomic_file, make_folder
+from reader.system.output_files import add_output_file, check_output_path
 
 MAX_TEXT_SIZE = 6_000_000  # in characters
 HELD_OUT_INTERVAL = 30  # about one document in HELD_OUT_INTERVAL is held out
@@ -74,13 +75,18 @@ def _all_docstrings(folders: list[Path]) -> Iterator[str]:
                 yield from docstrings(path)
 
 
+def text_paths(folder: Path) -> tuple[Path, Path]:
+    """Return the paths of train.txt and held_out.txt."""
+    return folder / "train.txt", folder / "held_out.txt"
+
+
 def write_text(output: Path) -> tuple[Path, Path]:
     """Write train.txt and held_out.txt into a folder, and return their paths.
 
     A checksum of its text decides to which file a document belongs. Raises InputError if the folder cannot be created.
     """
     make_folder(output)
-    train, held_out = output / "train.txt", output / "held_out.txt"
+    train, held_out = text_paths(output)
     parts: dict[Path, list[bytes]] = {train: [], held_out: []}
     for document in documents():
         text = document.encode("utf-8", "replace")
@@ -93,8 +99,11 @@ def write_text(output: Path) -> tuple[Path, Path]:
 
 def main() -> None:
     parser = OneLineParser(prog="python -m reader.demo_text", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
-    for path in write_text(parser.parse_args().output):
+    add_output_file(parser, "--output", "folder of the two files", metavar="FOLDER", required=True)
+    arguments = parser.parse_args()
+    for path in text_paths(arguments.output):
+        check_output_path("--output", path, arguments.overwrite)
+    for path in write_text(arguments.output):
         print(f"{path}: {path.stat().st_size:,} bytes")
 
 

@@ -17,7 +17,8 @@ from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.errors import OneLineParser, one_line_errors
 from reader.plurals import counted
-from reader.system.atomic_files import atomic_file, check_parent
+from reader.system.atomic_files import atomic_file
+from reader.system.output_files import add_output_file, check_output_path
 from tasks.kinds.base import Decoded
 from tasks.prediction.finetuned import (
     Finetuned,
@@ -75,9 +76,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--layout", choices=FORMS, help="with --input: the form of FILE, see below (default: task)")
     parser.add_argument("--split", help="with --data: the split to predict (default: the task's first test split)")
-    parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help="the file to write; or a folder, for official names"
-    )
+    add_output_file(parser, "--output", "the file to write; or a folder, for official names", required=True)
     parser.add_argument("--json_lines", action="store_true", help="with --data: write JSON lines, not a submission")
     parser.add_argument(
         "--on_bad_row",
@@ -103,7 +102,8 @@ def parse_arguments() -> argparse.Namespace:
     require(not (arguments.data and arguments.layout), "--layout", "is for --input; leave it out")
     if arguments.input and arguments.input.exists() and not (arguments.input.is_file() or arguments.input.is_dir()):
         require(arguments.processes == 1, "--processes", f"{arguments.input} can be read once only, by one process")
-    check_parent(arguments.output)
+    if not arguments.output.is_dir():
+        check_output_path("--output", arguments.output, arguments.overwrite, filter(None, [arguments.input]))
     return arguments
 
 
@@ -187,6 +187,17 @@ def main_file(arguments: argparse.Namespace, task: Task, split: str) -> Path:
     return output / (f"{task.name}_{split}.jsonl" if is_records else form_of(task).file_name(task, split))
 
 
+def check_files(arguments: argparse.Namespace, task: Task, rows: Examples) -> None:
+    """Raise InputError unless all files to write may be written; those of a folder are known only now."""
+    path = main_file(arguments, task, rows.report.split)
+    paths = [path]
+    if not (arguments.input or arguments.json_lines):
+        nothing = Predicted(task, rows.report.split, (), Decoded((), (), (), null_threshold=0.0))
+        paths += [path.parent / name for name in form_of(task).companions(nothing)]
+    for path in paths:
+        check_output_path("--output", path, arguments.overwrite, rows.report.files)
+
+
 def start_processes(count: int) -> None:
     """Replace this process by a launcher of several processes that run the same command."""
     command = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
@@ -203,9 +214,7 @@ def main() -> None:
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
     check_device(arguments.device, finetuned.description.precision, processes, key="--device")
     rows = load_rows(arguments, finetuned)
-    output = main_file(arguments, finetuned.task, rows.report.split).resolve()
-    for path in rows.report.files:
-        require(path.resolve() != output, "--output", f"{path} is what is predicted; choose another file")
+    check_files(arguments, finetuned.task, rows)
     if arguments.processes > 1 and WORLD_SIZE == 1:
         start_processes(arguments.processes)
     if RANK == 0:

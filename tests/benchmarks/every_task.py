@@ -108,9 +108,9 @@ def count_answers(folder: Path, examples: list[Example]) -> int:
     texts, answers = folder / "texts.jsonl", folder / "answers.jsonl"
     layout, objects = own_objects(folder.name, examples)
     texts.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in objects), encoding="utf-8")
-    common = ["--input", str(texts), "--layout", layout, "--output", str(answers), "--device", "cpu"]
+    common = ["--input", str(texts), "--layout", layout, "--output", str(answers), "--overwrite"]
     with fresh_scope():
-        done = call(predict, str(folder), *common)
+        done = call(predict, str(folder), *common, "--device", "cpu")
     if done.returncode:
         raise InputError(f"{folder}: prediction failed: {done.stderr.strip()}")
     return answers.read_text(encoding="utf-8").count("\n")

@@ -121,6 +121,7 @@ def test_without_a_gpu_the_first_check_fails_and_the_others_are_skipped(tmp_path
         (["--only", "device,speeed"], "error: --only: no check 'speeed'; the checks are device, kernels, copies, "),
         (["--limit", "-1"], "error: --limit: -1 must be positive, or 0 for the limit of each check"),
         (["--output", "/no/folder/x.json"], "error: /no/folder/x.json: there is no folder /no"),
+        (["--output", __file__], f"error: {__file__}: already exists; choose another --output or pass --overwrite"),
     ],
 )
 def test_invalid_arguments_are_refused(arguments: list[str], message: str) -> None:

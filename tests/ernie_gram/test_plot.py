@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from ernie_gram.plot import main, new_figure, plot_runs, save_figure
 from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
-from tests.support.commands import call, python
+from tests.support.commands import assert_one_line_error, call, python
 
 NAME = "情感 1"
 BEGINNINGS = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}
@@ -45,6 +45,19 @@ def test_another_format_or_folder_is_refused_before_drawing(
     monkeypatch.setattr("ernie_gram.plot.new_figure", lambda _: pytest.fail("draws"))
     with pytest.raises(InputError, match=r"must end in \.png, \.pdf, \.svg|there is no folder"):
         plot_runs([tmp_path], tmp_path / name)
+
+
+def test_a_file_of_the_run_is_never_replaced_and_another_on_request(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20)
+    log.record("train", 10, {"loss": 1.0})
+    log.close()
+    own, other = tmp_path / "curves.png", tmp_path / "other.png"
+    other.touch()
+    command = [str(tmp_path), "--to"]
+    assert_one_line_error(call(main, *command, str(own), "--overwrite"), f"--to: {own} belongs to the run ")
+    assert_one_line_error(call(main, *command, str(other)), f"{other}: already exists; choose another --to or pass")
+    assert call(main, *command, str(other), "--overwrite").returncode == 0
+    assert other.stat().st_size
 
 
 def test_an_unwritable_home_directory_gives_one_line_and_a_plot(tmp_path: Path) -> None:

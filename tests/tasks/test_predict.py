@@ -14,7 +14,7 @@ from tasks.predict import main
 from tasks.registry import TASKS
 from tasks.registry.task import Task
 from tasks.score import main as score
-from tests.support.commands import Done, call, python
+from tests.support.commands import Done, assert_one_line_error, call, python
 from tests.support.finetuned_runs import INPUT, made_run
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write, write_json, write_lines
@@ -29,7 +29,7 @@ def predict(*arguments: Any) -> Done:
 
 def records(*arguments: Any, output: Path) -> list[dict[str, Any]]:
     """Run the command, which must succeed, and return the JSON lines that it writes."""
-    done = predict(*arguments, "--output", output)
+    done = predict(*arguments, "--output", output, "--overwrite")
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
 
@@ -216,15 +216,34 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
         assert not output.exists()
 
 
-def test_the_file_that_is_predicted_is_not_overwritten(rte: Path, tmp_path: Path) -> None:
+def test_inputs_and_files_of_the_run_are_never_replaced_and_others_on_request(
+    rte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.prediction.finetuned.Finetuned.encode", lambda *_: pytest.fail("predicts"))
     texts = write(tmp_path / "own.tsv", content := "sentence1\tsentence2\nit\tran\n")
-    done = predict(rte, "--input", texts, "--output", texts)
-    assert f"--output: {texts} is what is predicted; choose another" in done.stderr
-    assert texts.read_text() == content
     # In a folder the file gets its official name.
-    named = texts.rename(tmp_path / "rte_input.jsonl")
-    done = predict(rte, "--input", named, "--output", tmp_path)
-    assert f"--output: {named} is what is predicted; choose another" in done.stderr
+    lines = write(tmp_path / "rte_input.jsonl", content)
+    weights, other = rte / "best" / "model.safetensors", write(tmp_path / "other", "mine")
+    for source, output, message in (
+        (texts, texts, f"--output: {texts} is also an input; choose another --output"),
+        (lines, tmp_path, f"--output: {lines} is also an input; choose another --output"),
+        (texts, weights, f"--output: {weights} belongs to the checkpoint in {rte / 'best'}; choose"),
+        (texts, rte / "result.json", f"--output: {rte / 'result.json'} belongs to the run in {rte}; choose"),
+    ):
+        assert_one_line_error(predict(rte, "--input", source, "--output", output, "--overwrite"), message)
+    assert_one_line_error(predict(rte, "--input", texts, "--output", other), f"{other}: already exists; choose another")
+    assert texts.read_text() == lines.read_text() == content
+
+
+def test_a_file_that_goes_with_a_submission_is_checked_before_the_prediction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = made_run(tmp_path / "run", TASKS["squad2"])
+    squad_file(tmp_path / "dev-v2.0.json", "the cat", 1)
+    monkeypatch.setattr("tasks.prediction.finetuned.Finetuned.encode", lambda *_: pytest.fail("predicts"))
+    other = write(tmp_path / "na_prob.json", "mine")
+    done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "new.json")
+    assert_one_line_error(done, f"{other}: already exists; choose another --output or pass --overwrite")
 
 
 def test_a_fixed_threshold_of_the_run_is_kept(tmp_path: Path) -> None:
@@ -240,14 +259,13 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
     result = json.loads((finetuned / "result.json").read_text())
     with fresh_scope():
         assert call(export, str(finetuned), str(tmp_path / "program"), "--to", "inference").returncode == 0
+    output = tmp_path / "out.tsv"
+    common = ["--data", tiny_task / "data", "--split", "dev", "--output", output, "--overwrite"]
     for model in (finetuned, tmp_path / "program"):
-        output = tmp_path / "out.tsv"
-        done = predict(model, "--data", tiny_task / "data", "--split", "dev", "--output", output, "--batch_size", 4)
+        done = predict(model, *common, "--batch_size", 4)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout.splitlines()[-1]) == result["figures"]["dev"]
         assert output.read_bytes() == (finetuned / "predictions_dev.tsv").read_bytes()
     newest = max(finetuned.glob("step_*"), key=lambda path: int(path.name[5:]))
-    done = predict(
-        *(finetuned, "--checkpoint", newest, "--data", tiny_task / "data", "--split", "dev", "--output", output)
-    )
+    done = predict(finetuned, "--checkpoint", newest, *common)
     assert f"predictions of {newest}" in done.stdout

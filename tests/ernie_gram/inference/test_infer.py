@@ -207,6 +207,8 @@ def test_invalid_options_give_one_line(
     export_model(random_model(None), "encoder", plain, start_world("cpu"))
     damaged = shutil.copytree(plain, tmp_path / "damaged")
     (damaged / "model.pdiparams").write_bytes(b"")
+    other = tmp_path / "other.npz"
+    other.touch()
     for arguments, message in (
         ([tmp_path / "nowhere"], "nowhere: no such folder"),
         ([damaged], "model.pdiparams: truncated or altered"),
@@ -216,6 +218,9 @@ def test_invalid_options_give_one_line(
         ([plain, "--vector", "pooled"], "has no pooler; use mean or cls"),
         ([encoder_folder, "--to", tmp_path / "vectors.json"], "the name must end in .npz"),
         ([encoder_folder, "--to", "/nowhere/at/all.npz"], "there is no folder"),
+        ([encoder_folder, "--to", other], f"{other}: already exists; choose another --to or pass --overwrite"),
+        ([encoder_folder, other, "--to", other, "--overwrite"], f"--to: {other} is also an input"),
+        ([encoder_folder, "--overwrite"], "--overwrite: is for --to; leave it out"),
         ([fill_mask_folder, "--to", tmp_path / "vectors.npz"], "--to: for encoder outputs, but"),
         ([fill_mask_folder, "--draws", 0], "--draws: must be at least 1"),
     ):
