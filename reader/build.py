@@ -16,7 +16,7 @@ from tqdm import tqdm
 from reader.build_messages import (
     explain_empty_lexicon,
     print_corpus_summary,
-    rare_ngrams_note,
+    print_lexicon_summary,
     warn_of_unknown_tokens,
 )
 from reader.build_options import (
@@ -38,7 +38,6 @@ from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.next_command import after_check, after_corpus, after_inspect, after_join, after_lexicon, after_vocab
-from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
 from reader.system.compilation import announced_compilation
 from reader.system.resumable_folder import resumable_folder
@@ -94,16 +93,9 @@ def build_lexicon(args: argparse.Namespace) -> None:
         if not len(lexicon):
             raise InputError(f"{', '.join(args.input)}: {explain_empty_lexicon(lexicon.info, min(args.top))}")
         lexicon.save(args.output)
-    info = lexicon.info
-    sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {counted(order, 'word')}" for order in args.top)
-    unknown = unknown_share_of_words(unpack_strings(result.words.strings), result.words.counts, vocabulary)
-    print(
-        f"{args.output}: {counted(len(lexicon), 'n-gram')} ({sizes}); {counted(info.totals['1'], 'word')} counted; "
-        f"{unknown:.2%} of the tokens of frequent words are [UNK]"
-    )
-    print(f"left out with more than {args.max_ngram_tokens} sub-word tokens, or with a single one: {info.left_out:,}")
-    if note := rare_ngrams_note(lexicon):
-        print(note)
+    words = result.words
+    unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
+    print_lexicon_summary(args.output, lexicon, list(args.top), unknown)
     warn_of_unknown_tokens(", ".join(args.input), unknown, vocabulary)
 
 

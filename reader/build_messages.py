@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,19 @@ def rare_ngrams_note(lexicon: Lexicon) -> str | None:
         f"--min_count {RARE_COUNT + 1} would keep the other {size - num_rare:,}; "
         f"--top {top} would keep the better half, with {rare_in_half:,} such n-grams"
     )
+
+
+def print_lexicon_summary(path: Path, lexicon: Lexicon, orders: Sequence[int], unknown: float) -> None:
+    """Print the size of a lexicon, the share of [UNK] in the tokens of the words, and a note about rare n-grams."""
+    info = lexicon.info
+    sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {counted(order, 'word')}" for order in orders)
+    print(
+        f"{path}: {counted(len(lexicon), 'n-gram')} ({sizes}); {counted(info.totals['1'], 'word')} counted; "
+        f"{unknown:.2%} of the tokens of frequent words are [UNK]"
+    )
+    print(f"left out with more than {info.max_ngram_tokens} sub-word tokens, or with a single one: {info.left_out:,}")
+    if note := rare_ngrams_note(lexicon):
+        print(note)
 
 
 def print_corpus_summary(path: Path) -> None:

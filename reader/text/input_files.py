@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from reader.errors import InputError, print_warning
-from reader.plurals import counted
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 MAX_SHOWN_LINKS = 3  # in the warning of dangling links
@@ -80,8 +79,7 @@ def shard_files(paths: list[Path], shard: int, num_shards: int) -> list[Path]:
     """
     if len(paths) < num_shards:
         raise InputError(
-            f"--shard: {counted(len(paths), 'file')} cannot be divided into {num_shards} shards; split the text into "
-            "more files"
+            f"--shard: {num_shards} shards need as many files, but the text has {len(paths)}; split it into more files"
         )
     ends = np.cumsum([path.stat().st_size for path in paths])
     # The middle byte of a file decides to which shard the file belongs.
