@@ -38,7 +38,7 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
                 raise InputError(f"{match}: unknown file format; expected one of {', '.join(SUFFIXES)}")
             elif match.is_file() or _is_dangling(match):
                 files.append(match)
-        if dangling := [file for file in files if _is_dangling(file)]:
+        if dangling := sorted(filter(_is_dangling, files)):
             shown = ", ".join(map(str, dangling[:MAX_SHOWN_LINKS]))
             more = f" and {len(dangling) - MAX_SHOWN_LINKS:,} more" if len(dangling) > MAX_SHOWN_LINKS else ""
             print_warning(f"left out, because the target of the symbolic link is missing: {shown}{more}")

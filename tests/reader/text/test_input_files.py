@@ -40,9 +40,9 @@ def test_links_without_a_target_are_left_out_and_named(tmp_path: Path, capsys: p
     for name, shown in ((tmp_path, links), (tmp_path / "*.txt", links[:3])):
         assert find_files([str(name)]) == [file]
         warning = capsys.readouterr().err
-        assert warning.startswith("warning: left out, because the target of the symbolic link is missing: ")
-        assert sum(str(link) in warning for link in shown) == 3
-        assert (" and 1 more" in warning, warning.count("\n")) == (len(shown) == 4, 1)
+        more = " and 1 more" if len(shown) == 4 else ""
+        named = ", ".join(map(str, links[:3]))
+        assert warning == f"warning: left out, because the target of the symbolic link is missing: {named}{more}\n"
     with pytest.raises(InputError, match=r"0\.txt: refers to no text file"):
         find_files([str(links[0])])
     assert str(links[0]) in capsys.readouterr().err
