@@ -33,15 +33,19 @@ CONFIG = "conf/pretrain/demo.yaml"
 
 
 def step(command: str, **environment: str) -> None:
-    """Print a command and run it; raises InputError if it fails."""
+    """Print a command and run it; raises InputError if it fails. The next command that it names is left out."""
     settings = "".join(f"{key}={value} " for key, value in environment.items())
     print(f"\n$ {settings}{command}", flush=True)
     words = shlex.split(command)
     if words[0] == "python":
         words[0] = sys.executable
-    done = subprocess.run(words, cwd=ROOT, env={**os.environ, "PYTHON": sys.executable, **environment}, check=False)
-    if done.returncode:
-        raise InputError(f"`{command}` failed with status {done.returncode}; its output is above")
+    started = {**os.environ, "PYTHON": sys.executable, **environment}
+    with subprocess.Popen(words, cwd=ROOT, env=started, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout or ():
+            if not line.startswith("next: "):
+                print(line, end="", flush=True)
+    if process.returncode:
+        raise InputError(f"`{command}` failed with status {process.returncode}; its output is above")
 
 
 def show_predictions(filler: MaskFiller, feeder: Feeder, limit: int = 4) -> None:

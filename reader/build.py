@@ -13,7 +13,12 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from reader.build_messages import explain_empty_lexicon, print_corpus_summary, rare_ngrams_note
+from reader.build_messages import (
+    explain_empty_lexicon,
+    print_corpus_summary,
+    print_lexicon_summary,
+    warn_of_unknown_tokens,
+)
 from reader.build_options import (
     check_output,
     open_text,
@@ -37,11 +42,13 @@ from reader.system.atomic_files import atomic_file
 from reader.system.compilation import announced_compilation
 from reader.system.output_files import check_output_path
 from reader.system.resumable_folder import resumable_folder
+from reader.tables.string_table import unpack_strings
 from reader.text.input_files import find_files, shard_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from reader.tokenization.piece_table import PieceTable
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
+from reader.tokenization.unknown_tokens import unknown_share_of_words
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.tokenization.wordpiece import train_wordpiece
@@ -88,12 +95,10 @@ def build_lexicon(args: argparse.Namespace) -> None:
         if not len(lexicon):
             raise InputError(f"{', '.join(args.input)}: {explain_empty_lexicon(lexicon.info, min(args.top))}")
         lexicon.save(args.output)
-    info = lexicon.info
-    sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {order} words" for order in args.top)
-    print(f"{args.output}: {len(lexicon):,} n-grams ({sizes}); {info.totals['1']:,} words counted")
-    print(f"left out with more than {args.max_ngram_tokens} sub-word tokens, or with a single one: {info.left_out:,}")
-    if note := rare_ngrams_note(lexicon):
-        print(note)
+    words = result.words
+    unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
+    print_lexicon_summary(args.output, lexicon, list(args.top), unknown)
+    warn_of_unknown_tokens(", ".join(args.input), unknown, vocabulary)
 
 
 @contextmanager
@@ -190,11 +195,14 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
         print(line)
     if vocabulary is None:
         return
-    print(f"\n{', '.join(map(str, files))}: {coverage(lexicon, vocabulary, TextFiles(files, args.text_field))}\n")
+    text = ", ".join(map(str, files))
+    covered, unknown = coverage(lexicon, vocabulary, TextFiles(files, args.text_field))
+    print(f"\n{text}: {covered}\n")
     lines = TextFiles(files, args.text_field).lines()
     sample = list(islice((line for line in lines if line), args.sample))
     for line in cut_text(lexicon, vocabulary, sample, sys.stdout.isatty()):
         print(line)
+    warn_of_unknown_tokens(text, unknown, vocabulary)
 
 
 def lines_with_progress(text: TextFiles, what: str) -> Iterator[str]:

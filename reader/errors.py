@@ -60,6 +60,11 @@ def print_note(message: str) -> None:
     sys.stderr.write(f"note: {' '.join(message.split())}\n")
 
 
+def print_warning(message: str) -> None:
+    """Print what is valid but unlikely to be meant, as one line on standard error."""
+    sys.stderr.write(f"warning: {' '.join(message.split())}\n")
+
+
 def _fail(message: str, status: int) -> NoReturn:
     print_error(message)
     sys.exit(status)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from reader.corpus.units import UnitCutter, UnitNames
+from reader.corpus.units import UnitCutter, UnitNames, token_counts
 from reader.lexicon.lexicon_file import Lexicon
+from reader.plurals import counted
 from reader.text.text_files import TextFiles, run_with_error_location
+from reader.tokenization.unknown_tokens import unknown_share
 from reader.tokenization.vocabulary import Vocabulary
 
 SEGMENT_BYTES = 1 << 22
@@ -23,12 +25,14 @@ def describe(lexicon: Lexicon, entries: int) -> Iterator[str]:
     """
     ngrams = lexicon.ngrams
     rare = f"; without those that occur less than {lexicon.info.min_count:,} times" * (lexicon.info.min_count > 1)
-    yield f"{len(lexicon):,} n-grams; {lexicon.info.left_out:,} left out because of their number of tokens{rare}"
+    left_out = f"{lexicon.info.left_out:,} left out because of their number of tokens{rare}"
+    yield f"{counted(len(lexicon), 'n-gram')}; {left_out}"
     for order in dict.fromkeys(ngrams.orders.tolist()):
         indices = np.flatnonzero(ngrams.orders == order)
         requested, total = lexicon.info.top.get(str(order), 0), lexicon.info.totals[str(order)]
         yield ""
-        yield f"{order} words: {len(indices):,} of {requested:,} requested; the text has {total:,} occurrences"
+        of = f"{len(indices):,} of {requested:,} requested"
+        yield f"{counted(order, 'word')}: {of}; the text has {counted(total, 'occurrence')}"
         yield "  quantile " + "".join(f"{quantile:>12.0%}" for quantile in QUANTILES)
         for what, values in (("count", ngrams.counts), ("t", ngrams.t)):
             quantiles = np.quantile(values[indices], QUANTILES, method="nearest")
@@ -43,27 +47,28 @@ def describe(lexicon: Lexicon, entries: int) -> Iterator[str]:
             yield f"  {name + ':':<9}{', '.join(texts)}"
 
 
-def coverage(lexicon: Lexicon, vocabulary: Vocabulary, text: TextFiles) -> str:
-    """Return one line: the numbers of tokens and units of a text, and the share of its tokens inside n-grams.
+def coverage(lexicon: Lexicon, vocabulary: Vocabulary, text: TextFiles) -> tuple[str, float]:
+    """Return a line with the numbers of tokens and units of a text and the share of its tokens inside n-grams, and the
+    share of [UNK] in its tokens.
 
     Raises InputError for invalid text, and if the lexicon was made with another vocabulary.
     """
     cutter = UnitCutter(vocabulary, lexicon)
-    sizes = np.diff(cutter.ngram_offsets)
-    units = tokens = ngrams = tokens_in_ngrams = 0
-    seen = np.zeros(len(lexicon), bool)
+    counts = np.zeros(len(vocabulary) + len(lexicon), np.int64)
     for segment in text.segments(SEGMENT_BYTES):
         cut = run_with_error_location(lambda segment: cutter.cut(segment.text()), segment).units
-        matched = cut[cut >= len(vocabulary)] - len(vocabulary)
-        seen[matched] = True
-        units, ngrams = units + len(cut), ngrams + len(matched)
-        tokens_in_ngrams += int(sizes[matched].sum())
-        tokens += len(cut) - len(matched) + int(sizes[matched].sum())
-    share = tokens_in_ngrams / tokens if tokens else 0.0
-    return (
-        f"{tokens:,} tokens in {units:,} units: {share:.1%} of the tokens are in n-grams ({ngrams:,} n-grams, "
-        f"{seen.sum():,} distinct: {seen.sum() / max(1, len(seen)):.1%} of the lexicon)"
+        counts += np.bincount(cut, minlength=len(counts))
+    of_tokens = token_counts(counts, cutter.ngram_tokens, cutter.ngram_offsets)
+    of_ngrams = counts[len(vocabulary) :]
+    tokens, ngrams, distinct = of_tokens.sum(), of_ngrams.sum(), np.count_nonzero(of_ngrams)
+    share = (of_ngrams @ np.diff(cutter.ngram_offsets)) / max(1, tokens)
+    unknown = unknown_share(of_tokens, vocabulary)
+    line = (
+        f"{counted(tokens, 'token')} in {counted(counts.sum(), 'unit')}: {share:.1%} of the tokens are in n-grams "
+        f"({counted(ngrams, 'n-gram')}, {distinct:,} distinct: {distinct / max(1, len(lexicon)):.1%} of the lexicon), "
+        f"{unknown:.2%} are [UNK]"
     )
+    return line, unknown
 
 
 def cut_text(lexicon: Lexicon, vocabulary: Vocabulary, lines: list[str], coloured: bool) -> Iterator[str]:

@@ -13,6 +13,8 @@ from reader.tokenization.chinese_segmentation import SEGMENTERS
 
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCHER, CONFIG, CHINESE_CONFIG = "run_pretrain.sh", "conf/pretrain/small_en.yaml", "conf/pretrain/small_zh.yaml"
+# For a corpus with the vocabulary of a BERT, which this token identifies. "BERT" stands for its folder, if unknown.
+BERT_CONFIG, BERT_TOKEN, BERT = "conf/pretrain/from_bert_en.yaml", "[unused1]", Path("BERT")
 BUILD = ("python", "-m", "reader.build")
 # The name of the corpus for evaluation, as in README.md.
 HELD_OUT = "held_out"
@@ -37,7 +39,7 @@ def after_corpus(args: argparse.Namespace) -> str:
         num_shards = args.shard[1]
         joined = _command("--output", _free(args.output, "corpus"))
         return f"{_command(*BUILD, 'join', '--input')} SHARD_1 ... SHARD_{num_shards} {joined}"
-    return after_join(args)
+    return _training(args.output, args.vocab)
 
 
 def after_join(args: argparse.Namespace) -> str:
@@ -58,8 +60,8 @@ def after_inspect(args: argparse.Namespace) -> str | None:
     return _command(*BUILD, "corpus", *_text_options(args), *made_with, "--output", _free(args.lexicon, "corpus"))
 
 
-def _training(path: Path) -> str:
-    """Return the command that trains on a corpus.
+def _training(path: Path, vocab: Path | None = None) -> str:
+    """Return the command that trains on a corpus, which was made with the vocabulary in the file `vocab`.
 
     A corpus called held_out is the one for evaluation, and the corpus beside it is the one for training.
     """
@@ -69,8 +71,17 @@ def _training(path: Path) -> str:
         corpus, held_out = path, path.with_name(HELD_OUT)
     has_held_out = (held_out / CORPUS_INFO).is_file()
     paths = ["--paths.corpus", corpus, "--paths.held_out", held_out if has_held_out else "null"]
-    config = CHINESE_CONFIG if _is_chinese(Corpus(path)) else CONFIG
-    return _command(*_launcher(config), *paths, "--paths.output", _free(path, "run"))
+    model = _model_of(vocab, Corpus(path))
+    config = BERT_CONFIG if model else CHINESE_CONFIG if _is_chinese(Corpus(path)) else CONFIG
+    start = ["--paths.start", model] if model else []
+    return _command(*_launcher(config), *start, *paths, "--paths.output", _free(path, "run"))
+
+
+def _model_of(vocab: Path | None, corpus: Corpus) -> Path | None:
+    """Return the folder of the model that the vocabulary of a corpus belongs to, None if it seems to be a new one."""
+    if vocab and any((vocab.parent / name).is_file() for name in ("config.json", "ernie_config.json")):
+        return vocab.parent
+    return BERT if BERT_TOKEN in corpus.vocabulary.ids else None
 
 
 def _is_chinese(corpus: Corpus) -> bool:

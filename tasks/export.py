@@ -147,9 +147,10 @@ def export(arguments: argparse.Namespace) -> None:
     else:
         task_file = described_folder(arguments.run) / TASK_FILE
         export_inference(finetuned, arguments.folder, start_world("auto"), task_file if task_file.is_file() else None)
-        print(f"next     python -m tasks.predict {arguments.folder} --input FILE --output FILE")
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.folder.iterdir()))
     print(f"written  {arguments.folder}: {arguments.to} of {finetuned.source}; {files}")
+    if arguments.to == INFERENCE:
+        print(f"next     python -m tasks.predict {arguments.folder} --input FILE --output FILE")
 
 
 if __name__ == "__main__":

@@ -20,10 +20,11 @@ from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import one_line_errors
+from reader.errors import one_line_errors, print_warning
 from reader.system.atomic_files import atomic_file
 from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task
+from tasks.training.checks import equal_predictions
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import CURVES, NULL_THRESHOLD, RESULT, Run, output_folder, prepare
 
@@ -50,7 +51,7 @@ def main() -> None:
     for line in run.describe():
         _say(line)
     for line in run.warnings() if RANK == 0 else ():
-        print(f"warning: {line}", file=sys.stderr)
+        print_warning(line)
     if "check" not in given:
         with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
@@ -122,6 +123,8 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
             headlines = headline(figures[split.name], run.figure)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
             _say(f"final step {step}  {split.name}: {shown}  ({path})")
+            if warning := equal_predictions(run.kind, split, decoded):
+                print_warning(warning)
     splits = (run.train, *run.dev, *run.final)
     return {
         "task": run.task.name,

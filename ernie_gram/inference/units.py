@@ -37,9 +37,14 @@ def mean_over_draws(probabilities: Callable[[int], Float32s], draws: int) -> Flo
 
 
 def best_units(units: UnitNames, probabilities_C: Float32s, limit: int, ngrams_only: bool = False) -> list[Guess]:
-    """Return the `limit` units with the highest probability in one slot, best first."""
+    """Return the `limit` units with the highest probability in one slot, best first. Special tokens are left out.
+
+    The probabilities are those among all units, so they do not add up to 1 without the special tokens.
+    """
     first = len(units.vocabulary) if ngrams_only else 0
-    ranked = first + np.argsort(-probabilities_C[first:], kind="stable")[:limit]
+    special = units.vocabulary.special_ids
+    best = first + np.argsort(-probabilities_C[first:], kind="stable")[: limit + len(special)]
+    ranked = best[~np.isin(best, special)][:limit]
     return [Guess(units.text(int(unit)), float(probabilities_C[unit])) for unit in ranked]
 
 

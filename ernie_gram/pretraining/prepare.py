@@ -19,7 +19,7 @@ from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_s
 from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.file_digests import NO_DIGESTS
-from reader.corpus.memmap import LEXICON, Corpus
+from reader.corpus.memmap import LEXICON, UNITS, Corpus, CorpusInfo
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import info_path
 from reader.plurals import counted
@@ -99,6 +99,11 @@ class Run:
                 f"trainer.max_steps: {max_steps:,} steps read the corpus {self.epochs:,.0f} times, "
                 f"which is more than {MAX_USUAL_EPOCHS:,} epochs"
             )
+        if self.held_out and has_same_text(self.held_out.corpus.info, self.train.corpus.info):
+            lines.append(
+                f"paths.held_out: {self.held_out.corpus.path} has the text of {corpus}, so evaluation does not show "
+                "whether the model has learned more than this text by heart; build it from other text"
+            )
         return lines
 
     def claim_output(self) -> IO[bytes]:
@@ -168,6 +173,11 @@ def feeders(config: PretrainConfig, corpus: Corpus) -> tuple[Feeder, Feeder | No
         # Query rows are for training only: they do not change the context, which is what evaluation reads.
         held_out = Feeder(other, data.max_seq_len, replace(masking, queries=False), data.pack_documents)
     return Feeder(corpus, data.max_seq_len, masking, data.pack_documents), held_out
+
+
+def has_same_text(first: CorpusInfo, second: CorpusInfo) -> bool:
+    """Return whether two corpora have the same text, or the same units from differently divided files."""
+    return first.text == second.text or (UNITS in first.digests and first.digests[UNITS] == second.digests.get(UNITS))
 
 
 def _check_sizes(config: PretrainConfig, corpus: Corpus) -> None:

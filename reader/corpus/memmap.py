@@ -25,10 +25,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from reader.corpus.units import UnitNames
+from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.text.input_files import CORPUS_INFO
+from reader.tokenization.unknown_tokens import unknown_share
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary
 
@@ -165,10 +166,12 @@ class Corpus:
     @cached_property
     def token_counts(self) -> Int64s:
         """The number of occurrences of each token, including those inside n-grams; int64 [F]."""
-        counts = self.unit_counts[: self.info.num_tokens].copy()
-        repeats = np.repeat(self.unit_counts[self.info.num_tokens :], np.diff(self.ngram_offsets))
-        np.add.at(counts, self.ngram_tokens, repeats)
-        return counts
+        return token_counts(self.unit_counts, self.ngram_tokens, self.ngram_offsets)
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of [UNK] in the tokens."""
+        return unknown_share(self.token_counts, self.vocabulary)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:

@@ -61,9 +61,17 @@ class Settings:
 
 @dataclass(frozen=True)
 class CountingResult:
-    """The best l-grams of each order, in descending order of t; N_l of every order; the digest of the text."""
+    """What was counted.
+
+    Attributes:
+        best: the best l-grams of each order, in descending order of t.
+        words: the words that occur often enough to be part of one of them, with their counts.
+        totals: order l -> N_l.
+        text: the digest of the text.
+    """
 
     best: NGrams
+    words: WordCounts
     totals: dict[int, int]
     text: str
 
@@ -107,7 +115,7 @@ class CountingJob:
         thresholds = self._estimate_thresholds() | self.settings.thresholds
         thresholds = {order: max(self.settings.min_count, threshold) for order, threshold in thresholds.items()}
         while True:
-            best, lowered = self._best(thresholds)
+            best, words, lowered = self._best(thresholds)
             if not lowered:
                 break
             for order, count in lowered.items():
@@ -117,7 +125,7 @@ class CountingJob:
                 )
             thresholds |= lowered
         orders = range(1, max(self.settings.top) + 1)
-        return CountingResult(best, {order: int(self.totals[order - 1]) for order in orders}, digest)
+        return CountingResult(best, words, {order: int(self.totals[order - 1]) for order in orders}, digest)
 
     def _estimate_thresholds(self) -> dict[int, int]:
         """Estimate T_l for every requested order from the beginnings of a few segments."""
@@ -138,8 +146,9 @@ class CountingJob:
                 thresholds[order] = estimate_threshold(t, self.settings.top[order], sample_fraction)
         return thresholds
 
-    def _best(self, thresholds: dict[int, int]) -> tuple[NGrams, dict[int, int]]:
-        """Return the best n-grams under the given thresholds, and lower values for the thresholds that were too high.
+    def _best(self, thresholds: dict[int, int]) -> tuple[NGrams, WordCounts, dict[int, int]]:
+        """Return the best n-grams under the given thresholds, the words that were kept to find them, and lower values
+        for the thresholds that were too high.
 
         If a threshold was too high, the n-grams are NO_NGRAMS.
         """
@@ -169,7 +178,7 @@ class CountingJob:
                 lowered[order] = needed
             elif not lowered:
                 best.append(candidates.best(scores, top[order], kth_score))
-        return NO_NGRAMS if lowered else candidates.to_ngrams(best), lowered
+        return NO_NGRAMS if lowered else candidates.to_ngrams(best), candidates.vocabulary, lowered
 
 
 def estimate_threshold(scores: Float64s, k: int, sample_fraction: float) -> int:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.errors import InputError
+from reader.errors import InputError, print_warning
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
+MAX_SHOWN_LINKS = 3  # in the warning of dangling links
 CORPUS_INFO = "corpus.json"  # this file marks a folder as a corpus, which contains no text files
 
 
@@ -19,7 +20,8 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
     """Return the distinct text files that `inputs` (files, folders or glob patterns) refer to, in sorted order.
 
     `other` lists files that are not text, such as a vocabulary. They are left out unless `inputs` names them directly.
-    Raises InputError for an input that matches no text file, and for a file of an unknown format.
+    Symbolic links to missing files or folders are left out with a warning on standard error. Raises InputError for an
+    input that matches no text file, and for a file of an unknown format.
     """
     found: dict[Path, Path] = {}
     others = {path.resolve() for path in other}
@@ -32,11 +34,16 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
         for match in matches:
             if match.is_dir():
                 files += _files_below(match)
-            elif match.is_file():  # false for a broken symbolic link
-                if not match.name.endswith(SUFFIXES):
-                    raise InputError(f"{match}: unknown file format; expected one of {', '.join(SUFFIXES)}")
+            elif match.is_file() and not match.name.endswith(SUFFIXES):
+                raise InputError(f"{match}: unknown file format; expected one of {', '.join(SUFFIXES)}")
+            elif match.is_file() or _is_dangling(match):
                 files.append(match)
-        files = [file for file in files if file == path or file.resolve() not in others]
+        if dangling := sorted(filter(_is_dangling, files)):
+            shown = ", ".join(map(str, dangling[:MAX_SHOWN_LINKS]))
+            more = f" and {len(dangling) - MAX_SHOWN_LINKS:,} more" if len(dangling) > MAX_SHOWN_LINKS else ""
+            print_warning(f"left out, because the target of the symbolic link is missing: {shown}{more}")
+        there = (file for file in files if not _is_dangling(file))
+        files = [file for file in there if file == path or file.resolve() not in others]
         if not files:
             raise InputError(f"{name}: refers to no text file; expected {', '.join(SUFFIXES)} files")
         found.update((file.resolve(), file) for file in files)
@@ -44,7 +51,7 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the text files in a folder and its subfolders. Symbolic links are followed.
+    """Yield the text files and the dangling links in a folder and its subfolders. Symbolic links are followed.
 
     Hidden files, hidden folders and corpora are left out.
     """
@@ -56,8 +63,12 @@ def _files_below(folder: Path) -> Iterator[Path]:
             continue
         visited.add(here.resolve())
         folders[:] = sorted(each for each in folders if not each.startswith("."))
-        paths = (here / each for each in files if each.endswith(SUFFIXES) and not each.startswith("."))
-        yield from (path for path in paths if path.is_file())
+        paths = (here / each for each in files if not each.startswith("."))
+        yield from (path for path in paths if _is_dangling(path) or (path.name.endswith(SUFFIXES) and path.is_file()))
+
+
+def _is_dangling(path: Path) -> bool:
+    return path.is_symlink() and not path.exists()
 
 
 def shard_files(paths: list[Path], shard: int, num_shards: int) -> list[Path]:
@@ -68,7 +79,7 @@ def shard_files(paths: list[Path], shard: int, num_shards: int) -> list[Path]:
     """
     if len(paths) < num_shards:
         raise InputError(
-            f"--shard: {len(paths)} files cannot be divided into {num_shards} shards; split the text into more files"
+            f"--shard: {num_shards} shards need as many files, but the text has {len(paths)}; split it into more files"
         )
     ends = np.cumsum([path.stat().st_size for path in paths])
     # The middle byte of a file decides to which shard the file belongs.

@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 from reader.errors import InputError
 from reader.text.digest import BlockDigests, file_digest, text_digest
+from reader.text.encoding_errors import utf16_reason
 from reader.text.nested_keys import value_at
 
 CHUNK_BYTES = 1 << 22
@@ -54,11 +55,15 @@ class Segment:
     def text(self) -> bytes:
         """Return the lines of text. Each ends with a line feed; a blank line separates documents.
 
-        Raises InputError, with file and line, for an invalid JSON record.
+        Raises InputError, with file and line, for an invalid JSON record, and for a file that looks like UTF-16.
         """
         return b"".join(self._text_of(part) for part in self.parts)
 
     def _text_of(self, part: Part) -> bytes:
+        # The command that is named for a compressed file is that for the decompressed one.
+        path = part.path.with_suffix("") if is_compressed(part.path) else part.path
+        if part.first_line == 1 and (reason := utf16_reason(path, part.raw)):
+            raise InputError(f"{part.path}: {reason}")
         if is_jsonl(part.path):
             return b"".join(
                 self._record(part.path, *line) for line in enumerate(part.raw.split(b"\n"), part.first_line)

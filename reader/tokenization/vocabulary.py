@@ -31,7 +31,7 @@ class Vocabulary(ABC):
         file_name: the name of the file in which a corpus or a run keeps a copy of the vocabulary.
         tokens: the F tokens in the order of their IDs; ids: the ID of each token.
         lowercase: whether text is first converted to lower case and stripped of accents.
-        pad, unk, cls, sep, mask: the IDs of the special tokens.
+        pad, unk, cls, sep, mask: the IDs of the special tokens; special_ids: all of them.
     """
 
     kind: ClassVar[str]
@@ -51,7 +51,8 @@ class Vocabulary(ABC):
             raise InputError(
                 f"{source}: special tokens missing: {names}; `python -m reader.build vocab` creates a valid vocabulary"
             )
-        self.pad, self.unk, self.cls, self.sep, self.mask = (self.ids[token] for token in SPECIAL_TOKENS)
+        self.special_ids = [self.ids[token] for token in SPECIAL_TOKENS]
+        self.pad, self.unk, self.cls, self.sep, self.mask = self.special_ids
 
     @classmethod
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ernie_gram.formats.model import Model
 from reader.errors import InputError
 from reader.plurals import counted
 from tasks.data.batches import epoch_steps
-from tasks.kinds.base import Float32s, Kind
+from tasks.kinds.base import Decoded, Float32s, Kind
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Figures
 from tasks.training.config import FinetuneConfig
@@ -60,6 +60,42 @@ def choosing_figure(
         figure in names, "evaluation.metric", f"{figure!r} is none of the figures of {metric.name}: {', '.join(names)}"
     )
     return figure
+
+
+def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[Any]:
+    """Return the distinct ones of gold values or predictions in the form that a metric takes.
+
+    They are labels, scores, indices of options, texts, tags or entities.
+    """
+    items = values.values() if isinstance(values, Mapping) else values
+    return {each for item in items for each in (item if isinstance(item, list | tuple) else [item])}
+
+
+def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[SplitData]) -> list[str]:
+    """Return a line for each split whose examples all have the same gold value."""
+    consequences = {train.name: "there is nothing to learn"}
+    lines = []
+    for split in (train, *dev):
+        distinct = distinct_values(kind.gold(split.examples))
+        if len(distinct) <= 1:
+            consequence = consequences.get(split.name, "its score does not tell a good model from a constant one")
+            lines.append(f"{split.name}: every example has the gold value {_shown(distinct)}; {consequence}")
+    return lines
+
+
+def equal_predictions(kind: Kind[Any, Any], split: SplitData, decoded: Decoded) -> str | None:
+    """Return a line if all predictions for a split are the same although its gold values differ, otherwise None."""
+    distinct = distinct_values(decoded.predictions)
+    if len(distinct) > 1 or len(distinct_values(kind.gold(split.examples))) <= 1:
+        return None
+    return (
+        f"{split.name}: the prediction for every example is {_shown(distinct)}: the model has learned nothing; try "
+        "another optimizer.learning_rate or seed, or more optimizer.epochs"
+    )
+
+
+def _shown(distinct: set[Any]) -> str:
+    return repr(*distinct) if distinct else "'none'"
 
 
 def figures_of_zeros(kind: Kind[Any, Any], split: SplitData) -> Figures:

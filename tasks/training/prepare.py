@@ -26,6 +26,7 @@ from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file, remove_folder
 from reader.tokenization.tokenizer import Tokenizer
+from reader.tokenization.unknown_tokens import unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.data.batches import epoch_batches, epoch_steps, micro_batches, padding_share
 from tasks.kinds.base import Kind
@@ -33,7 +34,7 @@ from tasks.kinds.catalog import kind_of
 from tasks.reading.load import with_labels
 from tasks.registry.task import TRAIN, Task
 from tasks.registry.task_file import find_task
-from tasks.training.checks import check_batches, check_model, choosing_figure
+from tasks.training.checks import check_batches, check_model, choosing_figure, equal_gold_values
 from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
 from tasks.training.splits import Say, SplitData, dev_splits, final_splits, load_splits, unseen_labels
@@ -42,8 +43,9 @@ RESULT, SKIPPED, CURVES = "result.json", "skipped_rows.txt", "curves.png"
 PREDICTIONS = "predictions_"
 # The key in result.json of the threshold for "no answer", which was chosen on the first dev split unless it was set.
 NULL_THRESHOLD = "null_threshold"
-# With more samples in a batch than this share of an epoch, --check warns.
+# With more samples in a batch than this share of an epoch, there is a warning.
 LARGE_SHARE = 0.2
+UNKNOWN_CURE = "start from a model whose vocabulary is of the texts' language"
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,20 @@ class Run:
     def warnings(self) -> list[str]:
         """Return one line for each thing that is valid but unlikely to be meant."""
         lines = unseen_labels((*self.dev, *self.final), self.train)
+        lines += equal_gold_values(self.kind, self.train, self.dev)
+        lines += [
+            f"{split.name}: {warning}"
+            for split in (self.train, *self.dev, *self.final)
+            if (warning := unknown_warning(split.unknown, self.tokenizer.vocabulary, UNKNOWN_CURE))
+        ]
         if self.config.optimizer.batch_size > LARGE_SHARE * len(self.train.features):
             lines.append(
                 f"optimizer.batch_size: an epoch of {counted(len(self.train.features), 'sample')} has only "
                 f"{counted(self.epoch_steps, 'step')}"
             )
-        if self.dev and not self.dev[0].name.startswith("dev"):
+        if not self.dev:
+            lines.append("the task has no labelled dev split here: no model is evaluated, and the last one is kept")
+        elif not self.dev[0].name.startswith("dev"):
             lines.append(f"the task has no dev split: checkpoints are chosen on the split {self.dev[0].name!r}")
         return lines
 

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from reader.errors import InputError
 from reader.plurals import counted
 from reader.system.atomic_files import sha256_of
 from reader.tokenization.tokenizer import Tokenizer
+from reader.tokenization.unknown_tokens import unknown_share
 from tasks.data.examples import ClassificationExample, Example, TaggingExample
 from tasks.data.features import Features
 from tasks.kinds.base import Kind
@@ -35,12 +38,14 @@ class SplitData:
         examples: in the order of the files.
         features: of the examples.
         report: the account of the rows.
+        unknown: the share of [UNK] in the tokens of the texts.
     """
 
     name: str
     examples: list[Example]
     features: Features
     report: Report
+    unknown: float = 0.0
 
     @property
     def digest(self) -> str:
@@ -63,7 +68,7 @@ class SplitData:
         return (
             f"{self.name:<8} {read}; {counted(len(features), 'sample')}, "
             f"{counted(len(features.inputs), 'input')} with "
-            f"{features.inputs.lengths.mean():.0f} tokens on average{changed}"
+            f"{features.inputs.lengths.mean():.0f} tokens on average, {self.unknown:.2%} [UNK]{changed}"
         )
 
 
@@ -100,7 +105,8 @@ def load_splits(
         features = kind.encode(examples, tokenizer, training=name == TRAIN)
         if not len(features):
             raise InputError(f"{report.files[0]}: no example has anything to train on")
-        splits[name] = SplitData(name, examples, features, report)
+        counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))
+        splits[name] = SplitData(name, examples, features, report, unknown_share(counts, tokenizer.vocabulary))
         seconds = time.monotonic() - read
         say(splits[name].describe())
         say(

@@ -47,6 +47,14 @@ def test_the_seed_and_the_steps_are_options_of_the_training(monkeypatch: pytest.
     assert commands[-1] == f"./run_pretrain.sh {demo.CONFIG} {options}"
 
 
+def test_the_next_command_of_a_step_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    code = "print('made\\nnext: something else')"
+    demo.step(f'python -c "{code}"')
+    assert capsys.readouterr().out.splitlines()[2:] == ["made"]
+    with pytest.raises(InputError, match="failed with status 3"):
+        demo.step("python -c exit(3)")
+
+
 def test_the_summary_compares_the_model_with_counts_and_names_what_the_config_leaves_out() -> None:
     first, last = ({"perplexity": a, "ngram_perplexity": b} for a, b in ((783.2, 8129.7), (224.1, 5483.4)))
     baselines = {"unit frequencies": Perplexities(758.4, 7663.2), "left neighbour": Perplexities(189.0, 2857.3)}

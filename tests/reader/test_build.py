@@ -59,7 +59,7 @@ def test_a_lexicon_may_have_few_distinct_ngrams(built: Path, tmp_path: Path, con
         (
             "a b\n",
             ["--top", "2:1", "--max_ngram_tokens", "1"],
-            "all 1 n-grams have a single sub-word token, or more than 1",
+            r"every n-gram \(1\) has a single sub-word token, or more than 1",
         ),
         ("a b\n", ["--top", "2:1", "--min_count", "2"], r"no n-gram of 2 words occurs 2 times \(--min_count\)"),
         ("a b\n", ["--top", "2:1", "--threshold", "3:1"], "--threshold: order 3 is not in --top"),

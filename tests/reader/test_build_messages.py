@@ -43,6 +43,20 @@ def test_a_lexicon_of_frequent_ngrams_prints_no_note(built: Path, tmp_path: Path
     assert "once or twice" not in done.stdout
 
 
+def test_one_of_a_thing_is_singular(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("new york\n")
+    vocab, text = ["--vocab", str(built / "vocab.txt")], ["--input", str(tmp_path / "text.txt")]
+    lexicon, corpus = str(tmp_path / "lexicon.tsv"), str(tmp_path / "corpus")
+    shown = call(main, "lexicon", *text, *vocab, "--top", "2:1", "--output", lexicon).stdout
+    assert f"{lexicon}: 1 n-gram (1 of 2 words); 2 words counted; " in shown
+    shown = call(main, "corpus", *text, *vocab, "--lexicon", lexicon, "--output", corpus).stdout
+    assert f"{corpus}: 1 document, " in shown
+    assert ", 1 unit; 1 n-gram with 100.0% of all tokens; 0.00% of all tokens are [UNK]" in shown
+    shown = call(main, "inspect", lexicon, *text, *vocab).stdout
+    assert "2 words: 1 of 1 requested; the text has 1 occurrence\n" in shown
+    assert " in 1 unit: 100.0% of the tokens are in n-grams (1 n-gram, 1 distinct: " in shown
+
+
 def test_help_distinguishes_threshold_from_min_count() -> None:
     shown = " ".join(call(main, "lexicon", "--help").stdout.split())
     assert "hint for the speed, which does not change the lexicon" in shown

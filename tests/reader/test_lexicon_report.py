@@ -14,12 +14,16 @@ from tests.support.commands import build, python
 
 def test_coverage_and_cut_text_agree_with_the_corpus(built: Path, corpus: Corpus) -> None:
     vocabulary, lexicon = load_vocabulary(built / "vocab.txt"), Lexicon.load(built / "lexicon.tsv")
-    line = coverage(lexicon, vocabulary, TextFiles([built / "train.txt"]))
+    line, unknown = coverage(lexicon, vocabulary, TextFiles([built / "train.txt"]))
     info = corpus.info
     assert line.startswith(f"{info.tokens:,} tokens in {info.units:,} units: ")
     assert f"({info.ngram_units:,} n-grams, " in line
     inside = 1 - (info.units - info.ngram_units) / info.tokens
     assert f"units: {inside:.1%} of the tokens" in line
+    distinct = (corpus.unit_counts[info.num_tokens :] > 0).sum()
+    assert f", {distinct:,} distinct: " in line
+    assert line.endswith(f"of the lexicon), {unknown:.2%} are [UNK]")
+    assert unknown == corpus.unknown_share == 0
     first = lexicon.ngrams.text(0)
     shown = list(cut_text(lexicon, vocabulary, [f"{first.upper()}!", "zyx"], coloured=False))
     assert shown == [f"[{first}] !", "zyx"]

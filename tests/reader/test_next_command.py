@@ -87,6 +87,24 @@ def test_the_config_is_that_of_the_language_of_the_text(tmp_path: Path) -> None:
         assert next_after("check", corpus) == named
 
 
+def test_a_corpus_with_the_vocabulary_of_a_bert_is_for_training_from_it(built: Path, tmp_path: Path) -> None:
+    bert, corpus, text = tmp_path / "bert", str(tmp_path / "corpus"), str(built / "held_out.txt")
+    bert.mkdir()
+    (bert / "vocab.txt").write_bytes(b"[unused1]\n" + (built / "vocab.txt").read_bytes())
+    command = ["corpus", "--input", text, "--vocab", str(bert / "vocab.txt"), "--output", corpus]
+    for is_there in (False, True):
+        if is_there:
+            (bert / "config.json").write_text("{}")
+        start = str(bert) if is_there else "BERT"
+        named = next_after(*command, "--overwrite")
+        assert named[1:4] == [named[1], "--paths.start", start]
+        assert named[1].endswith(next_command.BERT_CONFIG)
+    assert (ROOT / next_command.BERT_CONFIG).is_file()
+    named = next_after("check", corpus)
+    assert named[1:4] == [named[1], "--paths.start", "BERT"]
+    assert named[1].endswith(next_command.BERT_CONFIG)
+
+
 def test_inspect_with_a_text_is_followed_by_its_corpus(built: Path) -> None:
     lexicon, made_with = str(built / "lexicon.tsv"), ["--vocab", str(built / "vocab.txt")]
     text = ["--input", str(built / "held_out.txt")]

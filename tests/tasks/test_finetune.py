@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -69,6 +70,16 @@ def test_the_score_is_that_of_the_predictions_and_of_the_best_evaluation(tiny_ta
 
     done = call(main, "accuracy", str(tiny_task / "data" / "dev.tsv"), str(finetuned / PREDICTIONS))
     assert json.loads(done.stdout) == {"accuracy": score}
+
+
+def test_predictions_that_are_all_the_same_give_a_warning(tiny_task: Path, tmp_path: Path) -> None:
+    task = Path(shutil.copytree(tiny_task, tmp_path / "task"))
+    (task / "data" / "train.tsv").write_text("text\tlabel\n" + "a b\t0\n" * 60 + "c\t1\n")
+    (task / "data" / "dev.tsv").write_text("text\tlabel\na b\t0\na a\t1\n")
+    done = finetune(task, tmp_path / "run", "--optimizer.epochs=1")
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stderr.splitlines() if line.startswith("warning: "))
+    assert line.startswith("warning: dev: the prediction for every example is '0': the model has learned nothing; ")
 
 
 def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Path, finetuned: Path) -> None:

@@ -70,6 +70,35 @@ def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, t
     assert len(run.dev[0].features) == DEV_ROWS - 1
 
 
+# The rows of train.tsv and dev.tsv; None for no file.
+@pytest.mark.parametrize(
+    ("train", "dev", "warnings"),
+    [
+        (["a\t0", "b\t1"], ["a\t0", "b\t1"], []),
+        (["a\t1"], ["a\t1"], ["train: every example has the gold value '1'; there is nothing", "dev: every example"]),
+        (["a\t0", "b\t1"], ["a\t0"], ["dev: every example has the gold value '0'; its score does not tell"]),
+        (["a\t0", "b\t1"], None, ["the task has no labelled dev split here: no model is evaluated"]),
+        (["a 文\t0", "b\t1"], ["文 一\t0", "b\t1"], ["train: 33.33% of the tokens are [UNK], ", "dev: 66.67% of "]),
+    ],
+)
+def test_data_that_are_unlikely_to_be_meant_give_a_warning_each(
+    tiny_task: Path, tmp_path: Path, train: list[str], dev: list[str] | None, warnings: list[str]
+) -> None:
+    task = Path(shutil.copytree(tiny_task, tmp_path / "task"))
+    for name, rows in (("train", train), ("dev", dev)):
+        (task / "data" / f"{name}.tsv").unlink()
+        if rows:
+            (task / "data" / f"{name}.tsv").write_text("\n".join(["text\tlabel", *rows * 40]) + "\n", encoding="utf-8")
+    done = finetune(task, tmp_path / "run", "--check")
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == len(warnings)
+    assert all(line.startswith(f"warning: {start}") for line, start in zip(lines, warnings, strict=True))
+    assert all("start from a model whose vocabulary" in line for line in lines if "[UNK]" in line)
+    shares = ["33.33%", "66.67%"] if any("[UNK]" in line for line in lines) else ["0.00%"] * (1 + bool(dev))
+    assert [line.split(" [UNK]")[0].split()[-1] for line in done.stdout.splitlines() if "[UNK]" in line] == shares
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

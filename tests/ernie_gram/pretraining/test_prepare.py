@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ernie_gram.pretraining.prepare import has_same_text
+from reader.corpus.memmap import Corpus
 from tests.support.commands import ROOT, assert_one_line_error, python
 from tests.support.runs import FINISHED, pretrain
 
@@ -118,3 +121,23 @@ def test_the_check_warns_of_a_corpus_that_is_too_small(
     lines = done.stderr.splitlines()
     assert len(lines) == len(warnings)
     assert all(line.startswith(f"warning: {start}") for line, start in zip(lines, warnings, strict=True))
+
+
+def test_the_check_warns_of_a_held_out_corpus_that_is_the_training_corpus(built: Path, tmp_path: Path) -> None:
+    shutil.copytree(built / "corpus", tmp_path / "copy")
+    held_out = f"--paths.held_out={tmp_path / 'copy'}"
+    done = pretrain(built, tmp_path / "run", held_out, "--trainer.max_steps=100", "--check")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == [
+        f"warning: paths.held_out: {tmp_path / 'copy'} has the text of {built / 'corpus'}, so evaluation does not show "
+        "whether the model has learned more than this text by heart; build it from other text"
+    ]
+
+
+def test_corpora_of_the_same_units_have_the_same_text(corpus: Corpus, built: Path) -> None:
+    info, other = corpus.info, Corpus(built / "held_out").info
+    assert has_same_text(replace(info, digests={}), info)
+    assert has_same_text(replace(info, text="the files were divided"), info)
+    assert not has_same_text(other, info)
+    # Corpora that were built before there were digests.
+    assert not has_same_text(replace(other, digests={}), replace(info, digests={}))

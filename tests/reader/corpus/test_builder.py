@@ -109,7 +109,7 @@ def test_joined_shards_equal_the_corpus_of_all_files(built: Path, tmp_path: Path
     # The digest of the whole text cannot be computed from the digests of the shards.
     assert joined.info.fingerprint != whole.info.fingerprint
     done = python("-m", "reader.build", *command, str(tmp_path / "none"), "--shard", "1/6")
-    assert done.stderr.splitlines()[-1].startswith("error: --shard: 5 files cannot be divided into 6 shards")
+    assert done.stderr.splitlines()[-1].startswith("error: --shard: 6 shards need as many files, but the text has 5; ")
     build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", str(tmp_path / "other"))
     wrong = ["join", "--input", shards[0], str(tmp_path / "other"), "--output", str(tmp_path / "x")]
     done = python("-m", "reader.build", *wrong)

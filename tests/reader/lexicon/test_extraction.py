@@ -14,6 +14,7 @@ from reader.lexicon.counting_stages import SplitSegment
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings, estimate_threshold
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.t_test import needed_count
+from reader.tables.string_table import unpack_strings
 from reader.text import digest, file_ranges, map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
@@ -174,6 +175,9 @@ def test_finished_segments_are_not_repeated(built: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(local_engine, "save_arrays", refuse)
     again, _, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert entries_of(again.best) == entries_of(first.best)
+    # The share of [UNK] depends on these.
+    assert unpack_strings(again.words.strings) == unpack_strings(first.words.strings)
+    assert again.words.counts.tolist() == first.words.counts.tolist()
 
 
 def test_a_job_is_resumed_with_other_memory_and_workers(

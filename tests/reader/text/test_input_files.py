@@ -28,11 +28,26 @@ def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:
     assert [path.resolve() for path in find_files([str(tmp_path / "other")])] == files[2:]
     assert find_files([str(tmp_path)], [files[0]]) == files[1:]
     assert find_files([str(tmp_path), str(files[0])], [files[0]]) == files
-    (tmp_path / "nowhere.txt").symlink_to(tmp_path / "removed.txt")
-    assert find_files([str(tmp_path)]) == files
-    assert find_files([str(tmp_path / "*.txt")]) == files[:1]
-    with pytest.raises(InputError, match=r"nowhere\.txt: refers to no text file"):
-        find_files([str(tmp_path / "nowhere.txt")])
+
+
+def test_links_without_a_target_are_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    links = [tmp_path / f"{i}.txt" for i in range(3)] + [tmp_path / "folder"]
+    for link in links:
+        link.symlink_to(tmp_path / "removed")
+    (tmp_path / ".hidden.txt").symlink_to(tmp_path / "removed")
+    file = tmp_path / "text.txt"
+    file.write_text("x\n")
+    for name, shown in ((tmp_path, links), (tmp_path / "*.txt", links[:3])):
+        assert find_files([str(name)]) == [file]
+        warning = capsys.readouterr().err
+        more = " and 1 more" if len(shown) == 4 else ""
+        named = ", ".join(map(str, links[:3]))
+        assert warning == f"warning: left out, because the target of the symbolic link is missing: {named}{more}\n"
+    with pytest.raises(InputError, match=r"0\.txt: refers to no text file"):
+        find_files([str(links[0])])
+    assert str(links[0]) in capsys.readouterr().err
+    assert find_files([str(file)]) == [file]
+    assert capsys.readouterr().err == ""
 
 
 def test_an_error_names_the_invalid_input(tmp_path: Path) -> None:

@@ -57,6 +57,13 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
         ("a.jsonl", b'{"text": "x"}\n{"text"', "a.jsonl:2: not JSON"),
         ("a.jsonl", b'{"body": "x"}\n', "a.jsonl:1: no text field 'text'"),
         ("a.jsonl", b"[1]\n", "a.jsonl:1: no text field 'text'"),
+        (
+            "a.txt",
+            "河水\nx\n".encode("utf-16"),
+            "a.txt: looks like UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 /",
+        ),
+        ("a.jsonl", "{}".encode("utf-16-le"), "a.jsonl: looks like UTF-16; convert it with: iconv -f UTF-16LE "),
+        ("a.txt.gz", gzip.compress("x\n".encode("utf-16"), mtime=0), "a.txt > NEW_FILE"),
     ],
 )
 def test_an_error_names_the_file_and_line_of_invalid_text(

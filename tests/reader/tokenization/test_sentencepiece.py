@@ -248,8 +248,9 @@ def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path
     corpus = Corpus(pieces / "corpus")
     for mask in json.loads(done.stdout)["masks"]:
         units = [guess["unit"] for guess in mask]
-        assert sorted(units) == sorted(map(corpus.names.text, range(corpus.num_units)))
-        assert sum(guess["probability"] for guess in mask) == pytest.approx(1, abs=1e-4)
+        answers = (unit for unit in range(corpus.num_units) if unit not in corpus.vocabulary.special_ids)
+        assert sorted(units) == sorted(map(corpus.names.text, answers))
+        assert 0.99 < sum(guess["probability"] for guess in mask) < 1
     other = trained(**OURS)
     (run / "spm.model").write_bytes(other)
     (run / "vocab.txt").unlink()

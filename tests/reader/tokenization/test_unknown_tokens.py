@@ -1,0 +1,86 @@
+"""The share of [UNK]: the same in a lexicon, in a corpus, in its shards, in `inspect` and in counts by hand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reader.build import main
+from reader.corpus.memmap import Corpus
+from reader.tokenization.unknown_tokens import unknown_share, unknown_share_of_words, unknown_warning
+from reader.tokenization.wordpiece import WordPieceVocabulary
+from tests.support.commands import build, call
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+# Of the words, "b" is [UNK]: 2 of the 8 tokens. In the second file, 6 of 9 are.
+TEXTS = {"a.txt": "a b a a b a\na a\n", "b.txt": "b a b b b b\n\na b a\n"}
+SHARES = {"a.txt": "25.00%", "b.txt": "66.67%", "*.txt": "47.06%"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "text").mkdir()
+    for name, text in TEXTS.items():
+        (tmp_path / "text" / name).write_text(text)
+    (tmp_path / "vocab").write_text("\n".join([*SPECIAL, "a", "c"]))
+    return tmp_path
+
+
+def shares(text: str) -> list[str]:
+    """Return the shares of [UNK] that a command has printed on one of its streams."""
+    return [share for line in text.splitlines() if "[UNK]" in line for share in re.findall(r"\d+\.\d\d%", line)]
+
+
+def test_every_command_prints_the_same_share_and_warns(folder: Path) -> None:
+    vocab, lexicon = ["--vocab", str(folder / "vocab")], ["--lexicon", str(folder / "lexicon")]
+    for name, share in SHARES.items():
+        text = ["--input", str(folder / "text" / name)]
+        for arguments in (
+            ["lexicon", *text, *vocab, "--top", "2:3", "--output", str(folder / "lexicon"), "--overwrite"],
+            ["corpus", *text, *vocab, *lexicon, "--output", str(folder / "corpus"), "--overwrite"],
+            ["corpus", *text, *vocab, "--output", str(folder / "corpus"), "--overwrite"],
+            ["inspect", str(folder / "lexicon"), *text, *vocab],
+        ):
+            done = call(main, *arguments)
+            assert (done.returncode, shares(done.stdout), shares(done.stderr)) == (0, [share], [share]), arguments
+            assert done.stderr.splitlines()[-1].startswith(f"warning: {folder}")
+            assert "give a --vocab of the text's language" in done.stderr
+
+
+def test_joined_shards_have_the_share_of_the_whole(folder: Path) -> None:
+    text = ["corpus", "--input", str(folder / "text"), "--vocab", str(folder / "vocab"), "--output"]
+    shards = [str(folder / f"shard_{i}") for i in (1, 2)]
+    for i, shard in enumerate(shards, 1):
+        build(*text, shard, "--shard", f"{i}/2")
+    done = call(main, "join", "--input", *shards, "--output", str(folder / "joined"))
+    assert shares(done.stdout) == shares(done.stderr) == [SHARES["*.txt"]]
+    build(*text, str(folder / "whole"))
+    assert Corpus(folder / "joined").unknown_share == Corpus(folder / "whole").unknown_share == 8 / 17
+
+
+def test_tokens_that_come_from_no_text_do_not_count() -> None:
+    vocabulary = WordPieceVocabulary([*SPECIAL, "a", "##b"])
+    counts = np.zeros(7, np.int64)
+    assert unknown_share(counts, vocabulary) == 0
+    counts[[vocabulary.pad, vocabulary.cls, vocabulary.sep, vocabulary.unk]] = 100, 10, 20, 1
+    counts[5:] = 2, 1
+    assert unknown_share(counts, vocabulary) == 1 / 4
+    # "ab" has two tokens.
+    assert unknown_share_of_words(["ab", "c"], np.array([3, 2]), vocabulary) == 2 / 8
+
+
+def test_the_warning_names_the_option_that_is_wrong() -> None:
+    lower, capital = [*SPECIAL, "a"], [*SPECIAL, "a", "B"]
+    assert unknown_warning(0.03, WordPieceVocabulary(lower), "cure") is None
+    for tokens, lowercase, end in (
+        (lower, True, "cure"),
+        (capital, False, "cure"),
+        (lower, False, "leave out --cased"),
+    ):
+        warning = unknown_warning(0.031, WordPieceVocabulary(tokens, lowercase), "cure")
+        assert warning is not None
+        assert warning.startswith("3.10% of the tokens are [UNK], ")
+        assert warning.endswith(end)

@@ -1,0 +1,62 @@
+"""Gold values and predictions that are all the same, in the form that each kind of metric takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tasks.data.examples import Entity
+from tasks.training.checks import distinct_values, equal_gold_values, equal_predictions
+
+
+class Gold:
+    """A kind, and a split of it, whose gold values are given."""
+
+    name = "dev"
+    examples = ()
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def gold(self, examples: Any) -> Any:
+        return self.values
+
+
+@pytest.mark.parametrize(
+    ("values", "distinct"),
+    [
+        (["a", "b", "a"], {"a", "b"}),
+        ({"1": 0, "2": 0}, {0}),
+        ([0.5, 0.5], {0.5}),
+        ([["O", "O"], ["B-X", "O"]], {"O", "B-X"}),
+        ([[], [Entity("X", 0, 1)]], {Entity("X", 0, 1)}),
+        ({"1": ["the", "a"], "2": []}, {"the", "a"}),
+        ([], set()),
+    ],
+)
+def test_values_of_every_form_are_compared(values: Any, distinct: set[Any]) -> None:
+    assert distinct_values(values) == distinct
+    given: Any = Gold(values)
+    lines = equal_gold_values(given, given, ())
+    assert len(lines) == (len(distinct) <= 1)
+    assert all("dev: every example has the gold value " in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("gold", "predictions", "shown"),
+    [
+        (["a", "b"], ["a", "a"], "'a'"),
+        ({"1": ["x"], "2": ["y"]}, {"1": "", "2": ""}, "''"),
+        ([["O", "B-X"]], [["O", "O"]], "'O'"),
+        ([[Entity("X", 0, 1)], [Entity("X", 1, 2)]], [[], []], "'none'"),
+        ([0.1, 0.2], [0.5, 0.5], "0.5"),
+        (["a", "b"], ["b", "a"], None),
+        (["a", "a"], ["a", "a"], None),
+    ],
+)
+def test_equal_predictions_of_different_examples_are_named(gold: Any, predictions: Any, shown: str | None) -> None:
+    kind: Any = Gold(gold)
+    decoded: Any = type("Decoded", (), {"predictions": predictions})
+    line = equal_predictions(kind, kind, decoded)
+    assert (line or "None").startswith(f"dev: the prediction for every example is {shown}: " if shown else "None")
