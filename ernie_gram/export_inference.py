@@ -8,13 +8,18 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.export_inference")
+
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, TextSettings
-from reader.errors import InputError, OneLineParser, one_line_errors, print_note
+from reader.errors import InputError, OneLineParser, print_note
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.atomic_files import check_new_folder
 
@@ -91,7 +96,3 @@ def main() -> None:
     if arguments.outputs == ENCODER and model.pretraining is not None:
         print(f"the model has prediction heads as well: --outputs {FILL_MASK} exports them")
     print(f"answer lines with it:  python -m ernie_gram.infer {arguments.folder} TEXT_FILE")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -8,6 +8,11 @@ answered in order, and the exit status is then 2.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.fill_mask")
+
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -25,7 +30,7 @@ from ernie_gram.inference.texts import NO_MASK, Int64s, TextEncoder
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row, mean_over_draws
 from reader.batches.fields import Batch
 from reader.corpus.units import UnitNames
-from reader.errors import InputError, OneLineParser, one_line_errors, print_error, print_note
+from reader.errors import InputError, OneLineParser, print_error, print_note
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.tokenization.vocabulary import MASK
 
@@ -172,7 +177,3 @@ def main() -> None:
             show(text, guesses, arguments.json)
     if valid.invalid:
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

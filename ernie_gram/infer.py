@@ -9,6 +9,11 @@ valid ones are answered in order, and the exit status is then 2.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.infer")
+
 import argparse
 import json
 import sys
@@ -22,7 +27,7 @@ from ernie_gram.inference.requests import json_request, pair_request, read_lines
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH
 from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_file, check_parent
 from reader.tokenization.vocabulary_file import load_vocabulary
@@ -167,7 +172,3 @@ def main() -> None:
         print_answers(answers)
     if answers.invalid:
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

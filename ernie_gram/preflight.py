@@ -9,6 +9,11 @@ corpora that the processes see, and measures the exchange between them.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.preflight")
+
 import argparse
 import shutil
 import sys
@@ -31,7 +36,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
 from reader.build_options import parse_positive
 from reader.corpus.file_digests import check_corpus
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import check_parent
 
@@ -235,7 +240,3 @@ def _free_space(output: Path) -> int:
     """Return the free bytes of the disk that will hold `output`, which may not exist yet."""
     existing = next(folder for folder in (output, *output.absolute().parents) if folder.exists())
     return shutil.disk_usage(existing).free
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -5,6 +5,11 @@ run_pretrain.sh starts several processes with `python -m paddle.distributed.laun
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.pretrain")
+
 import sys
 
 from ernie_gram.config.loading import load_config
@@ -16,7 +21,6 @@ from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import one_line_errors
 from reader.system.atomic_files import check_parent
 
 DESCRIPTION = (
@@ -68,7 +72,3 @@ def check(run: Run) -> None:
         print("\n".join(describe_start(run)))
     for line in run.warnings():
         print(f"warning: {line}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -7,6 +7,11 @@ Other options are passed to every rung, e.g. --trainer.max_steps 2000. After an 
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.run_ablation")
+
 import csv
 import time
 from pathlib import Path
@@ -16,7 +21,7 @@ from ernie_gram.plot import curve, new_figure, save_figure, set_step_axis
 from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check, plan
 from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all, stop_at_sigterm
 from ernie_gram.run.run_log import last_evaluation, read_log
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file, check_parent, make_folder
 
@@ -143,7 +148,3 @@ def main() -> None:
         partial.write_text(markdown(rows))
     draw(jobs, arguments.output / "curves.png")
     print(f"\n{markdown(rows)}\n{arguments.output}: table.md, table.csv, curves.png")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

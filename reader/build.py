@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("reader.build")
+
 import argparse
 import sys
 from collections.abc import Iterator
@@ -25,7 +30,7 @@ from reader.build_options import (
 )
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.lexicon.extraction import CountingJob, CountingResult, Engine, Settings
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
 from reader.lexicon.local_engine import LocalEngine
@@ -335,7 +340,3 @@ def main() -> None:
     following = args.next_command(args)
     if following:
         print(f"next: {following}")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

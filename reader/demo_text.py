@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("reader.demo_text")
+
 import ast
 import re
 import sysconfig
@@ -14,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
 
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from reader.system.atomic_files import atomic_file, make_folder
 
 MAX_TEXT_SIZE = 6_000_000  # in characters
@@ -96,7 +101,3 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     for path in write_text(parser.parse_args().output):
         print(f"{path}: {path.stat().st_size:,} bytes")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -8,6 +8,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.export")
+
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +28,7 @@ from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
 from ernie_gram.inference.description import TextSettings
 from reader.batches.fields import SENTENCE_IDS
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from reader.system.atomic_files import atomic_folder, check_new_folder
 from tasks.data.tag_schemes import tag_set
 from tasks.prediction.finetuned import TASK_SCORES, Finetuned, load_finetuned, with_null_threshold_of
@@ -143,7 +148,3 @@ def main() -> None:
         print(f"next     python -m tasks.predict {arguments.folder} --input FILE --output FILE")
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.folder.iterdir()))
     print(f"written  {arguments.folder}: {arguments.to} of {finetuned.source}; {files}")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -5,6 +5,11 @@ run_finetune.sh starts several processes with `python -m paddle.distributed.laun
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.finetune")
+
 import json
 import sys
 import time
@@ -19,7 +24,6 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import one_line_errors
 from reader.system.atomic_files import atomic_file, check_parent
 from tasks.metrics.catalog import METRICS
 from tasks.training.config import FinetuneConfig
@@ -141,7 +145,3 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         "model": {"source": str(run.model.source), "digest": run.identity["model"]},
         "settings": asdict(run.config),
     }
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -6,6 +6,11 @@ python -m tasks.predict output/mrpc --input pairs.txt --layout lines --output an
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.predict")
+
 import argparse
 import json
 import os
@@ -15,7 +20,7 @@ from pathlib import Path
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file, check_parent
 from tasks.kinds.base import Decoded
@@ -232,7 +237,3 @@ def main() -> None:
     ):
         form = form_of(finetuned.task)
         print(f"warning: no prediction for {counted(missing, 'row')}; {form.name} asks for all", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -9,6 +9,11 @@ Letters: C classes (units), M masked units.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.pretraining.count_baselines")
+
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +29,7 @@ from ernie_gram.run.run_folder import CONFIG
 from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.corpus.memmap import Corpus
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.text.input_files import CORPUS_INFO
 
 Int64s = npt.NDArray[np.int64]
@@ -224,7 +229,3 @@ def main() -> None:
     corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
     for name, found in count_baselines(corpus, held_out, sequences).items():
         print(f"{name}: perplexity {found.units:.0f}, over n-grams {found.ngrams:.0f}")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from reader.corpus.units import UnitNames
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.system.compiled import numba
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary

@@ -1,0 +1,55 @@
+"""Start a command: `python -m reader.build` and the like. Interrupts end it with one line while it still imports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NoReturn
+
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def run_command(name: str) -> NoReturn:
+    """Import the module of a command, call its `main` as `one_line_errors` does, and end this process.
+
+    A command's module calls this before its own imports, which take seconds, if it is run as `__main__`.
+    """
+    with ExitStack() as imports:
+        imports.enter_context(interrupts_end_at_once())
+        from importlib import import_module
+
+        from reader.errors import one_line_errors
+
+        main = import_module(name).main
+
+        def interruptible() -> None:
+            imports.close()
+            main()
+
+        one_line_errors(interruptible)
+    sys.exit()
+
+
+@contextmanager
+def interrupts_end_at_once() -> Iterator[None]:
+    """Within the context, which is for imports, SIGINT ends the process with one line and status 130.
+
+    Otherwise it would be a KeyboardInterrupt, which some imports lose or turn into another error. A handler of the
+    caller, or that of a job in the background, which ignores SIGINT, is left in place.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(*_: object) -> NoReturn:
+    os.write(2, b"error: interrupted\n")  # sys.stderr may be redirected
+    os._exit(INTERRUPTED)
