@@ -22,6 +22,7 @@ from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, TextSett
 from reader.errors import InputError, OneLineParser, print_note
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.atomic_files import check_new_folder
+from reader.system.progress import progress
 
 if TYPE_CHECKING:
     from ernie_gram.distributed.world import World
@@ -89,7 +90,9 @@ def main() -> None:
     check_exportable(model, arguments.outputs)
     from ernie_gram.distributed.world import start_world
 
-    export_model(model, arguments.outputs, arguments.folder, start_world("auto"))
+    world = start_world("auto")
+    with progress(f"writing {arguments.folder}"):
+        export_model(model, arguments.outputs, arguments.folder, world)
     for note in model.notes:
         print_note(f"{model.source}: {note}")
     print(f"{arguments.folder}: {arguments.outputs} outputs of {model.source} ({model.format})")

@@ -39,6 +39,7 @@ from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import check_parent
+from reader.system.progress import progress
 
 # Of the peak that is given for a device.
 ASSUMED_UTILISATION = 0.4
@@ -149,7 +150,8 @@ def main() -> None:
         "data.batch_size",
         f"{ranks} processes, but only {counted(config.data.batch_size, 'sequence')} in a batch; use fewer processes",
     )
-    run = None if own.assume else prepare(config, ranks, RANK, given)
+    with progress("checking the settings and the corpora"):
+        run = None if own.assume else prepare(config, ranks, RANK, given)
     if run:
         config = run.config
         check_parent(run.output)
@@ -158,7 +160,8 @@ def main() -> None:
         world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)
     checked = check_corpora(run, world) if run else []
     sizes, shape = _sizes(own, config, run, ranks)
-    speeds, measured = _speeds(own, config, sizes, shape, world)
+    with progress("measuring this machine"):
+        speeds, measured = _speeds(own, config, sizes, shape, world)
     assert speeds.peak is not None
     utilisation = speeds.utilisation or ASSUMED_UTILISATION
     cluster = Cluster(ranks, speeds.peak, utilisation, own.memory, speeds.bandwidth)

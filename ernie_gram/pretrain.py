@@ -22,6 +22,7 @@ from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.termination import end_at_signals
 from reader.system.atomic_files import check_parent
+from reader.system.progress import progress
 
 DESCRIPTION = (
     "Pre-train ERNIE-Gram. Settings come from --config and from the options after it; their defaults and meanings "
@@ -35,7 +36,8 @@ def main() -> None:
     program, flags = "python -m ernie_gram.pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
     check_device(config.trainer.device, config.optimizer.precision, attention=config.model.attention)
-    run = prepare(config, WORLD_SIZE, RANK, given)
+    with progress("checking the settings and the corpora"):
+        run = prepare(config, WORLD_SIZE, RANK, given)
     check_parent(run.output)
     if RANK == 0:
         print(run.describe(), flush=True)
@@ -59,7 +61,9 @@ def train(run: Run) -> None:
     from ernie_gram.training.trainer import Trainer
 
     with end_at_signals():
-        Trainer(pretraining_job(run, world), world).train()
+        with progress("building the program"):
+            trainer = Trainer(pretraining_job(run, world), world)
+        trainer.train()
 
 
 def check(run: Run) -> None:

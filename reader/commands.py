@@ -22,8 +22,10 @@ def run_command(name: str) -> NoReturn:
         from importlib import import_module
 
         from reader.errors import one_line_errors
+        from reader.system.progress import progress
 
-        main = import_module(name).main
+        with progress(f"loading {name}"):
+            main = import_module(name).main
 
         def interruptible() -> None:
             imports.close()
@@ -51,5 +53,6 @@ def interrupts_end_at_once() -> Iterator[None]:
 
 
 def _end(*_: object) -> NoReturn:
-    os.write(2, b"error: interrupted\n")  # sys.stderr may be redirected
+    # sys.stderr may be redirected; there may be a progress bar on a terminal.
+    os.write(2, b"\r\x1b[K" * os.isatty(2) + b"error: interrupted\n")
     os._exit(INTERRUPTED)

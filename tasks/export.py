@@ -30,6 +30,7 @@ from ernie_gram.inference.description import TextSettings
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser
 from reader.system.atomic_files import atomic_folder, check_new_folder
+from reader.system.progress import progress
 from tasks.data.tag_schemes import tag_set
 from tasks.prediction.finetuned import TASK_SCORES, Finetuned, load_finetuned, with_null_threshold_of
 from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
@@ -140,11 +141,15 @@ def main() -> None:
     check_new_folder(arguments.folder)
     finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print)
     if arguments.to == PADDLENLP:
-        for reason in export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss):
+        with progress(f"writing {arguments.folder}"):
+            lost = export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss)
+        for reason in lost:
             print(f"lost     {reason}")
     else:
         task_file = described_folder(arguments.run) / TASK_FILE
-        export_inference(finetuned, arguments.folder, start_world("auto"), task_file if task_file.is_file() else None)
+        world = start_world("auto")
+        with progress(f"writing {arguments.folder}"):
+            export_inference(finetuned, arguments.folder, world, task_file if task_file.is_file() else None)
         print(f"next     python -m tasks.predict {arguments.folder} --input FILE --output FILE")
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.folder.iterdir()))
     print(f"written  {arguments.folder}: {arguments.to} of {finetuned.source}; {files}")

@@ -25,6 +25,7 @@ from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.termination import end_at_signals
 from reader.system.atomic_files import atomic_file, check_parent
+from reader.system.progress import progress
 from tasks.metrics.catalog import METRICS
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import CURVES, NULL_THRESHOLD, RESULT, Run, prepare
@@ -45,7 +46,8 @@ def main() -> None:
     """Run the command line."""
     config, given = load_config(FinetuneConfig, sys.argv[1:], PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
     check_device(config.trainer.device, config.optimizer.precision)
-    run = prepare(config, WORLD_SIZE, RANK, say=_say)
+    with progress("checking the settings and the data"):
+        run = prepare(config, WORLD_SIZE, RANK, say=_say)
     check_parent(run.output)
     for line in run.describe():
         _say(line)
@@ -81,15 +83,18 @@ def finetune(run: Run) -> dict[str, Any]:
         network = network_of(run)
         predictor = Predictor(network, run.config.evaluation.batch_size, run.config.optimizer.precision)
         began = time.monotonic()
-        trainer = Trainer(finetuning_job(run, network, predictor), world)
+        with progress("building the program"):
+            trainer = Trainer(finetuning_job(run, network, predictor), world)
         first_step = trainer.step
         trainer.train()
         seconds = {"data": run.seconds, "training": time.monotonic() - began}
-        result = predict(run, trainer, predictor, world)
+        with progress("evaluating the chosen model"):
+            result = predict(run, trainer, predictor, world)
     result["seconds"] = {name: round(value, 1) for name, value in (seconds | result["seconds"]).items()}
     result["steps"]["of_this_process"] = trainer.step - first_step
     if world.is_first:
-        plot_runs([run.output], run.output / CURVES)
+        with progress("drawing the curves"):
+            plot_runs([run.output], run.output / CURVES)
         # Last: a run with a result is finished.
         with atomic_file(run.output / RESULT) as partial:
             partial.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

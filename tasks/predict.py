@@ -23,6 +23,7 @@ from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_
 from reader.errors import OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file, check_parent
+from reader.system.progress import progress
 from tasks.kinds.base import Decoded
 from tasks.prediction.finetuned import (
     Finetuned,
@@ -223,8 +224,10 @@ def main() -> None:
     scores = scores_of(finetuned, features, arguments.batch_size, world)
     if not world.is_first:
         return
-    decoded = finetuned.kind.decode(scores, features, rows.examples)
-    for path, content in files_to_write(arguments, finetuned, rows, decoded).items():
+    with progress("finding the answers"):
+        decoded = finetuned.kind.decode(scores, features, rows.examples)
+        files = files_to_write(arguments, finetuned, rows, decoded)
+    for path, content in files.items():
         with atomic_file(path) as partial:
             partial.write_bytes(content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")

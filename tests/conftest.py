@@ -9,6 +9,8 @@ from pydoc_data.topics import topics
 # Several test processes share the cores (pytest-xdist). Set before Paddle is imported, which reads it.
 # The golden runs need one thread to be reproducible to the bit.
 os.environ["OMP_NUM_THREADS"] = "1"
+# On a busy machine, commands would print lines about their progress.
+os.environ["TQDM_DISABLE"] = "1"
 
 import pytest
 

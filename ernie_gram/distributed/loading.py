@@ -12,6 +12,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from types import ModuleType
 
 from reader.commands import interrupts_end_at_once
+from reader.system.progress import progress
 
 PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 # Paddle's default is one thread. The processes of this machine share its cores.
@@ -52,7 +53,7 @@ def load_paddle() -> ModuleType:
     """Import Paddle without its messages and its signal handlers, and return it."""
     # Paddle's signal handlers are in effect between these two lines. They allocate memory, which can block for ever if
     # the signal arrives during an allocation, and they end the process with another status.
-    with quiet(), delayed_sigterm(), interrupts_end_at_once():
+    with progress("loading Paddle"), quiet(), delayed_sigterm(), interrupts_end_at_once():
         import paddle
 
         paddle.disable_signal_handler()
