@@ -17,6 +17,7 @@ def run_command(name: str) -> NoReturn:
 
     A command's module calls this before its own imports, which take seconds, if it is run as `__main__`.
     """
+    _use_utf8_file_names()
     with ExitStack() as imports:
         imports.enter_context(interrupts_end_at_once())
         from importlib import import_module
@@ -33,6 +34,16 @@ def run_command(name: str) -> NoReturn:
 
         one_line_errors(interruptible)
     sys.exit()
+
+
+def _use_utf8_file_names() -> None:
+    """Start this process again with UTF-8 for file names if the locale has ASCII only; the output remains ASCII.
+
+    Otherwise a name that is not ASCII could not be taken from a file of settings, nor be written into one.
+    """
+    if sys.getfilesystemencoding() == "ascii":
+        settings = {"PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii:backslashreplace"}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | settings)
 
 
 @contextmanager

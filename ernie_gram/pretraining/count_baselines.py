@@ -234,6 +234,7 @@ def main() -> None:
         parser.add_argument(f"--paths.{key}", dest=key, metavar="FOLDER", help="where this corpus is now, if it moved")
     arguments = vars(parser.parse_args())
     run = arguments.pop("run")
-    corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
+    with progress("reading the corpora"):
+        corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
     for name, found in count_baselines(corpus, held_out, sequences).items():
         print(f"{name}: perplexity {found.units:.0f}, over n-grams {found.ngrams:.0f}")

@@ -181,11 +181,11 @@ class HeldOutEvaluator:
         trainer = self._config.trainer
         draws = trainer.eval_draws if self._config.objective.has_generator else 1
         batches = self._held_out.held_out_batches(rows, world.rank, world.size, trainer.eval_sequences)
-        sequences = len(self._held_out.held_out_indices(trainer.eval_sequences)) / world.size
-        with progress("evaluating", sequences, " sequences") as phase:
+        sequences = len(self._held_out.held_out_indices(trainer.eval_sequences)) // world.size
+        with progress("evaluating", draws * sequences, " sequences") as phase:
 
             def predict(batch: Batch) -> dict[str, np.ndarray]:
-                phase.advance(len(batch[fields.LENGTHS.name]) / draws)
+                phase.advance(len(batch[fields.LENGTHS.name]))
                 return program.run(executor, batch)
 
             sums = unit_sums(

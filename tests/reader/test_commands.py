@@ -1,8 +1,9 @@
-"""Ctrl-C while a command still imports: one line and status 130, as afterwards."""
+"""How commands start: Ctrl-C while they import, and file names in a locale that has ASCII only."""
 
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from reader.commands import interrupts_end_at_once
 from tests.support.commands import python
 from tests.support.import_graph import module, sources
+from tests.support.task_files import write
 
 # Processes that other commands start, and that Ctrl-C reaches through those.
 WORKERS = {"ernie_gram.gpu_checks.worker", "ernie_gram.gpu_checks.exchange_rank"}
@@ -18,6 +20,9 @@ COMMANDS = sorted({module(path) for path in sources() if '"__main__"' in path.re
 # `times`-th time that somebody looks for `trigger`.
 INTERRUPT = """
 import os, runpy, signal, sys
+
+# The tests may be a job in the background, which ignores SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Interrupter:
     def __init__(self, trigger, times):
@@ -72,3 +77,17 @@ def test_another_handler_of_interrupts_stays(handler: Any) -> None:
         assert signal.getsignal(signal.SIGINT) is handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_names_that_are_not_ascii_work_in_a_locale_of_ascii_and_are_printed_escaped(tmp_path: Path) -> None:
+    """The name of the file of a task comes from the command line, those of its data come from that file."""
+    data = tmp_path / "数据"
+    data.mkdir()
+    settings = "kind: classification\nlanguage: zh\nlayout: tsv\ncolumns: {text_a: 文本, label: 标签}\n"
+    task = write(data / "任务.yaml", f"{settings}files: {{train: 训练.tsv}}\nmetric: accuracy\n")
+    path = write(data / "训练.tsv", "文本\t标签\n很好\t好\n太差\t差\n")
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
+    done = python("-m", "tasks.check_files", str(task), "--data", str(data), **locale)
+    escaped = str(path).encode("ascii", "backslashreplace").decode()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.rstrip().endswith(f" train: rows 2, examples 2 ({escaped})")
