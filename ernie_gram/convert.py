@@ -8,6 +8,11 @@ a format cannot hold is refused with the reason; --accept-loss writes everything
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.convert")
+
 import argparse
 import shlex
 from pathlib import Path
@@ -16,7 +21,7 @@ from ernie_gram.formats import ours, paddlenlp
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.model_card import FILE_NAME
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from reader.plurals import counted
 from reader.system.output_files import claimed_new_folder
 
@@ -98,7 +103,3 @@ def convert(arguments: argparse.Namespace) -> None:
     del model  # two models need not fit in memory
     # Reading the folder again shows that it is whole; what was lost may be the prediction heads.
     print(f"next     {next_step(read_model(arguments.target, arguments.to), arguments.target)}")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.demo")
+
 import os
 import resource
 import shlex
@@ -26,7 +31,7 @@ from ernie_gram.run.run_log import Record, read_log
 from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = "conf/pretrain/demo.yaml"
@@ -159,7 +164,3 @@ def _cpu_seconds() -> float:
     """Return the CPU seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -8,6 +8,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.export_inference")
+
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +20,10 @@ from typing import TYPE_CHECKING
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, TextSettings
-from reader.errors import InputError, OneLineParser, one_line_errors, print_note
+from reader.errors import InputError, OneLineParser, print_note
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.output_files import claimed_new_folder
+from reader.system.progress import progress
 
 if TYPE_CHECKING:
     from ernie_gram.distributed.world import World
@@ -90,14 +96,12 @@ def export(arguments: argparse.Namespace) -> None:
     check_exportable(model, arguments.outputs)
     from ernie_gram.distributed.world import start_world
 
-    export_model(model, arguments.outputs, arguments.folder, start_world("auto"))
+    world = start_world("auto")
+    with progress(f"writing {arguments.folder}"):
+        export_model(model, arguments.outputs, arguments.folder, world)
     for note in model.notes:
         print_note(f"{model.source}: {note}")
     print(f"{arguments.folder}: {arguments.outputs} outputs of {model.source} ({model.format})")
     if arguments.outputs == ENCODER and model.pretraining is not None:
         print(f"the model has prediction heads as well: --outputs {FILL_MASK} exports them")
     print(f"answer lines with it:  python -m ernie_gram.infer {arguments.folder} TEXT_FILE")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

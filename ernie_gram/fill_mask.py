@@ -8,6 +8,11 @@ answered in order, and the exit status is then 2.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.fill_mask")
+
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,13 +25,14 @@ import numpy.typing as npt
 
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.requests import decoded, read_lines
+from ernie_gram.inference.requests import answering, decoded, read_lines
 from ernie_gram.inference.texts import NO_MASK, Int64s, TextEncoder
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row, mean_over_draws
 from reader.batches.fields import Batch
 from reader.corpus.units import UnitNames
-from reader.errors import InputError, OneLineParser, one_line_errors, print_error, print_note
+from reader.errors import InputError, OneLineParser, print_error, print_note
 from reader.lexicon.lexicon_file import segmenter_of
+from reader.system.progress import progress
 from reader.tokenization.vocabulary import MASK
 
 if TYPE_CHECKING:
@@ -162,17 +168,16 @@ def main() -> None:
         print_note(f"{model.source}: {note}")
     from ernie_gram.distributed.world import start_world
 
-    filler = MaskFiller(model, start_world("auto"), arguments.draws)
+    world = start_world("auto")
+    with progress("building the program"):
+        filler = MaskFiller(model, world, arguments.draws)
     if arguments.ngrams and not (filler.units.num_ngrams and filler.config.objective.is_explicit):
         raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
-    valid = ValidTexts(texts or read_lines([]))
-    for group in valid.groups(filler):
-        rows = [ids for _, ids in group]
-        for (text, _), guesses in zip(group, filler.fill(rows, arguments.top, arguments.ngrams), strict=True):
-            show(text, guesses, arguments.json)
+    with answering([]) as phase:
+        valid = ValidTexts(texts or read_lines([], phase.advance))
+        for group in valid.groups(filler):
+            rows = [ids for _, ids in group]
+            for (text, _), guesses in zip(group, filler.fill(rows, arguments.top, arguments.ngrams), strict=True):
+                show(text, guesses, arguments.json)
     if valid.invalid:
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -8,6 +8,11 @@ to a report of a fault. The exit status is 1 if a check fails. Checks of several
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.gpu_check")
+
 import shutil
 import sys
 import tempfile
@@ -18,7 +23,7 @@ from ernie_gram.gpu_checks.catalog import CHECKS, NAMES
 from ernie_gram.gpu_checks.outcome import Result
 from ernie_gram.gpu_checks.report import row, summary, write_report
 from ernie_gram.gpu_checks.runner import run_checks
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.system.output_files import add_output_file, check_output_path
 
 
@@ -55,7 +60,3 @@ def main() -> None:
         print(f"the files of the checks, with their logs: {folder}")
         sys.exit(1)
     shutil.rmtree(folder)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

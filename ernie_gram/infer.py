@@ -9,6 +9,11 @@ valid ones are answered in order, and the exit status is then 2.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.infer")
+
 import argparse
 import json
 import sys
@@ -18,14 +23,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, Description, load_description
-from ernie_gram.inference.requests import json_request, pair_request, read_lines, single_request
+from ernie_gram.inference.requests import answering, json_request, pair_request, read_lines, single_request
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH
 from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path
+from reader.system.progress import progress
 from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
@@ -157,19 +163,18 @@ def main() -> None:
     from ernie_gram.inference.answers import Answers
 
     line_request = pair_request if description.outputs == ENCODER else single_request
-    answers = Answers(
-        read_lines(arguments.files),
-        json_request if arguments.json_lines else line_request,
-        open_answerer(arguments, description),
-        arguments.batch_size,
-    )
-    if arguments.to is not None:
-        write_vectors(answers, arguments.to)
-    else:
-        print_answers(answers)
+    with progress("loading the program"):
+        answerer = open_answerer(arguments, description)
+    with answering(arguments.files) as phase:
+        answers = Answers(
+            read_lines(arguments.files, phase.advance),
+            json_request if arguments.json_lines else line_request,
+            answerer,
+            arguments.batch_size,
+        )
+        if arguments.to is not None:
+            write_vectors(answers, arguments.to)
+        else:
+            print_answers(answers)
     if answers.invalid:
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.plot")
+
 import logging
 import os
 import sys
@@ -10,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ernie_gram.run.run_log import Record, read_log
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file, check_parent
 from reader.system.output_files import add_output_file, check_output_path
 
@@ -190,7 +195,3 @@ def main() -> None:
     check_output_path("--to", arguments.to, arguments.overwrite)
     plot_runs(arguments.outputs, arguments.to)
     print(f"written  {arguments.to}")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -9,6 +9,11 @@ corpora that the processes see, and measures the exchange between them.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.preflight")
+
 import argparse
 import shutil
 import sys
@@ -32,8 +37,9 @@ from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_positive
 from reader.corpus.file_digests import check_corpus
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
+from reader.system.progress import progress
 
 # Of the peak that is given for a device.
 ASSUMED_UTILISATION = 0.4
@@ -144,7 +150,8 @@ def main() -> None:
         "data.batch_size",
         f"{ranks} processes, but only {counted(config.data.batch_size, 'sequence')} in a batch; use fewer processes",
     )
-    run = None if own.assume else prepare(config, ranks, RANK, given)
+    with progress("checking the settings and the corpora"):
+        run = None if own.assume else prepare(config, ranks, RANK, given)
     if run:
         config = run.config
         check_output(run.output, is_first=False)
@@ -153,7 +160,8 @@ def main() -> None:
         world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)
     checked = check_corpora(run, world) if run else []
     sizes, shape = _sizes(own, config, run, ranks)
-    speeds, measured = _speeds(own, config, sizes, shape, world)
+    with progress("measuring this machine"):
+        speeds, measured = _speeds(own, config, sizes, shape, world)
     assert speeds.peak is not None
     utilisation = speeds.utilisation or ASSUMED_UTILISATION
     cluster = Cluster(ranks, speeds.peak, utilisation, own.memory, speeds.bandwidth)
@@ -235,7 +243,3 @@ def _free_space(output: Path) -> int:
     """Return the free bytes of the disk that will hold `output`, which may not exist yet."""
     existing = next(folder for folder in (output, *output.absolute().parents) if folder.exists())
     return shutil.disk_usage(existing).free
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -5,6 +5,11 @@ run_pretrain.sh starts several processes with `python -m paddle.distributed.laun
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.pretrain")
+
 import sys
 
 from ernie_gram.config.loading import load_config
@@ -17,7 +22,7 @@ from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import one_line_errors
+from reader.system.progress import progress
 
 DESCRIPTION = (
     "Pre-train ERNIE-Gram. Settings come from --config and from the options after it; their defaults and meanings "
@@ -31,7 +36,8 @@ def main() -> None:
     program, flags = "python -m ernie_gram.pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
     check_device(config.trainer.device, config.optimizer.precision, attention=config.model.attention)
-    run = prepare(config, WORLD_SIZE, RANK, given)
+    with progress("checking the settings and the corpora"):
+        run = prepare(config, WORLD_SIZE, RANK, given)
     check_output(run.output, RANK == 0)
     if RANK == 0:
         print(run.describe(), flush=True)
@@ -55,7 +61,9 @@ def train(run: Run) -> None:
     from ernie_gram.training.trainer import Trainer
 
     with end_at_signals():
-        Trainer(pretraining_job(run, world), world).train()
+        with progress("building the program"):
+            trainer = Trainer(pretraining_job(run, world), world)
+        trainer.train()
 
 
 def check(run: Run) -> None:
@@ -68,7 +76,3 @@ def check(run: Run) -> None:
         print("\n".join(describe_start(run)))
     for line in run.warnings():
         print(f"warning: {line}", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

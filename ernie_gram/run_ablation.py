@@ -7,6 +7,11 @@ Other options are passed to every rung, e.g. --trainer.max_steps 2000. After an 
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.run_ablation")
+
 import argparse
 import csv
 import time
@@ -18,7 +23,7 @@ from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check
 from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all, stop_at_sigterm
 from ernie_gram.run.run_folder import check_output, lock_output
 from ernie_gram.run.run_log import last_evaluation, read_log
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
 
@@ -150,7 +155,3 @@ def run(arguments: argparse.Namespace, jobs: list[AblationRun]) -> None:
         partial.write_text(markdown(rows))
     draw(jobs, arguments.output / "curves.png")
     print(f"\n{markdown(rows)}\n{arguments.output}: table.md, table.csv, curves.png")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

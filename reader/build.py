@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("reader.build")
+
 import argparse
 import sys
 from collections.abc import Iterator
@@ -11,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from reader.build_messages import (
     explain_empty_lexicon,
@@ -30,7 +34,7 @@ from reader.build_options import (
 )
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.lexicon.extraction import CountingJob, CountingResult, Engine, Settings
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, info_path
 from reader.lexicon.local_engine import LocalEngine
@@ -41,6 +45,7 @@ from reader.next_command import after_check, after_corpus, after_inspect, after_
 from reader.system.atomic_files import atomic_file
 from reader.system.compilation import announced_compilation
 from reader.system.output_files import check_output_path
+from reader.system.progress import Phase, progress
 from reader.system.resumable_folder import resumable_folder
 from reader.tables.string_table import unpack_strings
 from reader.text.input_files import find_files, shard_files
@@ -66,12 +71,14 @@ def build_vocab(args: argparse.Namespace) -> None:
             "vocabulary must have a name that ends in .model, and no other vocabulary may have one"
         )
     text = open_text(args, folder=False)
-    lines = [line for line in lines_with_progress(text, "reading") if line]
+    with progress("reading", text.size, "B") as phase:
+        lines = list(nonblank_lines(text, phase))
     vocabulary: Vocabulary
-    if args.tokenizer == SentencePieceVocabulary.kind:
-        vocabulary = train_sentencepiece(lines, args.size, args.lowercase, args.segmenter)
-    else:
-        vocabulary = train_wordpiece(lines, args.size, args.lowercase)
+    with progress("training the vocabulary"):
+        if args.tokenizer == SentencePieceVocabulary.kind:
+            vocabulary = train_sentencepiece(lines, args.size, args.lowercase, args.segmenter)
+        else:
+            vocabulary = train_wordpiece(lines, args.size, args.lowercase)
     with atomic_file(args.output) as partial:
         partial.write_bytes(vocabulary.content)
     print(f"{args.output}: {len(vocabulary):,} tokens")
@@ -89,8 +96,8 @@ def build_lexicon(args: argparse.Namespace) -> None:
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold, args.min_count)
     conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, conditions) as folder:
-        with counting_engine(args, text, folder) as engine:
-            result = CountingJob(engine, settings, tqdm.write).run()
+        with counting_engine(args, text, folder) as engine, progress("counting"):
+            result = CountingJob(engine, settings, print).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
             raise InputError(f"{', '.join(args.input)}: {explain_empty_lexicon(lexicon.info, min(args.top))}")
@@ -205,14 +212,12 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
     warn_of_unknown_tokens(text, unknown, vocabulary)
 
 
-def lines_with_progress(text: TextFiles, what: str) -> Iterator[str]:
-    """Yield the lines of a text, and show a progress bar over its bytes on disk."""
-    with tqdm(total=text.size, unit="B", unit_scale=True, desc=what, mininterval=0.5) as bar:
-        for number, line in enumerate(text.lines()):
-            if number % 4096 == 0:
-                bar.update(text.position - bar.n)
+def nonblank_lines(text: TextFiles, phase: Phase) -> Iterator[str]:
+    """Yield the lines of a text that are not blank; `phase` counts its bytes on disk."""
+    for line in text.lines():
+        phase.done = text.position
+        if line:
             yield line
-        bar.update(text.position - bar.n)
 
 
 def build_parser() -> OneLineParser:
@@ -345,7 +350,3 @@ def main() -> None:
     following = args.next_command(args)
     if following:
         print(f"next: {following}")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -5,6 +5,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("reader.demo_text")
+
 import ast
 import re
 import sysconfig
@@ -14,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
 
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from reader.system.atomic_files import atomic_file, make_folder
 from reader.system.output_files import add_output_file, check_output_path
 
@@ -105,7 +110,3 @@ def main() -> None:
         check_output_path("--output", path, arguments.overwrite)
     for path in write_text(arguments.output):
         print(f"{path}: {path.stat().st_size:,} bytes")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -8,13 +8,18 @@ passed to every run. After an interruption, the same command resumes; it does no
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.benchmark")
+
 import argparse
 from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.run.many_runs import stop_at_sigterm
 from ernie_gram.run.run_folder import lock_output
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file
 from tasks.layouts.columns import similar
 from tasks.sweeps.benchmarks import BENCHMARKS, available_tasks, read_benchmark, table
@@ -69,7 +74,3 @@ def main() -> None:
             partial.write_text(text, encoding="utf-8")
     print(f"\n{text}\n{arguments.output / 'table.md'}")
     raise_failures(failed)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

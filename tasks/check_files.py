@@ -7,9 +7,14 @@ reads every split that is there; without names, every task of the registry that 
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.check_files")
+
 from pathlib import Path
 
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from tasks.reading.load import OnBadRow, Report, load_split, with_labels
 from tasks.reading.official_files import available_splits, find_files
 from tasks.registry import TASKS
@@ -46,7 +51,3 @@ def main() -> None:
     for name in names:
         for report in check_task(find_task(name), arguments.data, arguments.on_bad_row):
             print("\n".join(report.lines()), flush=True)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -8,6 +8,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.export")
+
 import argparse
 from dataclasses import replace
 from pathlib import Path
@@ -24,9 +29,10 @@ from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
 from ernie_gram.inference.description import TextSettings
 from reader.batches.fields import SENTENCE_IDS
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder, claimed_new_folder
+from reader.system.progress import progress
 from tasks.data.tag_schemes import tag_set
 from tasks.prediction.finetuned import TASK_SCORES, Finetuned, load_finetuned, with_null_threshold_of
 from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
@@ -142,16 +148,16 @@ def export(arguments: argparse.Namespace) -> None:
     """Export RUN to DST, and print what was lost and written; raises InputError."""
     finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print)
     if arguments.to == PADDLENLP:
-        for reason in export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss):
+        with progress(f"writing {arguments.folder}"):
+            lost = export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss)
+        for reason in lost:
             print(f"lost     {reason}")
     else:
         task_file = described_folder(arguments.run) / TASK_FILE
-        export_inference(finetuned, arguments.folder, start_world("auto"), task_file if task_file.is_file() else None)
+        world = start_world("auto")
+        with progress(f"writing {arguments.folder}"):
+            export_inference(finetuned, arguments.folder, world, task_file if task_file.is_file() else None)
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.folder.iterdir()))
     print(f"written  {arguments.folder}: {arguments.to} of {finetuned.source}; {files}")
     if arguments.to == INFERENCE:
         print(f"next     python -m tasks.predict {arguments.folder} --input FILE --output FILE")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -5,6 +5,11 @@ run_finetune.sh starts several processes with `python -m paddle.distributed.laun
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.finetune")
+
 import json
 import sys
 import time
@@ -20,8 +25,9 @@ from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals
-from reader.errors import one_line_errors, print_warning
+from reader.errors import print_warning
 from reader.system.atomic_files import atomic_file
+from reader.system.progress import progress
 from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task
 from tasks.training.checks import equal_predictions
@@ -47,7 +53,8 @@ def main() -> None:
     if config.task:
         # Before the data are read, which may take long.
         check_output(output_folder(config, find_task(config.task)), RANK == 0)
-    run = prepare(config, WORLD_SIZE, RANK, say=_say)
+    with progress("checking the settings and the data"):
+        run = prepare(config, WORLD_SIZE, RANK, say=_say)
     for line in run.describe():
         _say(line)
     for line in run.warnings() if RANK == 0 else ():
@@ -82,15 +89,18 @@ def finetune(run: Run) -> dict[str, Any]:
         network = network_of(run)
         predictor = Predictor(network, run.config.evaluation.batch_size, run.config.optimizer.precision)
         began = time.monotonic()
-        trainer = Trainer(finetuning_job(run, network, predictor), world)
+        with progress("building the program"):
+            trainer = Trainer(finetuning_job(run, network, predictor), world)
         first_step = trainer.step
         trainer.train()
         seconds = {"data": run.seconds, "training": time.monotonic() - began}
-        result = predict(run, trainer, predictor, world)
+        with progress("evaluating the chosen model"):
+            result = predict(run, trainer, predictor, world)
     result["seconds"] = {name: round(value, 1) for name, value in (seconds | result["seconds"]).items()}
     result["steps"]["of_this_process"] = trainer.step - first_step
     if world.is_first:
-        plot_runs([run.output], run.output / CURVES)
+        with progress("drawing the curves"):
+            plot_runs([run.output], run.output / CURVES)
         # Last: a run with a result is finished.
         with atomic_file(run.output / RESULT) as partial:
             partial.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -148,7 +158,3 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         "model": {"source": str(run.model.source), "digest": run.identity["model"]},
         "settings": asdict(run.config),
     }
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -7,6 +7,11 @@ The output is a line of JSON: name of a program -> its kernels, each as [name, t
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.kernels")
+
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +23,7 @@ from ernie_gram.gpu_checks.lowering import kernels_of
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.program import Program, build_training
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from tasks.kinds.catalog import KINDS, kind_of
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.registry import TASKS
@@ -67,7 +72,3 @@ def main() -> None:
         for name, program in task_programs(world, precision)
     }
     print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -7,10 +7,15 @@ there.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.list")
+
 from pathlib import Path
 from textwrap import TextWrapper
 
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
 from tasks.registry.task import Split
@@ -53,7 +58,3 @@ def main() -> None:
     parser = OneLineParser(prog="python -m tasks.list", description="List the tasks, their metrics and files.")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="also show which splits are in this folder")
     print(as_text(table(parser.parse_args().data)))
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -6,6 +6,11 @@ python -m tasks.predict output/mrpc --input pairs.txt --layout lines --output an
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.predict")
+
 import argparse
 import json
 import os
@@ -15,10 +20,11 @@ from pathlib import Path
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path
+from reader.system.progress import progress
 from tasks.kinds.base import Decoded
 from tasks.prediction.finetuned import (
     Finetuned,
@@ -227,8 +233,10 @@ def main() -> None:
     scores = scores_of(finetuned, features, arguments.batch_size, world)
     if not world.is_first:
         return
-    decoded = finetuned.kind.decode(scores, features, rows.examples)
-    for path, content in files_to_write(arguments, finetuned, rows, decoded).items():
+    with progress("finding the answers"):
+        decoded = finetuned.kind.decode(scores, features, rows.examples)
+        files = files_to_write(arguments, finetuned, rows, decoded)
+    for path, content in files.items():
         with atomic_file(path) as partial:
             partial.write_bytes(content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
@@ -241,7 +249,3 @@ def main() -> None:
     ):
         form = form_of(finetuned.task)
         print(f"warning: no prediction for {counted(missing, 'row')}; {form.name} asks for all", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

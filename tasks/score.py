@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.score")
+
 import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
 from tasks.reading.score_files import (
@@ -124,7 +129,3 @@ def main() -> None:
         options["na_prob"] = json_object(options["na_prob"], (int, float), "a number")
     figures = score_files(metric, arguments.gold, arguments.predictions, options, **columns)
     print(json.dumps(figures, ensure_ascii=False, indent=1))
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -8,6 +8,11 @@ does not repeat finished runs.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.sweep")
+
 import argparse
 import csv
 from pathlib import Path
@@ -15,7 +20,7 @@ from pathlib import Path
 from ernie_gram.config.checks import require
 from ernie_gram.run.many_runs import stop_at_sigterm
 from ernie_gram.run.run_folder import lock_output
-from reader.errors import OneLineParser, one_line_errors
+from reader.errors import OneLineParser
 from reader.system.atomic_files import atomic_file
 from tasks.sweeps.plan import Grid, plan, read_grid
 from tasks.sweeps.report import csv_rows, draw, markdown
@@ -97,7 +102,3 @@ def main() -> None:
             write_tables(finished, arguments.output)
             print(f"\n{markdown(finished)}\n{arguments.output}: table.md, table.csv, scores.png")
     raise_failures(failed)
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

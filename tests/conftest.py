@@ -9,10 +9,13 @@ from pydoc_data.topics import topics
 # Several test processes share the cores (pytest-xdist). Set before Paddle is imported, which reads it.
 # The golden runs need one thread to be reproducible to the bit.
 os.environ["OMP_NUM_THREADS"] = "1"
+# On a busy machine, commands would print lines about their progress.
+os.environ["TQDM_DISABLE"] = "1"
 
 import pytest
 
 from reader.corpus.memmap import Corpus
+from reader.system.progress import Phase, _Display
 from tests.support.commands import build
 from tests.support.made_once import made_once
 from tests.support.runs import FINISHED, pretrain
@@ -51,6 +54,19 @@ def finished(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert done.returncode == 0, done.stderr
 
     return made_once(tmp_path_factory, "finished", make) / "run"
+
+
+@pytest.fixture
+def phases(monkeypatch: pytest.MonkeyPatch) -> dict[str, Phase]:
+    """The phases of long work that this process enters (see reader/system/progress.py), by name; it grows."""
+    entered: dict[str, Phase] = {}
+
+    def enter(self: _Display, phase: Phase) -> None:
+        entered[phase.what] = phase
+        self.phases.append(phase)
+
+    monkeypatch.setattr(_Display, "enter", enter)
+    return entered
 
 
 @pytest.fixture

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.distributed.count_gpus")
+
 import os
 import subprocess
 
 from ernie_gram.distributed.device import is_gpu_package, visible_gpus
-from reader.errors import one_line_errors, print_note
+from reader.errors import print_note
 
 
 def main() -> None:
@@ -28,7 +33,3 @@ def listed_gpus() -> int:
     except OSError:
         return 0
     return sum(line.startswith("GPU ") for line in done.stdout.splitlines())
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -7,9 +7,14 @@ SIGINT reach each rank once and are given the time that the ranks need to save (
 
 from __future__ import annotations
 
-from ernie_gram.distributed.loading import quiet
+from reader.commands import run_command
 
 if __name__ == "__main__":
-    with quiet():
-        from ernie_gram.distributed.watched_launch import launch_watched
-    launch_watched()
+    run_command("ernie_gram.distributed.launch")
+
+from ernie_gram.distributed.loading import quiet
+
+with quiet():
+    from ernie_gram.distributed.watched_launch import launch_watched as main
+
+__all__ = ["main"]

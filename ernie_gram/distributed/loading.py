@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from types import ModuleType
 
+from reader.commands import interrupts_end_at_once
+from reader.system.progress import progress
+
 PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 # Paddle's default is one thread. The processes of this machine share its cores.
 os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // PROCESSES_ON_THIS_MACHINE)))
@@ -38,8 +41,8 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def delayed_sigterm() -> Iterator[None]:
-    """Let a SIGTERM or SIGINT that arrives in the context take effect at its end."""
-    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    """Let a SIGTERM that arrives in the context take effect at its end."""
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
         yield
     finally:
@@ -50,7 +53,7 @@ def load_paddle() -> ModuleType:
     """Import Paddle without its messages and its signal handlers, and return it."""
     # Paddle's signal handlers are in effect between these two lines. They allocate memory, which can block for ever if
     # the signal arrives during an allocation, and they end the process with another status.
-    with quiet(), delayed_sigterm():
+    with progress("loading Paddle"), quiet(), delayed_sigterm(), interrupts_end_at_once():
         import paddle
 
         paddle.disable_signal_handler()

@@ -16,6 +16,7 @@ from paddle.distributed.launch.main import launch
 
 from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
+from reader.commands import INTERRUPTED
 from reader.errors import InputError, print_error
 
 
@@ -127,6 +128,10 @@ def launch_watched() -> None:
     except InputError as error:
         print_error(str(error))
         status = 2
+    except KeyboardInterrupt:
+        # Before Paddle's launcher handles signals.
+        print_error("interrupted")
+        status = INTERRUPTED
     except BaseException:
         # For example BrokenPipeError, if nobody reads the console any more.
         with suppress(OSError):

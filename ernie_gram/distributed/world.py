@@ -22,6 +22,7 @@ from ernie_gram.distributed.gloo import connect_first_group
 from ernie_gram.distributed.loading import IS_VERBOSE, load_paddle, quiet
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from reader.system.parent_death import signal_at_parent_death
+from reader.system.progress import hide_progress
 
 if TYPE_CHECKING:
     import paddle
@@ -69,6 +70,8 @@ def read_cpuinfo() -> str:
 
 
 os.environ.update(processor_settings(read_cpuinfo(), os.environ))
+if RANK:
+    hide_progress()
 if "PADDLE_TRAINER_ID" in os.environ:
     # A process of a job ends with its launcher, even if that is killed. SIGTERM lets it save (see run/termination.py).
     signal_at_parent_death(signal.SIGTERM)

@@ -16,6 +16,7 @@ from ernie_gram.formats.obstacle import Obstacle
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
+from reader.system.progress import progress
 
 
 class ReadFormat(Protocol):
@@ -68,7 +69,7 @@ def read_model(path: Path, format_name: str | None = None) -> Model:
     if not path.is_dir():
         raise InputError(f"{path}: {'is a file, not a folder' if path.exists() else 'no such folder'}")
     if format_name is not None:
-        return _named(FORMATS, format_name).read(path)
+        return _read(_named(FORMATS, format_name), path)
     found = [each for each in FORMATS if each.detect(path)]
     if not found:
         raise InputError(
@@ -80,7 +81,7 @@ def read_model(path: Path, format_name: str | None = None) -> Model:
             f"{path}: has files of several formats: "
             f"{'; '.join(f'{each.NAME} ({each.LOOKS_FOR})' for each in found)}; keep the files of one"
         )
-    return found[0].read(path)
+    return _read(found[0], path)
 
 
 def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool = False) -> list[str]:
@@ -97,7 +98,7 @@ def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool 
     chosen = _named(WRITTEN, format_name)
     check_new_folder(folder)
     lost = accepted_losses(model, format_name, chosen.cannot_hold(model), accept_loss)
-    with atomic_folder(folder) as partial:
+    with atomic_folder(folder) as partial, progress(f"writing {folder}"):
         chosen.write(model, partial, folder.name)
     return lost
 
@@ -110,6 +111,11 @@ def accepted_losses(model: Model, format_name: str, obstacles: Sequence[Obstacle
             advice = "; --accept-loss writes the model all the same" if all(each.is_loss for each in obstacles) else ""
             raise InputError(f"{model.source}: {format_name} cannot hold {obstacle.reason}{more}{advice}")
     return [obstacle.reason for obstacle in obstacles]
+
+
+def _read(chosen: ReadFormat, folder: Path) -> Model:
+    with progress(f"reading the model in {folder}"):
+        return chosen.read(folder)
 
 
 def _named(formats: Sequence[AnyFormat], name: str) -> AnyFormat:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
+from reader.system.progress import Phase, progress
 
 Line = tuple[str, bytes]
 
@@ -29,24 +32,34 @@ class Request:
     record: dict[str, Any]
 
 
-def read_lines(paths: list[Path]) -> Iterator[Line]:
+def answering(paths: list[Path]) -> AbstractContextManager[Phase]:
+    """Show the progress over the bytes of files, or of standard input if there are none and nobody is typing."""
+    if not paths and sys.stdin.isatty():
+        return nullcontext(Phase("answering"))
+    size = sum(path.stat().st_size for path in paths) if paths else os.fstat(0).st_size
+    return progress("answering", size or None, "B")  # the size of a pipe is 0
+
+
+def read_lines(paths: list[Path], report: Callable[[int], object] = lambda size: None) -> Iterator[Line]:
     """Yield the lines of files in order, or those of standard input if there are none, each with its name.
 
-    Blank lines at the end of a file are left out. Raises InputError for a file that cannot be read.
+    Blank lines at the end of a file are left out. `report` is called with the bytes of each line. Raises InputError for
+    a file that cannot be read.
     """
     if not paths:
-        yield from _named_lines("standard input", iter(sys.stdin.buffer))
+        yield from _named_lines("standard input", iter(sys.stdin.buffer), report)
     for path in paths:
         try:
             with path.open("rb") as file:
-                yield from _named_lines(str(path), file)
+                yield from _named_lines(str(path), file, report)
         except OSError as error:
             raise InputError(f"{path}: cannot read the texts: {error.strerror}") from error
 
 
-def _named_lines(name: str, lines: Iterator[bytes]) -> Iterator[Line]:
+def _named_lines(name: str, lines: Iterator[bytes], report: Callable[[int], object]) -> Iterator[Line]:
     blank: list[Line] = []
     for number, line in enumerate(lines, start=1):
+        report(len(line))
         blank.append((f"{name}, line {number}", line.rstrip(b"\r\n")))
         if line.strip():
             yield from blank

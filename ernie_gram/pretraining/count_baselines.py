@@ -9,6 +9,11 @@ Letters: C classes (units), M masked units.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.pretraining.count_baselines")
+
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +29,8 @@ from ernie_gram.run.run_folder import CONFIG
 from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.corpus.memmap import Corpus
-from reader.errors import InputError, OneLineParser, one_line_errors
+from reader.errors import InputError, OneLineParser
+from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 
 Int64s = npt.NDArray[np.int64]
@@ -59,10 +65,13 @@ class Perplexities:
 def held_out_units(held_out: Feeder, max_sequences: int) -> MaskedUnits:
     """Return the units that Feeder.held_out_batches masks, in the same order."""
     parts = []
-    for index in held_out.held_out_indices(max_sequences).tolist():
-        units, masked = _sequence(held_out, index)
-        visible = np.concatenate([[HIDDEN], np.where(masked, HIDDEN, units), [HIDDEN]])
-        parts.append(np.stack([units[masked], visible[:-2][masked], visible[2:][masked]]))
+    chosen = held_out.held_out_indices(max_sequences).tolist()
+    with progress("masking the held-out sequences", len(chosen), " sequences") as phase:
+        for index in chosen:
+            units, masked = _sequence(held_out, index)
+            visible = np.concatenate([[HIDDEN], np.where(masked, HIDDEN, units), [HIDDEN]])
+            parts.append(np.stack([units[masked], visible[:-2][masked], visible[2:][masked]]))
+            phase.advance(1)
     return MaskedUnits(*np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1))
 
 
@@ -136,11 +145,13 @@ class NeighbourCounts:
         in it.
         """
         found = np.empty(len(masked.units))
-        for m, (unit, left, right) in enumerate(zip(masked.units, masked.left, masked.right, strict=True)):
-            weight_C = self._after(left) if left != HIDDEN else self._frequency_C
-            if right != HIDDEN:
-                weight_C = weight_C * self._before(right)
-            found[m] = np.log(weight_C[unit] / weight_C.sum())
+        with progress("predicting from both neighbours", len(found), " units") as phase:
+            for m, (unit, left, right) in enumerate(zip(masked.units, masked.left, masked.right, strict=True)):
+                weight_C = self._after(left) if left != HIDDEN else self._frequency_C
+                if right != HIDDEN:
+                    weight_C = weight_C * self._before(right)
+                found[m] = np.log(weight_C[unit] / weight_C.sum())
+                phase.advance(1)
         return found
 
     def _after(self, left: int) -> Float64s:
@@ -167,7 +178,9 @@ def count_baselines(corpus: Corpus, held_out: Feeder, max_sequences: int) -> dic
         held_out: as in the evaluation; its corpus has the same vocabulary and lexicon.
         max_sequences: trainer.eval_sequences.
     """
-    masked, counts = held_out_units(held_out, max_sequences), NeighbourCounts(corpus)
+    masked = held_out_units(held_out, max_sequences)
+    with progress("counting neighbours"):
+        counts = NeighbourCounts(corpus)
     is_ngram = masked.units >= corpus.info.num_tokens
 
     def perplexities(log_p: Float64s) -> Perplexities:
@@ -221,10 +234,7 @@ def main() -> None:
         parser.add_argument(f"--paths.{key}", dest=key, metavar="FOLDER", help="where this corpus is now, if it moved")
     arguments = vars(parser.parse_args())
     run = arguments.pop("run")
-    corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
+    with progress("reading the corpora"):
+        corpus, held_out, sequences = data_of_run(run, {key: value for key, value in arguments.items() if value})
     for name, found in count_baselines(corpus, held_out, sequences).items():
         print(f"{name}: perplexity {found.units:.0f}, over n-grams {found.ngrams:.0f}")
-
-
-if __name__ == "__main__":
-    one_line_errors(main)

@@ -33,6 +33,7 @@ from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
 from reader.corpus.file_digests import BackgroundCheck
 from reader.corpus.memmap import Corpus
+from reader.system.progress import progress
 
 # Output biases of the heads that predict units, and of the head that predicts single tokens (see network.py).
 UNIT_BIASES = ("mask_lm_out_fc.b_0", "generator_mask_lm_out_fc.b_0")
@@ -178,14 +179,22 @@ class HeldOutEvaluator:
         # At most as many at a time as in training.
         rows = min(max(1, self._config.data.batch_size // world.size), self._config.held_sequences(world.size))
         trainer = self._config.trainer
+        draws = trainer.eval_draws if self._config.objective.has_generator else 1
         batches = self._held_out.held_out_batches(rows, world.rank, world.size, trainer.eval_sequences)
-        sums = unit_sums(
-            lambda batch: program.run(executor, batch),
-            until_requested(batches),
-            log_frequencies(self._corpus.unit_counts) if same_units else None,
-            self._corpus.info.num_tokens,
-            trainer.eval_draws if self._config.objective.has_generator else 1,
-        )
+        sequences = len(self._held_out.held_out_indices(trainer.eval_sequences)) // world.size
+        with progress("evaluating", draws * sequences, " sequences") as phase:
+
+            def predict(batch: Batch) -> dict[str, np.ndarray]:
+                phase.advance(len(batch[fields.LENGTHS.name]))
+                return program.run(executor, batch)
+
+            sums = unit_sums(
+                predict,
+                until_requested(batches),
+                log_frequencies(self._corpus.unit_counts) if same_units else None,
+                self._corpus.info.num_tokens,
+                draws,
+            )
         return metrics(sum_vector(executor, sums, world))
 
 

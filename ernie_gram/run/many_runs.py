@@ -14,6 +14,7 @@ from pathlib import Path
 
 from reader.errors import InputError
 from reader.system.parent_death import signal_at_parent_death
+from reader.system.progress import progress
 
 ROOT = Path(__file__).resolve().parents[2]
 POLL_SECONDS = 0.5
@@ -46,21 +47,23 @@ def run_all(commands: Sequence[Command], parallel: int, processes: int, ended: C
     """
     waiting = list(commands)
     active: dict[Command, subprocess.Popen[bytes]] = {}
-    try:
-        while waiting or active:
-            while waiting and len(active) < parallel:
-                command = waiting.pop(0)
-                active[command] = _start(command, parallel, processes)
-            time.sleep(POLL_SECONDS)
-            for command, process in list(active.items()):
-                if process.poll() is not None:
-                    del active[command]
-                    ended(command, process.returncode)
-    finally:
-        for process in active.values():
-            process.terminate()
-        for process in active.values():
-            process.wait()
+    with progress("training", len(commands), " runs") as phase:
+        try:
+            while waiting or active:
+                while waiting and len(active) < parallel:
+                    command = waiting.pop(0)
+                    active[command] = _start(command, parallel, processes)
+                time.sleep(POLL_SECONDS)
+                for command, process in list(active.items()):
+                    if process.poll() is not None:
+                        del active[command]
+                        phase.advance(1)
+                        ended(command, process.returncode)
+        finally:
+            for process in active.values():
+                process.terminate()
+            for process in active.values():
+                process.wait()
 
 
 def check_devices(devices: Iterable[tuple[str, str, str]], processes: int) -> None:

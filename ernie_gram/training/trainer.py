@@ -31,6 +31,7 @@ from ernie_gram.training.variables import get_arrays, get_shapes, optimizer_name
 from reader.batches.fields import Batch
 from reader.errors import InputError
 from reader.plurals import counted
+from reader.system.progress import progress
 
 
 def _seed(*numbers: int) -> None:
@@ -134,7 +135,10 @@ class Trainer:
         settings, batch_size = self.job.trainer, self.job.batch_size
         if self.step >= settings.max_steps or self.has_ended_early:
             self.log.say(f"already at step {self.step} of {settings.max_steps}; nothing left to train")
-        with closing(self.job.batches(self.consumed, self.world)) as batches:
+        with (
+            closing(self.job.batches(self.consumed, self.world)) as batches,
+            progress("training", settings.max_steps, " steps", first=self.step) as phase,
+        ):
             # At the start, and after a run was stopped between its checkpoint and its evaluation.
             self._evaluate_if_due()
             meters = None
@@ -147,6 +151,7 @@ class Trainer:
                 beat(f"is in step {self.step + 1}")
                 self._update(micro_batches)
                 self.step += 1
+                phase.advance(1)
                 self.consumed += batch_size
                 is_last = self.step == settings.max_steps
                 is_logged = self.step % settings.log_every == 0 or is_last

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from reader.batches.random_keys import unit_keys
 from reader.batches.sequences import SequenceLimits, sequence_length
+from reader.system.compiled import numba
 
 UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from reader.batches.random_keys import mix_bits
+from reader.system.compiled import numba
 
 Int64s = npt.NDArray[np.int64]
 ROUNDS = 4  # of the Feistel network

@@ -23,13 +23,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from reader.batches.random_keys import unit_keys
 from reader.corpus.memmap import SPECIALS_PER_SEQUENCE, Corpus
 from reader.errors import InputError
+from reader.system.compiled import numba
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from reader.system.compiled import numba
 from reader.tables.trie import NO_SEQUENCE, Trie, edge_key, find_slot
 from reader.tokenization.word_kernel import DOCUMENT_END
 

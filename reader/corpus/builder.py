@@ -18,6 +18,7 @@ from reader.corpus.units import UnitCutter
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_folder, load_array, mapped_array, save_arrays
+from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
@@ -112,7 +113,7 @@ def _write_corpus(
     unit_counts = np.zeros(num_tokens + num_ngrams, np.int64)
     documents = [np.zeros(1, np.int64)]
     written = 0
-    with atomic_folder(output) as partial:
+    with atomic_folder(output) as partial, progress(f"writing {output}"):
         with (partial / "units.bin").open("wb") as file:
             for units, ends in parts:
                 file.write(np.ascontiguousarray(units).data)

@@ -12,10 +12,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.errors import InputError
+from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 
 CHUNK_BYTES = 1 << 20
@@ -58,11 +57,11 @@ def check_files(folder: Path, info: CorpusInfo, report: Callable[[int], Any] = l
 
 
 def check_corpus(path: Path) -> str:
-    """Check a corpus and its files with a progress bar; return a summary. Raises InputError if a file is damaged."""
+    """Check a corpus and its files, and show the progress; return a summary. Raises InputError if a file is damaged."""
     info = CorpusInfo.load(path)
     size = sum((path / name).stat().st_size for name in info.digests if (path / name).is_file())
-    with tqdm(total=size, unit="B", unit_scale=True, desc="checking", mininterval=0.5, leave=False) as bar:
-        check_files(path, info, bar.update)
+    with progress(f"checking {path}", size, "B") as phase:
+        check_files(path, info, phase.advance)
     Corpus(path)
     return f"{len(info.digests)} files ({size:,} bytes) match their digests" if info.digests else NO_DIGESTS
 

@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.system.compiled import numba
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.unknown_tokens import unknown_share
 from reader.tokenization.vocabulary import Vocabulary

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from reader.lexicon.counting_stages import (
     NUM_BUCKETS,
@@ -26,6 +25,7 @@ from reader.lexicon.counting_stages import (
 )
 from reader.system.atomic_files import load_array, mapped_array, remove_folder, save_arrays
 from reader.system.process_pool import ordered_map
+from reader.system.progress import progress
 from reader.tables.string_table import take_strings
 from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
@@ -81,9 +81,9 @@ class LocalEngine:
         folder.mkdir(exist_ok=True)
         parts = [folder / f"{index}" for index in range(len(self.segments))]
         tasks = list(zip(self.segments, parts, strict=True))
-        with tqdm(total=len(tasks), unit=" segments", desc=f"{stage.order}-grams", mininterval=0.5) as bar:
+        with progress(f"counting {stage.order}-grams", len(tasks), " segments") as phase:
             for _ in ordered_map(_SaveEntries(stage), tasks, min(self._resources.workers, len(tasks))):
-                bar.update()
+                phase.advance(1)
         ranges = self._entry_ranges(parts, stage.count_bits)
         merge = _MergeEntries(parts, stage.count_bits, thresholds[stage.order])
         merged = ordered_map(merge, ranges, min(self._resources.workers, len(ranges)))

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from reader.system.compiled import numba
 from reader.tables.hashing import hash_to_slot
 
 NO_WORD = -1

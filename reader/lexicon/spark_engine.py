@@ -34,7 +34,7 @@ from reader.lexicon.counting_stages import (
     merge_words,
 )
 from reader.lexicon.ngram_keys import partition_by_hash
-from reader.lexicon.spark_session import one_line_failures, progress_bar
+from reader.lexicon.spark_session import one_line_failures, spark_progress
 from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
 from reader.text.text_files import TextDigest, TextFiles, no_text_error
 
@@ -87,7 +87,7 @@ class SparkEngine:
         buckets = self._segments.flatMap(_words_by_bucket)
         num_partitions = min(NUM_BUCKETS, max(2 * self._cores, len(file_ranges)))
         self._words = buckets.partitionBy(num_partitions, int).values()
-        with progress_bar(self._context, "splitting"), _paths_as_given(self._text.paths), one_line_failures():
+        with spark_progress(self._context, "splitting"), _paths_as_given(self._text.paths), one_line_failures():
             summaries = records.mapPartitions(_summaries).collect()
         if all(summary.is_blank for summary in summaries):
             raise no_text_error(self._text.paths)
@@ -104,7 +104,7 @@ class SparkEngine:
         return self._context.runJob(self._segments, _FirstSegment(max_words // len(partitions)), partitions)
 
     def words(self, min_count: int) -> list[WordCounts]:
-        with progress_bar(self._context, "words"):
+        with spark_progress(self._context, "words"):
             return self._words.mapPartitions(_MergeWords(min_count)).collect()
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
@@ -113,7 +113,7 @@ class SparkEngine:
         partitioned = self._segments.flatMap(_PartitionEntries(broadcast, num_partitions))
         entries = partitioned.partitionBy(num_partitions, int).values()
         merge = _MergeEntries(stage.count_bits, thresholds[stage.order])
-        with progress_bar(self._context, f"{stage.order}-grams"):
+        with spark_progress(self._context, f"{stage.order}-grams"):
             merged = entries.mapPartitions(merge).collect()
         broadcast.destroy()
         keys, counts = (np.concatenate(arrays) for arrays in zip(*merged, strict=True))

@@ -15,9 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from reader.errors import InputError, SystemRefusedError
+from reader.system.progress import Phase, progress
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -80,25 +79,24 @@ def one_line_failures() -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(context: SparkContext, what: str) -> Iterator[None]:
-    """Show a progress bar over the tasks of the active stages while the body runs."""
+def spark_progress(context: SparkContext, what: str) -> Iterator[None]:
+    """Show the progress of the tasks of the active stages while the body runs."""
     tracker, finished = context.statusTracker(), threading.Event()
 
-    def watch() -> None:
-        with tqdm(desc=what, unit=" tasks", leave=False) as bar:
-            while not finished.wait(0.5):
-                stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
-                bar.total = sum(stage.numTasks for stage in stages)
-                bar.n = sum(stage.numCompletedTasks for stage in stages)
-                bar.refresh()
+    def watch(phase: Phase) -> None:
+        while not finished.wait(0.5):
+            stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
+            phase.total = sum(stage.numTasks for stage in stages)
+            phase.done = sum(stage.numCompletedTasks for stage in stages)
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield
-    finally:
-        finished.set()
-        watcher.join()
+    with progress(what, unit=" tasks") as phase:
+        watcher = threading.Thread(target=watch, args=(phase,))
+        watcher.start()
+        try:
+            yield
+        finally:
+            finished.set()
+            watcher.join()
 
 
 def spark_settings(master: str | None) -> dict[str, str]:

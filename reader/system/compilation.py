@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from numba.core import event
-from tqdm import tqdm
+from reader.system.compiled import event
 
 MESSAGE = (
     "compiling functions; this takes several seconds, and only in the first run of a command after an installation"
@@ -24,7 +23,7 @@ class _Announcer(event.Listener):
     def on_start(self, event: event.Event) -> None:
         if self._pid == os.getpid():
             self._pid = None
-            tqdm.write(MESSAGE, file=sys.stderr)
+            print(MESSAGE, file=sys.stderr)
 
     def on_end(self, event: event.Event) -> None:
         pass

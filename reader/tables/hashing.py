@@ -6,8 +6,9 @@ compiled call that takes an array costs many times as much as the lookup itself.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from reader.system.compiled import numba
 
 
 @numba.njit(cache=True, nogil=True)

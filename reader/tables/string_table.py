@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from reader.system.compiled import numba
 from reader.tables.hashing import hash_to_slot
 
 UInt8s = npt.NDArray[np.uint8]

@@ -9,10 +9,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
-
 from reader.errors import InputError
 from reader.system.process_pool import ordered_map
+from reader.system.progress import progress
 from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
 from reader.text.text_files import (
     Part,
@@ -157,7 +156,7 @@ def map_segments(
     Args:
         function: must create the result folder atomically. It is not called if the result folder exists.
         folder: contains the result folders.
-        description: label of the progress bar.
+        description: says what is done, for the progress.
         warm_up: called with the first lines of the text before the processes are forked. The processes share what it
             loads and compiles.
     Returns:
@@ -184,10 +183,10 @@ def map_segments(
 
     is_blank = True
     process_segment = _ProcessSegment(function, text.text_field)
-    with tqdm(total=text.size, unit="B", unit_scale=True, desc=description, mininterval=0.5) as bar:
+    with progress(description, text.size, "B") as phase:
         for index, result in enumerate(ordered_map(process_segment, tasks(), workers)):
             paths, disk_bytes = sources.progress[index]
-            bar.update(disk_bytes)
+            phase.advance(disk_bytes)
             is_blank = is_blank and result.is_blank
             sources.digest.add(paths, result.block_digests)
     if is_blank:

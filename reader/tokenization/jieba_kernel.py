@@ -13,10 +13,10 @@ import warnings
 from functools import cache
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from reader.system.compiled import numba
 from reader.tables.string_table import PackedStrings, take_strings
 from reader.tables.trie import NO_SEQUENCE, Trie, build_trie, edge_key, find_slot
 

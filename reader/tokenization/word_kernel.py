@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from reader.system.compiled import numba
 
 UInt8s = npt.NDArray[np.uint8]
 Int8s = npt.NDArray[np.int8]

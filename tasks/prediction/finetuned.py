@@ -13,6 +13,7 @@ from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import DESCRIPTION, load_description
 from reader.errors import InputError
+from reader.system.progress import progress
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.data.examples import Example
@@ -55,7 +56,8 @@ class Finetuned:
 
     def encode(self, examples: Sequence[Example]) -> Features:
         """Return the features of examples, for prediction."""
-        features: Features = self.kind.encode(examples, self.tokenizer, training=False)
+        with progress("encoding"):
+            features: Features = self.kind.encode(examples, self.tokenizer, training=False)
         return features
 
     def with_null_threshold(self, threshold: float | None) -> Finetuned:

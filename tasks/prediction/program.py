@@ -10,6 +10,7 @@ from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.inference import predictor as exported_model
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
+from reader.system.progress import progress
 from tasks.data.features import Features
 from tasks.kinds.base import Float32s
 from tasks.prediction.finetuned import Finetuned
@@ -45,7 +46,8 @@ def scores_of(finetuned: Finetuned, features: Features, batch_size: int, world: 
         exported = exported_model.Predictor(finetuned.source, device="auto" if world.place.is_gpu_place() else "cpu")
         width = finetuned.kind.width
         return batch_scores(lambda batch: exported.run(batch)[SCORES], features, width, batch_size)
-    program = prediction_program(finetuned)
-    set_parameters(program.main, finetuned.model.parameters, str(finetuned.source), world.place)
+    with progress("building the program"):
+        program = prediction_program(finetuned)
+        set_parameters(program.main, finetuned.model.parameters, str(finetuned.source), world.place)
     predictor = Predictor(network_of(finetuned), batch_size, finetuned.description.precision, program)
     return predictor.scores(paddle.static.Executor(world.place), features, world)

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from reader.errors import InputError
 from reader.plurals import counted
+from reader.system.progress import progress
 from tasks.data.examples import ClassificationExample, Example, Place, TaggingExample
 from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row
 from tasks.reading.checked_values import OmittedError, RowError
@@ -93,20 +94,22 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     bad: list[SkippedRow] = []
     first_places: dict[str, Place] = {}
     rows = 0
-    for row in found.layout.rows(found.files, labelled):
-        made = _example(row, str(rows), reading)
-        rows += 1
-        if not isinstance(made, (BadRow, OmittedRow)):
-            # Predictions are scored and submitted by ID; training needs none.
-            earlier = first_places.setdefault(made.id, made.place)
-            if earlier is made.place or split == TRAIN:
-                examples.append(made)
-                continue
-            made = BadRow(made.place, f"the id {made.id!r} is not unique; it is also at {earlier}")
-        (omitted if isinstance(made, OmittedRow) else bad).append(SkippedRow(made.place, made.reason))
-        if bad and on_bad_row == "error":
-            place, reason = bad[0]
-            raise InputError(f"{place}: {reason}; correct the row, or leave bad rows out with --on_bad_row skip")
+    with progress(f"reading {found.files[0]}", unit=" rows") as phase:
+        for row in found.layout.rows(found.files, labelled):
+            made = _example(row, str(rows), reading)
+            rows += 1
+            phase.advance(1)
+            if not isinstance(made, (BadRow, OmittedRow)):
+                # Predictions are scored and submitted by ID; training needs none.
+                earlier = first_places.setdefault(made.id, made.place)
+                if earlier is made.place or split == TRAIN:
+                    examples.append(made)
+                    continue
+                made = BadRow(made.place, f"the id {made.id!r} is not unique; it is also at {earlier}")
+            (omitted if isinstance(made, OmittedRow) else bad).append(SkippedRow(made.place, made.reason))
+            if bad and on_bad_row == "error":
+                place, reason = bad[0]
+                raise InputError(f"{place}: {reason}; correct the row, or leave bad rows out with --on_bad_row skip")
     report = Report(task.name, split, found.files, rows, len(examples), tuple(omitted), tuple(bad), dict(reading.notes))
     if not examples:
         first = f"; the first one is at {bad[0].place}: {bad[0].reason}" if bad else ""

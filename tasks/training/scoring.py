@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from tqdm import tqdm
 
 from ernie_gram.run.termination import until_requested
 from reader.batches.fields import Batch
+from reader.system.progress import progress
 from tasks.data.batches import evaluation_batches
 from tasks.data.features import Features
 from tasks.kinds.base import Float32s
@@ -27,7 +27,8 @@ def batch_scores(
     """
     scores = np.zeros((features.num_units, width), np.float32)
     batches = evaluation_batches(features.lengths, batch_size)[rank::size]
-    # The bar is shown by rank 0 in a terminal.
-    for samples in until_requested(tqdm(batches, desc="predicting", leave=False, disable=True if rank else None)):
-        scores[features.unit_rows(samples)] = compute(features.batch(samples))
+    with progress("predicting", sum(map(len, batches)), " samples") as phase:
+        for samples in until_requested(batches):
+            scores[features.unit_rows(samples)] = compute(features.batch(samples))
+            phase.advance(len(samples))
     return scores

@@ -15,6 +15,7 @@ import numpy as np
 from reader.errors import InputError
 from reader.plurals import counted
 from reader.system.atomic_files import sha256_of
+from reader.system.progress import progress
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.unknown_tokens import unknown_share
 from tasks.data.examples import ClassificationExample, Example, TaggingExample
@@ -102,7 +103,8 @@ def load_splits(
         began = time.monotonic()
         examples, report = load_split(kind.task, folder, name, on_bad_row)
         read = time.monotonic()
-        features = kind.encode(examples, tokenizer, training=name == TRAIN)
+        with progress(f"encoding {name}"):
+            features = kind.encode(examples, tokenizer, training=name == TRAIN)
         if not len(features):
             raise InputError(f"{report.files[0]}: no example has anything to train on")
         counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))

@@ -14,6 +14,7 @@ from ernie_gram import fill_mask
 from ernie_gram.convert import main
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
+from reader.system.progress import Phase
 from tests.support.commands import call
 from tests.support.model_folders import random_model
 from tests.support.own_files import assert_every_file_is_own
@@ -27,9 +28,13 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_the_summary_names_the_format_the_files_and_a_next_command_that_works(model: Path, tmp_path: Path) -> None:
+def test_the_summary_names_the_format_the_files_and_a_next_command_that_works(
+    model: Path, tmp_path: Path, phases: dict[str, Phase]
+) -> None:
     done = call(main, str(model), str(tmp_path / "static"), "--to", "upstream_static")
     assert done.returncode == 0, done.stderr
+    static = tmp_path / "static"
+    assert list(phases) == [f"reading the model in {model}", f"writing {static}", f"reading the model in {static}"]
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert lines["read"].startswith(f"{model}: ernie_gram; 2 layers, 16 wide, 4 heads; 42 parameters with ")
     assert lines["read"].endswith("; 20 tokens; prediction heads")

@@ -17,6 +17,7 @@ from ernie_gram.run import checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from reader.errors import one_line_errors
+from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from tests.support.commands import python
 from tests.support.objectives import as_options
@@ -69,10 +70,13 @@ LINES = b"the [MASK] of a [MASK] is\nin [MASK]\n\n"
 
 
 def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
-    trained: Path, fill: Callable[..., Filled], monkeypatch: pytest.MonkeyPatch
+    trained: Path, fill: Callable[..., Filled], monkeypatch: pytest.MonkeyPatch, phases: dict[str, Phase]
 ) -> None:
     done = fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES)
     assert done.returncode == 0, done.error
+    announced = {f"reading the model in {trained}", "loading Paddle", "building the program", "answering"}
+    assert set(phases) == announced
+    assert (phases["answering"].unit, phases["answering"].done) == ("B", len(LINES))
     first, second = (json.loads(line) for line in done.stdout.splitlines())
     assert [first["text"], second["text"]] == ["the [MASK] of a [MASK] is", "in [MASK]"]
     assert [len(first["masks"]), len(second["masks"])] == [2, 1]

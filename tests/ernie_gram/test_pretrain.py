@@ -16,6 +16,7 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
+from reader.system.progress import Phase
 from tests.support.commands import ROOT, two_ranks
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses
@@ -148,7 +149,9 @@ def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(
     ("objective", "start"),
     [("explicit", "frequency"), ("explicit", "zero"), ("contiguous", "frequency")],
 )
-def test_training_lowers_the_held_out_perplexity(built: Path, tmp_path: Path, objective: str, start: str) -> None:
+def test_training_lowers_the_held_out_perplexity(
+    built: Path, tmp_path: Path, objective: str, start: str, phases: dict[str, Phase]
+) -> None:
     # At 32 tokens, a quarter of a sequence is kept free for hidden tokens; so it takes more steps to see as many units.
     more = ["--trainer.max_steps=160", "--trainer.eval_every=80", "--trainer.log_every=80", "--data.batch_size=32"]
     done = pretrain(built, tmp_path / "run", *more, *as_options(objective), f"--objective.output_bias={start}")
@@ -161,6 +164,10 @@ def test_training_lowers_the_held_out_perplexity(built: Path, tmp_path: Path, ob
     elif objective != "contiguous":
         assert first == pytest.approx(by_frequency, rel=0.1)
         assert last < 0.9 * by_frequency
+    announced = ["checking the settings and the corpora", "loading Paddle", "building the program", "training"]
+    assert set(phases) == {*announced, "evaluating"}
+    assert (phases["training"].done, phases["training"].total) == (160, 160)
+    assert phases["evaluating"].done == phases["evaluating"].total
 
 
 def test_bfloat16_losses_are_within_2_percent_of_float32(built: Path, tmp_path: Path) -> None:

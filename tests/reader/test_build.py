@@ -197,14 +197,14 @@ def test_the_numba_cache_folder_depends_on_the_sources(tmp_path: Path) -> None:
     With a shared cache folder, a function compiled with an old hash would then look in the wrong slots.
     """
     (tmp_path / "reader" / "system").mkdir(parents=True)
-    for name in ("__init__.py", "system/__init__.py", "system/cache_folder.py"):
+    for name in ("__init__.py", "system/__init__.py", "system/cache_folder.py", "system/compiled.py"):
         (tmp_path / "reader" / name).write_bytes((ROOT / "reader" / name).read_bytes())
     (tmp_path / "reader" / "tables").mkdir()
     folders = []
     for content in ("a = 1\n", "a = 2\n", "a = 1\n"):
         (tmp_path / "reader" / "tables" / "other.py").write_text(content)
         shown = subprocess.run(
-            [sys.executable, "-c", "import reader, os; print(os.environ['NUMBA_CACHE_DIR'])"],
+            [sys.executable, "-c", "import os, reader.system.compiled; print(os.environ['NUMBA_CACHE_DIR'])"],
             cwd=tmp_path,
             env={},
             capture_output=True,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from reader.system.progress import Phase
 from tasks.kinds.settings import KindSettings, SpanSettings
 from tasks.predict import main
 from tasks.registry import TASKS
@@ -56,6 +57,24 @@ def test_a_submission_of_a_dev_split_has_the_figure_of_the_evaluation(rte: Path,
     assert written == f"{tmp_path / 'RTE.tsv'}: 25 predictions of {rte / 'best'}"
     assert 0 < json.loads(figures)["accuracy"] < 1
     assert json.loads(call(score, "accuracy", str(gold), str(tmp_path / "RTE.tsv")).stdout) == json.loads(figures)
+
+
+def test_every_slow_phase_is_announced_and_counted(rte: Path, tmp_path: Path, phases: dict[str, Phase]) -> None:
+    path = pairs_file(tmp_path / "dev.tsv", labels=True)
+    predict(rte, "--data", tmp_path, "--split", "dev", "--output", tmp_path)
+    assert set(phases) == {
+        f"reading the model in {rte}",
+        f"reading {path}",
+        "encoding",
+        "splitting texts into tokens",
+        "loading Paddle",
+        "building the program",
+        "predicting",
+        "finding the answers",
+    }
+    counted = [(phase.what, phase.done, phase.total) for phase in phases.values() if phase.unit]
+    texts = ("splitting texts into tokens", len(TEXTS), len(TEXTS))
+    assert counted == [(f"reading {path}", 25, None), texts, ("predicting", 25, 25)]
 
 
 def test_two_processes_write_the_same_file(rte: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from ernie_gram.inference.units import LINES_PER_BATCH
 from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
 from reader.corpus.units import UnitNames
+from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from tests.support.commands import Done, call, python
 from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
@@ -73,13 +74,16 @@ def masked_sentences(count: int) -> list[str]:
 
 
 def test_answers_equal_evaluation_whatever_the_length_of_the_line(
-    fill_mask_folder: Path, infer: Callable[..., Done], tmp_path: Path
+    fill_mask_folder: Path, infer: Callable[..., Done], tmp_path: Path, phases: dict[str, Phase]
 ) -> None:
     texts = masked_sentences(2 * LINES_PER_BATCH + 3)
     (tmp_path / "one.txt").write_text("\n".join(texts[:20]), encoding="utf-8")
     (tmp_path / "two.txt").write_text("\n".join(texts[20:]) + "\n \n\n", encoding="utf-8")
     found = answers(infer(fill_mask_folder, "--top", TOKENS + NGRAMS, tmp_path / "one.txt", tmp_path / "two.txt"))
     assert [answer["text"] for answer in found] == texts
+    assert (
+        phases["answering"].done == phases["answering"].total == sum(path.stat().st_size for path in tmp_path.iterdir())
+    )
     assert found == answers(infer(fill_mask_folder, "--top", 52, stdin="\n".join(texts).encode()))
     model, encoder = random_model("explicit"), TextEncoder(VOCABULARY, "char", 32)
     batch = encoder.masked_batch([encoder.encode_masked(text) for text in texts])

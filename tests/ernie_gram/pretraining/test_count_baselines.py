@@ -13,6 +13,7 @@ import pytest
 from ernie_gram.pretraining.count_baselines import HIDDEN, MaskedUnits, NeighbourCounts, held_out_units, main
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
+from reader.system.progress import Phase
 from tests.support.commands import assert_one_line_error, call
 from tests.support.runs import evaluations
 
@@ -112,11 +113,15 @@ def test_the_probabilities_of_all_units_sum_to_1(corpus: Corpus) -> None:
             assert np.exp(log_p).sum() == pytest.approx(1)
 
 
-def test_the_command_takes_its_settings_from_the_run(finished: Path) -> None:
+def test_the_command_takes_its_settings_from_the_run(finished: Path, phases: dict[str, Phase]) -> None:
     done = call(main, str(finished))
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [line.split(":")[0] for line in lines] == ["unit frequencies", "left neighbour", "both neighbours"]
+    reading, masking, counting, both = phases.values()
+    assert (reading.what, masking.what) == ("reading the corpora", "masking the held-out sequences")
+    assert counting.what == "counting neighbours"
+    assert both.done == both.total > masking.done == masking.total > 0
     # The run's own evaluation has the first predictor beside the model, on the same masked units.
     assert f"perplexity {evaluations(finished)[0]['frequency_perplexity']:.0f}," in lines[0]
 

@@ -1,0 +1,69 @@
+"""Start a command: `python -m reader.build` and the like. Interrupts end it with one line while it still imports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import NoReturn
+
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def run_command(name: str) -> NoReturn:
+    """Import the module of a command, call its `main` as `one_line_errors` does, and end this process.
+
+    A command's module calls this before its own imports, which take seconds, if it is run as `__main__`.
+    """
+    _use_utf8_file_names()
+    with ExitStack() as imports:
+        imports.enter_context(interrupts_end_at_once())
+        from importlib import import_module
+
+        from reader.errors import one_line_errors
+        from reader.system.progress import progress
+
+        with progress(f"loading {name}"):
+            main = import_module(name).main
+
+        def interruptible() -> None:
+            imports.close()
+            main()
+
+        one_line_errors(interruptible)
+    sys.exit()
+
+
+def _use_utf8_file_names() -> None:
+    """Start this process again with UTF-8 for file names if the locale has ASCII only; the output remains ASCII.
+
+    Otherwise a name that is not ASCII could not be taken from a file of settings, nor be written into one.
+    """
+    if sys.getfilesystemencoding() == "ascii":
+        settings = {"PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii:backslashreplace"}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | settings)
+
+
+@contextmanager
+def interrupts_end_at_once() -> Iterator[None]:
+    """Within the context, which is for imports, SIGINT ends the process with one line and status 130.
+
+    Otherwise it would be a KeyboardInterrupt, which some imports lose or turn into another error. A handler of the
+    caller, or that of a job in the background, which ignores SIGINT, is left in place.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(*_: object) -> NoReturn:
+    # sys.stderr may be redirected; there may be a progress bar on a terminal.
+    os.write(2, b"\r\x1b[K" * os.isatty(2) + b"error: interrupted\n")
+    os._exit(INTERRUPTED)

@@ -1,0 +1,177 @@
+"""Progress of long commands, on standard error: a bar at the bottom of a terminal, and now and then a line in a log.
+
+The state here belongs to the process, as its streams do. TQDM_DISABLE=1 in the environment hides all progress.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TextIO, cast
+
+# Between two pictures of the bar.
+REDRAW_SECONDS = 0.5
+# Without a terminal: from the start of the process to the first line; then between lines, of which there are fewer
+# later: at least this share of the time so far passes between two.
+FIRST_SECONDS, LINE_SECONDS, LINE_SHARE = 5.0, 30.0, 0.1
+ERASE = "\r\x1b[K"
+
+
+@dataclass(eq=False)
+class Phase:
+    """What a command is doing.
+
+    Attributes:
+        what: in words.
+        total: number of units of the whole work; None if it is unknown.
+        unit: such as " rows", or "B" for bytes; "" if units are not counted.
+        first: units that were done before.
+        done: units that are done, with those.
+        began: time of the monotonic clock.
+    """
+
+    what: str
+    total: float | None = None
+    unit: str = ""
+    first: float = 0
+    done: float = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def advance(self, units: float) -> None:
+        """Note that more units are done."""
+        self.done += units
+
+    def text(self, columns: int = 0, plain: bool = True) -> str:
+        """Return the phase in one line, for a terminal of so many columns or, with 0, without a bar."""
+        from tqdm import tqdm
+        from tqdm.utils import disp_trim
+
+        elapsed = time.monotonic() - self.began
+        if not self.unit:
+            text = f"{self.what} [{tqdm.format_interval(elapsed)}]"
+        else:
+            total, first = self.total or 0, self.first
+            scales = self.unit == "B"
+            text = tqdm.format_meter(
+                self.done, total, elapsed, columns, self.what, plain, self.unit, scales, initial=first
+            )
+        return disp_trim(text, columns) if columns else text
+
+
+class _Above:
+    """A stream to the terminal whose text appears above the bar."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with _display.lock:
+            _display.erase()
+            _display.is_at_line_start = text.endswith("\n") if text else _display.is_at_line_start
+            return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Display:
+    """Shows the innermost of the phases that a process is in."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.phases: list[Phase] = []
+        self.is_hidden = os.environ.get("TQDM_DISABLE", "0") not in ("", "0")
+        self.is_at_line_start = True
+        self._is_drawn = False
+        self._started = time.monotonic()
+        self._next_line = self._started + FIRST_SECONDS
+        self._stream = sys.stderr
+        self._replaced: tuple[TextIO, TextIO] | None = None
+        self._ended = threading.Event()
+
+    def enter(self, phase: Phase) -> None:
+        self.phases.append(phase)
+        if len(self.phases) > 1 or self.is_hidden or sys.stderr is None:
+            return
+        self._stream, self._ended = sys.stderr, threading.Event()
+        if self._stream.isatty():
+            self._replaced = sys.stdout, sys.stderr
+            if sys.stdout.isatty():
+                sys.stdout = cast(TextIO, _Above(sys.stdout))
+            sys.stderr = cast(TextIO, _Above(sys.stderr))
+        threading.Thread(target=self._run, args=(self._ended,), name="progress", daemon=True).start()
+
+    def leave(self, phase: Phase) -> None:
+        self.phases.remove(phase)
+        if not self.phases:
+            self._ended.set()
+            with self.lock:
+                self.erase()
+                if self._replaced:
+                    sys.stdout, sys.stderr = self._replaced
+                    self._replaced = None
+
+    def erase(self) -> None:
+        if self._is_drawn:
+            self._is_drawn = False
+            self._stream.write(ERASE)
+            self._stream.flush()
+
+    def _run(self, ended: threading.Event) -> None:
+        # Signals are for the other threads: one of them may wait until it is safe to end.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+        while not ended.wait(REDRAW_SECONDS):
+            # The terminal may be gone.
+            with suppress(OSError, ValueError), self.lock:
+                if self.phases and not ended.is_set():
+                    self._show(self.phases[-1])
+
+    def _show(self, phase: Phase) -> None:
+        now = time.monotonic()
+        if self._replaced:
+            if self.is_at_line_start:
+                is_plain = not (self._stream.encoding or "").lower().startswith("utf")
+                self._stream.write(f"\r{phase.text(shutil.get_terminal_size().columns - 1, is_plain)}\x1b[K")
+                self._is_drawn = True
+        elif now >= self._next_line:
+            self._stream.write(f"{phase.text()}\n")
+            self._next_line = now + max(LINE_SECONDS, LINE_SHARE * (now - self._started))
+        self._stream.flush()
+
+    def hide(self) -> None:
+        self.is_hidden, self.lock, self._is_drawn = True, threading.RLock(), False
+
+
+_display = _Display()
+# A forked process may write, but shows no progress.
+os.register_at_fork(after_in_child=_display.hide)
+
+
+@contextmanager
+def progress(what: str, total: float | None = None, unit: str = "", first: float = 0) -> Iterator[Phase]:
+    """Show what the command is doing while the body runs, which calls `advance` if it counts units.
+
+    On a terminal there is a bar below all other output, which vanishes at the end. Otherwise there is a line when the
+    process has been busy for 5 s, and then at most one in 30 s. Nothing is shown of a short phase. Phases may be
+    nested: the innermost one is shown.
+
+    Args: see Phase.
+    """
+    phase = Phase(what, total, unit, first, first)
+    _display.enter(phase)
+    try:
+        yield phase
+    finally:
+        _display.leave(phase)
+
+
+def hide_progress() -> None:
+    """Show no progress in this process from the next phase on, as it is not the first of its job."""
+    _display.is_hidden = True

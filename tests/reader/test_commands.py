@@ -1,0 +1,93 @@
+"""How commands start: Ctrl-C while they import, and file names in a locale that has ASCII only."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reader.commands import interrupts_end_at_once
+from tests.support.commands import python
+from tests.support.import_graph import module, sources
+from tests.support.task_files import write
+
+# Processes that other commands start, and that Ctrl-C reaches through those.
+WORKERS = {"ernie_gram.gpu_checks.worker", "ernie_gram.gpu_checks.exchange_rank"}
+COMMANDS = sorted({module(path) for path in sources() if '"__main__"' in path.read_text(encoding="utf-8")} - WORKERS)
+# Runs modules as `python -m` does, each in a process of its own, which gets SIGINT when it imports a module: the
+# `times`-th time that somebody looks for `trigger`.
+INTERRUPT = """
+import os, runpy, signal, sys
+
+# The tests may be a job in the background, which ignores SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Interrupter:
+    def __init__(self, trigger, times):
+        self.trigger, self.times = trigger, times
+
+    def find_spec(self, name, *_):
+        self.times -= name == self.trigger
+        if name == self.trigger and not self.times:
+            os.kill(os.getpid(), signal.SIGINT)
+
+def interrupted(run, trigger, times):
+    child = os.fork()
+    if not child:
+        sys.meta_path.insert(0, Interrupter(trigger, times))
+        run()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+"""
+
+
+def test_every_command_ends_with_one_line_if_it_is_interrupted_at_its_first_import() -> None:
+    # The module is looked for twice: to run it, and to import it from within `run_command`.
+    code = INTERRUPT + (
+        f"for name in {COMMANDS}:\n"
+        "    trigger = name.replace('.fill', '.fill_mask') if name.endswith('.fill') else name\n"
+        "    run = lambda: runpy.run_module(name, run_name='__main__', alter_sys=True)\n"
+        "    print(interrupted(run, trigger, 2 - (trigger != name)))\n"
+    )
+    done = python("-c", code)
+    assert len(COMMANDS) > 20
+    assert done.stdout.split() == ["130"] * len(COMMANDS)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
+    assert lines == ["error: interrupted"] * len(COMMANDS)
+
+
+def test_paddle_can_be_interrupted_while_it_loads_without_its_messages() -> None:
+    code = INTERRUPT + (
+        "from ernie_gram.distributed.loading import load_paddle\nprint(interrupted(load_paddle, 'paddle', 1))\n"
+    )
+    done = python("-c", code)
+    assert (done.stdout, done.stderr) == ("130\n", "error: interrupted\n")
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_another_handler_of_interrupts_stays(handler: Any) -> None:
+    """A job in the background ignores interrupts."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with interrupts_end_at_once():
+            assert signal.getsignal(signal.SIGINT) is handler
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_names_that_are_not_ascii_work_in_a_locale_of_ascii_and_are_printed_escaped(tmp_path: Path) -> None:
+    """The name of the file of a task comes from the command line, those of its data come from that file."""
+    data = tmp_path / "数据"
+    data.mkdir()
+    settings = "kind: classification\nlanguage: zh\nlayout: tsv\ncolumns: {text_a: 文本, label: 标签}\n"
+    task = write(data / "任务.yaml", f"{settings}files: {{train: 训练.tsv}}\nmetric: accuracy\n")
+    path = write(data / "训练.tsv", "文本\t标签\n很好\t好\n太差\t差\n")
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
+    done = python("-m", "tasks.check_files", str(task), "--data", str(data), **locale)
+    escaped = str(path).encode("ascii", "backslashreplace").decode()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.rstrip().endswith(f" train: rows 2, examples 2 ({escaped})")
