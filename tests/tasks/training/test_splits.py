@@ -34,8 +34,11 @@ def tagged(*types: str) -> list[Example]:
 @pytest.mark.parametrize(
     ("count", "line"),
     [
-        (1, "dev      1 row: 1 example, 1 bad row skipped; 1 sample, 1 input with 4 tokens on average; cut: 1"),
-        (2, "dev      2 rows: 2 examples, 2 bad rows skipped; 2 samples, 2 inputs with 4 tokens on average; cut: 2"),
+        (1, "1 row: 1 example, 1 bad row skipped; 1 sample, 1 input with 4 tokens on average, 0.00% [UNK]; cut: 1"),
+        (
+            2,
+            "2 rows: 2 examples, 2 bad rows skipped; 2 samples, 2 inputs with 4 tokens on average, 0.00% [UNK]; cut: 2",
+        ),
     ],
 )
 def test_the_account_has_singulars_and_calls_the_length_a_mean(count: int, line: str) -> None:
@@ -44,7 +47,7 @@ def test_the_account_has_singulars_and_calls_the_length_a_mean(count: int, line:
     features.inputs.lengths = np.full(count, 4)
     bad = (SkippedRow(PLACE, "no label"),) * count
     report = Report("task", "dev", (), count, count, (), bad, {})
-    assert SplitData("dev", labelled(*"01"[:count]), features, report).describe() == line
+    assert SplitData("dev", labelled(*"01"[:count]), features, report).describe() == f"dev      {line}"
 
 
 def test_labels_that_no_training_example_has_are_counted() -> None:
