@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from reader.build import main
 from reader.errors import InputError
 from reader.lexicon import local_engine
 from reader.lexicon.counting_stages import SplitSegment
@@ -18,7 +19,7 @@ from reader.text import digest, file_ranges, map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import entries_of, reference_lexicon
-from tests.support.commands import build, digest_of, kill_when, python
+from tests.support.commands import build, call, digest_of, kill_when
 
 TOP = {2: 300, 3: 200}
 
@@ -93,7 +94,7 @@ def test_little_memory_is_respected_by_merging_many_ranges(
     ],
 )
 def test_error_names_the_invalid_option(built: Path, tmp_path: Path, option: str, value: str, message: str) -> None:
-    done = python(*arguments(built, tmp_path / "lexicon.tsv"), option, value)
+    done = call(main, *arguments(built, tmp_path / "lexicon.tsv")[2:], option, value)
     assert done.returncode == 2
     (error,) = done.stderr.splitlines()
     assert error.startswith("error: ")
