@@ -11,6 +11,12 @@ JAVA = $(or $(JAVA_HOME),$(shell command -v java))
 SPARK = $(if $(JAVA),.venv/ready-spark)
 # One test process more than cores: some tests wait for the processes that they start.
 WORKERS = $(shell expr $$(nproc) + 1)
+# The real data of `make data-test`, if this folder is there: the official files of the tasks, laid out as tasks/registry/
+# expects, cases of official scorers, BERT's and ERNIE's vocabularies, and long texts.
+ERNIE_GRAM_DATA ?= ../shared/data
+DATA = $(abspath $(wildcard $(ERNIE_GRAM_DATA)))
+REAL_DATA = TASK_DATA=$(DATA) HAN_TEXT=$(DATA)/pretrain/zh/tech_weekly.txt \
+	LARGE_TEXT=$(DATA)/corpus/en_books.txt.gz LARGE_VOCAB=$(DATA)/vocab/en/vocab.txt
 # Options of the demo, e.g. make demo DEMO="--steps 100"
 DEMO ?=
 
@@ -20,13 +26,18 @@ CHECK ?=
 # Texts over which `make hub-test` compares the tokenizers, e.g. TEXTS="--texts vocab.txt one.tsv two.json"
 TEXTS ?=
 
-.PHONY: demo test lint bench gpu-check hub-test gpu-kernels clean
+.PHONY: demo test data-test lint bench gpu-check hub-test gpu-kernels clean
 
 demo: $(READY)
 	$(BIN)/python -m ernie_gram.demo $(DEMO)
 
 test: $(READY) $(SPARK)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 9 --dist worksteal
+
+# The tests that `make test` skips: they start four processes, or need real data.
+data-test: $(READY)
+	FOUR_PROCESSES=1 $(if $(DATA),$(REAL_DATA)) $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 9 \
+		--dist worksteal -rs -m needs $$(grep -rl --include='test_*.py' mark.needs tests)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import traceback
+from functools import partial
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -12,13 +14,26 @@ os.environ["OMP_NUM_THREADS"] = "1"
 # On a busy machine, commands would print lines about their progress.
 os.environ["TQDM_DISABLE"] = "1"
 
+import numpy as np
 import pytest
 
+from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from reader.system.progress import Phase, _Display
 from tests.support.commands import build
 from tests.support.made_once import made_once
 from tests.support.runs import FINISHED, pretrain
+
+# Paddle keeps Python's stack for every operation. Under pytest, stacks are deep, and that takes a third of the time.
+traceback.extract_stack = partial(traceback.extract_stack, limit=1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests of real data, which is not part of the project, unless environment variables name it."""
+    for item in items:
+        missing = [name for mark in item.iter_markers("needs") for name in mark.args if name not in os.environ]
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=f"for `make data-test`: {', '.join(missing)} is not set"))
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +53,8 @@ def build_all(folder: Path) -> None:
     for name, corpus in (("train", "corpus"), ("held_out", "held_out")):
         text = str(folder / f"{name}.txt")
         build("corpus", "--input", text, "--vocab", vocab, "--lexicon", lexicon, "--output", str(folder / corpus))
+    # Compiles the functions that draw masks, once; other test processes wait for this folder.
+    Feeder(Corpus(folder / "corpus"), 32, Masking(True, 0.15, 1, queries=True)).batch(np.arange(2), np.zeros(2, int))
 
 
 @pytest.fixture(scope="session")

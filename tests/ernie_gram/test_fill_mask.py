@@ -20,6 +20,7 @@ from reader.errors import one_line_errors
 from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from tests.support.commands import python
+from tests.support.made_once import made_once
 from tests.support.objectives import as_options
 from tests.support.runs import TINY, pretrain_with
 from tests.support.static_programs import fresh_scope
@@ -27,12 +28,14 @@ from tests.support.static_programs import fresh_scope
 
 @pytest.fixture(scope="module", params=["explicit", "full", "contiguous"])
 def trained(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of 30 steps of a rung; the folder has the rung's name."""
-    output = tmp_path_factory.mktemp("fill") / request.param
-    paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.output={output}"]
-    done = pretrain_with(*TINY, *paths, "--trainer.max_steps=30", *as_options(request.param))
-    assert done.returncode == 0, done.stderr
-    return output
+    """The folder of a run of 8 steps of a rung; the folder has the rung's name."""
+
+    def make(folder: Path) -> None:
+        paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.output={folder / request.param}"]
+        done = pretrain_with(*TINY, *paths, "--trainer.max_steps=8", *as_options(request.param))
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, f"fill_{request.param}", make) / request.param
 
 
 class Filled(NamedTuple):
@@ -89,7 +92,7 @@ def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
         has_ngrams = any(" " in guess["unit"] for guess in mask)
         assert has_ngrams == (trained.name != "contiguous")
     # A text gets the same probabilities alone, in a batch, and when the command is repeated.
-    monkeypatch.chdir(trained / "step_30")
+    monkeypatch.chdir(trained / "step_8")
     again = fill("--model", ".", "--json", "--top", "4000", "in [MASK]")
     (alone,) = json.loads(again.stdout)["masks"]
     if trained.name != "full":  # the generator's samples depend on the position in the batch
@@ -140,7 +143,7 @@ def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, buil
         evaluation = build_evaluation(filler.config, sizes, 1)
         executor = paddle.static.Executor(world.place)
         executor.run(evaluation.startup)
-        arrays = checkpoint.load_model(trained / "step_30")
+        arrays = checkpoint.load_model(trained / "step_8")
         set_arrays(arrays, evaluation.parameters, str(trained), world.place)
         paddle.seed(0)  # the seed of the first draw
         expected = evaluation.run(executor, batch)

@@ -13,7 +13,7 @@ import pytest
 
 from ernie_gram.gpu_checks.catalog import NAMES
 from tests.support.commands import ROOT, call
-from tests.support.gpu_faults import HANG, KERNEL, MISSING_KERNEL, PARAMETER, WRONG_GRADIENT, environment
+from tests.support.gpu_faults import HANG, PARAMETER, WRONG_GRADIENT, environment
 
 SKIPPED_HERE = {
     "micro_batch": "--quick: the micro-batch would fill the GPU's memory",
@@ -82,7 +82,6 @@ def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fault", "name", "reason"),
     [
-        (MISSING_KERNEL, "kernels", f"no GPU kernel: {KERNEL} float32 (contiguous, training, float32); {KERNEL} bf"),
         (WRONG_GRADIENT, "float32", f"the mean gradient of {PARAMETER} differs by 1.0e-02, more than 0.0001"),
         (HANG, "two_gpus", "rank 1 hangs: no progress for 20 s (trainer.hang_seconds)"),
     ],

@@ -22,7 +22,7 @@ from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses
 
 
-@pytest.mark.parametrize("objective", ["contiguous", "full"])
+@pytest.mark.parametrize("objective", [pytest.param("contiguous", marks=pytest.mark.needs("FOUR_PROCESSES")), "full"])
 def test_two_processes_give_the_same_result_as_one(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str
 ) -> None:

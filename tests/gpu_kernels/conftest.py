@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from typing import Any
 
 import pytest
@@ -19,6 +18,4 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     enter_kernels()
     # It is set below, and belongs to this test only.
     monkeypatch.setattr(device, "_place", None)
-    # Paddle keeps Python's stack for every operation. Under pytest, stacks are deep, and that takes half of the time.
-    monkeypatch.setattr(traceback, "extract_stack", list)
     return start_world("gpu").place

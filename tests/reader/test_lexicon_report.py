@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from reader.build import main
 from reader.corpus.memmap import Corpus
 from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon_report import coverage, cut_text
 from reader.text.text_files import TextFiles
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tests.support.commands import build, python
+from tests.support.commands import build, call
 
 
 def test_coverage_and_cut_text_agree_with_the_corpus(built: Path, corpus: Corpus) -> None:
@@ -35,7 +36,7 @@ def test_report_shows_sizes_quantiles_and_entries(tmp_path: Path) -> None:
     text.write_text("new york is new york .\nnew york was york .\n" * 4)
     build("vocab", "--input", str(text), "--size", "60", "--output", str(vocab))
     build("lexicon", "--input", str(text), "--vocab", str(vocab), "--top", "2:3", "--output", str(lexicon))
-    done = python("-m", "reader.build", "inspect", str(lexicon), "--entries", "1")
+    done = call(main, "inspect", str(lexicon), "--entries", "1")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     # The text has 4 lines of 5 words and 4 lines of 4 words, so 4 x (5 - 1) + 4 x (4 - 1) bigrams; "." is not a word.
@@ -44,13 +45,13 @@ def test_report_shows_sizes_quantiles_and_entries(tmp_path: Path) -> None:
     row = next(line for line in lines if line.startswith("  count"))
     assert (row.split()[1], row.split()[-1]) == (f"{min(counts):.1f}", f"{max(counts):.1f}")
     assert "  top:     new york (12)" in lines
-    done = python("-m", "reader.build", "inspect", str(lexicon), "--input", str(text), "--vocab", str(vocab))
+    done = call(main, "inspect", str(lexicon), "--input", str(text), "--vocab", str(vocab))
     assert "[new york]" in done.stdout
     for arguments, message in (
         ([str(tmp_path / "no.tsv")], "no such lexicon"),
         ([str(lexicon), "--input", str(text)], "--vocab: must be given with --input"),
         ([str(lexicon), "--input", str(text), "--vocab", str(vocab), "--cased"], "made with another vocabulary"),
     ):
-        done = python("-m", "reader.build", "inspect", *arguments)
+        done = call(main, "inspect", *arguments)
         assert done.returncode == 2
         assert message in done.stderr.splitlines()[-1]

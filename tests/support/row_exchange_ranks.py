@@ -1,7 +1,4 @@
-"""One rank of a job that exchanges gradients by row and densely; it writes RANK.npz to the folder in argument 1.
-
-With a second argument, "sums", it does not train.
-"""
+"""One rank of a job that exchanges gradients by row and densely; it writes RANK.npz to the folder in argument 1."""
 
 from __future__ import annotations
 
@@ -78,7 +75,6 @@ def sum_each(executor: paddle.static.Executor, world: World, sparse: frozenset[s
 
 def main() -> None:
     """Run both, by row and densely."""
-    trains = sys.argv[2:] != ["sums"]
     world = start_world("cpu")
     # Without a store of its own, the second group of processes connects only by chance (see distributed/gloo.py).
     assert collective._default_store is not paddle.base.core.create_or_get_global_tcp_store()
@@ -86,8 +82,7 @@ def main() -> None:
     collectives.BUCKET_NUMBERS = BUCKET_NUMBERS
     arrays: dict[str, np.ndarray] = {}
     for way, sparse in (("row", CONFIG.sparse_parameters), ("dense", frozenset())):
-        if trains:
-            arrays |= {f"{way}/{name}": array for name, array in train(executor, world, sparse).items()}
+        arrays |= {f"{way}/{name}": array for name, array in train(executor, world, sparse).items()}
         sums = sum_each(executor, world, frozenset(gradients_of(0)) if way == "row" else sparse)
         arrays |= {f"{way} sum/{name}": array for name, array in sums.items()}
     np.savez(Path(sys.argv[1]) / f"{world.rank}.npz", **arrays)

@@ -11,10 +11,11 @@ import pytest
 import yaml
 
 from ernie_gram.config.loading import all_keys, explained_yaml, load_config
+from ernie_gram.pretrain import main
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
 from tasks.training.config import FinetuneConfig
-from tests.support.commands import ROOT, python
+from tests.support.commands import ROOT, call
 from tests.support.configs import load
 
 
@@ -126,7 +127,7 @@ def test_the_printed_config_explains_every_field_and_loads_again(tmp_path: Path)
 
 def test_help_and_print_config_name_every_key() -> None:
     for flag in ("--help", "--print_config"):
-        done = python("-m", "ernie_gram.pretrain", flag)
+        done = call(main, flag)
         assert done.returncode == 0, done.stderr
         for key in all_keys(PretrainConfig):
             assert (f"--{key} " if flag == "--help" else key.rpartition(".")[2]) in done.stdout

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
+from ernie_gram.gpu_checks import kernels
 from ernie_gram.gpu_checks.copies import StepLog
 from ernie_gram.gpu_checks.kernels import missing_kernels
 from ernie_gram.gpu_checks.lowering import STDERR, Kernel, kernels_in, kernels_of, written_to
+from ernie_gram.gpu_checks.outcome import Failed, Setup
+from tests.support.gpu_faults import register_kernels
 from tests.support.static_programs import fresh_scope
 
 import paddle  # isort: skip
@@ -119,3 +124,21 @@ def test_a_kernel_needs_an_entry_of_its_type_for_gpus() -> None:
     bad = [Kernel("gelu", "float16"), Kernel("erfinv", "float32")]
     found = missing_kernels({"a": good, "b": [*good, *bad], "c": bad[:1]}, registered)
     assert found == {bad[0]: ["b", "c"], bad[1]: ["b"]}
+
+
+def test_a_kernel_that_is_missing_fails_with_the_name_of_its_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a package for GPUs, with the programs of one objective in place of all."""
+    world = start_world("cpu")
+    monkeypatch.setattr(kernels, "precisions", lambda: ("bfloat16",))
+    monkeypatch.setattr(kernels, "start_world", lambda device: world)
+    monkeypatch.setattr(kernels, "RUNGS", ("contiguous",))
+    monkeypatch.setattr(kernels, "_task_programs", lambda chosen: {})
+    setup = Setup(tmp_path, quick=False, limit=0)
+    register_kernels(replace=monkeypatch.setattr)
+    assert kernels.kernels(setup).figures["programs"] == 2
+    register_kernels(["gelu_grad"], monkeypatch.setattr)
+    expected = "no GPU kernel: gelu_grad bfloat16 (contiguous, training, bfloat16)"
+    with pytest.raises(Failed, match=f"^{re.escape(expected)}$"):
+        kernels.kernels(setup)

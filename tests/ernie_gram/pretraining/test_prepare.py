@@ -10,7 +10,7 @@ import pytest
 
 from ernie_gram.pretraining.prepare import has_same_text
 from reader.corpus.memmap import Corpus
-from tests.support.commands import ROOT, assert_one_line_error, python
+from tests.support.commands import ROOT, assert_one_line_error, build
 from tests.support.runs import FINISHED, pretrain
 
 
@@ -64,7 +64,7 @@ def test_invalid_settings_give_a_one_line_error_and_change_no_file(
 def test_a_held_out_corpus_of_another_vocabulary_is_refused(built: Path, tmp_path: Path) -> None:
     other = tmp_path / "held_out"
     arguments = ["--input", str(built / "held_out.txt"), "--vocab", str(built / "vocab.txt"), "--cased"]
-    assert python("-m", "reader.build", "corpus", *arguments, "--output", str(other)).returncode == 0
+    build("corpus", *arguments, "--output", str(other))
     done = pretrain(built, tmp_path / "run", f"--paths.held_out={other}")
     assert done.returncode == 2
     assert "paths.held_out" in done.stderr

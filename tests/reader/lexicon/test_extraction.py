@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from reader.build import main
 from reader.errors import InputError
 from reader.lexicon import local_engine
 from reader.lexicon.counting_stages import SplitSegment
@@ -19,7 +20,7 @@ from reader.text import digest, file_ranges, map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import entries_of, reference_lexicon
-from tests.support.commands import digest_of, kill_when, python
+from tests.support.commands import build, call, digest_of, kill_when
 
 TOP = {2: 300, 3: 200}
 
@@ -94,7 +95,7 @@ def test_little_memory_is_respected_by_merging_many_ranges(
     ],
 )
 def test_error_names_the_invalid_option(built: Path, tmp_path: Path, option: str, value: str, message: str) -> None:
-    done = python(*arguments(built, tmp_path / "lexicon.tsv"), option, value)
+    done = call(main, *arguments(built, tmp_path / "lexicon.tsv")[2:], option, value)
     assert done.returncode == 2
     (error,) = done.stderr.splitlines()
     assert error.startswith("error: ")
@@ -154,12 +155,10 @@ def test_a_killed_count_is_resumed(built: Path, tmp_path: Path, stage: str) -> N
     kill_when(arguments(built, output), lambda: list(work.glob(stage)))
     assert not output.exists()
     assert list(work.glob(stage))
-    again = python(*arguments(built, output))
-    assert again.returncode == 0, again.stderr
+    build(*arguments(built, output)[2:])
     assert not work.exists()
     undisturbed = tmp_path / "other.tsv"
-    whole = python(*arguments(built, undisturbed))
-    assert whole.returncode == 0, whole.stderr
+    build(*arguments(built, undisturbed)[2:])
     for suffix in ("", ".json"):
         assert Path(f"{output}{suffix}").read_bytes() == Path(f"{undisturbed}{suffix}").read_bytes()
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from reader.build import main
 from reader.corpus.memmap import Corpus
 from reader.lexicon.lexicon_file import Lexicon
 from tests.reader.lexicon.test_lexicon_file import entries_of, reference_lexicon
-from tests.support.commands import build, python
+from tests.support.commands import build, call
 
 TOP = "2:200,3:100"
 
@@ -79,9 +80,7 @@ def test_error_names_the_file_and_line_that_is_invalid(
     (tmp_path / "good.txt").write_text("the one and the other\n" * 10)
     output = tmp_path / "lexicon.tsv"
     inputs = ["--input", str(tmp_path / name), str(tmp_path / "good.txt"), "--workers", "2"]
-    done = python(
-        "-m", "reader.build", "lexicon", *inputs, "--vocab", str(built / "vocab.txt"), "--output", str(output)
-    )
+    done = call(main, "lexicon", *inputs, "--vocab", str(built / "vocab.txt"), "--output", str(output))
     assert done.returncode == 2
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("error: ")

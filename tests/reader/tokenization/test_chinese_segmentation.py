@@ -63,9 +63,7 @@ def test_random_words_and_characters_are_segmented_as_by_jieba() -> None:
     assert differences(runs) == []
 
 
-@pytest.mark.skipif(
-    "HAN_TEXT" not in os.environ, reason="the environment variable HAN_TEXT names no file of Chinese text"
-)
+@pytest.mark.needs("HAN_TEXT")
 def test_every_run_of_a_text_is_segmented_as_by_jieba() -> None:
     runs = re.findall(f"[{HAN}]+", Path(os.environ["HAN_TEXT"]).read_text(encoding="utf-8"))
     distinct = list(dict.fromkeys(runs))

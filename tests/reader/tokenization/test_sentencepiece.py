@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
+from ernie_gram import fill_mask
+from reader.build import main
 from reader.corpus.builder import UnitCutter
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
@@ -23,8 +25,8 @@ from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sen
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import kept_vocabulary, load_vocabulary
 from tests.reader.corpus.test_builder import tokens_of
-from tests.support.commands import build, python
-from tests.support.runs import TINY
+from tests.support.commands import build, call, python
+from tests.support.runs import TINY, pretrain_with
 
 HAN = "中国人民大学在北京。我们的研究人员在中国人民大学工作！北京是中国的首都，人工智能研究很重要。\n"
 
@@ -211,10 +213,8 @@ def test_a_vocabulary_is_rejected_with_the_lexicon_of_another_kind(
     with pytest.raises(InputError, match="--lexicon: it was made with another vocabulary"):
         UnitCutter(vocabulary, Lexicon.load(built / "lexicon.tsv"))
     arguments = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(pieces / "lexicon.tsv")]
-    done = python(
-        *("-m", "reader.build", "corpus", *arguments),
-        *("--input", str(pieces / "train.txt"), "--output", str(tmp_path / "corpus")),
-    )
+    arguments += ["--input", str(pieces / "train.txt"), "--output", str(tmp_path / "corpus")]
+    done = call(main, "corpus", *arguments)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("error: --lexicon: it was made with another vocabulary")
     assert list(tmp_path.iterdir()) == []
@@ -224,7 +224,7 @@ def test_a_vocabulary_is_rejected_with_the_lexicon_of_another_kind(
 def test_an_output_name_of_another_kind_is_rejected(pieces: Path, tmp_path: Path, tokenizer: str, name: str) -> None:
     output = tmp_path / name
     arguments = ["--input", str(pieces / "train.txt"), "--tokenizer", tokenizer, "--output", str(output)]
-    done = python("-m", "reader.build", "vocab", *arguments)
+    done = call(main, "vocab", *arguments)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"error: --output: {output} would be read as ")
@@ -238,12 +238,13 @@ def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path
     shutil.copyfile(built / "vocab.txt", run / "vocab.txt")
     paths = [f"--paths.corpus={pieces / 'corpus'}", f"--paths.output={run}"]
     steps = ["--trainer.max_steps=5", "--trainer.save_every=5"]
-    done = python("-m", "ernie_gram.pretrain", *TINY, *paths, *steps)
+    done = pretrain_with(*TINY, *paths, *steps)
     assert done.returncode == 0, done.stderr
     assert (run / "spm.model").read_bytes() == (pieces / "spm.model").read_bytes()
-    done = python(
-        "-m", "ernie_gram.fill_mask", "--model", str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。"
-    )
+    from tests.support.static_programs import fresh_scope
+
+    with fresh_scope():
+        done = call(fill_mask.main, "--model", str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。")
     assert done.returncode == 0, done.stderr
     corpus = Corpus(pieces / "corpus")
     for mask in json.loads(done.stdout)["masks"]:
@@ -254,7 +255,7 @@ def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path
     other = trained(**OURS)
     (run / "spm.model").write_bytes(other)
     (run / "vocab.txt").unlink()
-    done = python("-m", "ernie_gram.fill_mask", "--model", str(run), "[MASK]")
+    done = call(fill_mask.main, "--model", str(run), "[MASK]")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("spm.model: not the vocabulary the model was trained with")
     (run / "spm.model").unlink()

@@ -27,7 +27,7 @@ from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.support.reference_tokenizer import assert_spans_are_sound, corpus_ids, reference, tokens_of
 
 FOLDER = Path(os.environ.get("TASK_DATA", ""))
-pytestmark = pytest.mark.skipif("TASK_DATA" not in os.environ, reason="set TASK_DATA to a folder with data of tasks")
+pytestmark = pytest.mark.needs("TASK_DATA")
 
 # The IDs of all texts are compared with the corpus builder, and every n-th text also with the slow reference.
 REFERENCE_STEP = 100
@@ -70,37 +70,39 @@ def task_texts() -> Iterator[tuple[str, list[str]]]:
     yield "conll2003/eng.testa", lines_of(FOLDER / "conll2003/eng.testa")
 
 
-def vocabularies() -> Iterator[tuple[str, Vocabulary, str]]:
-    """Yield vocabularies with their name and segmenter."""
-    for language in ("en", "zh"):
-        for lowercase in (True, False):
-            name = f"{language} wordpiece {'uncased' if lowercase else 'cased'}"
-            yield name, load_vocabulary(FOLDER / "vocab" / language / "vocab.txt", lowercase), "char"
-    texts = [
-        text for name, texts in task_texts() if name.startswith(("drcd/DRCD_dev", "squad/dev-v1")) for text in texts
-    ]
-    for lowercase, segmenter in ((True, "jieba"), (False, "char")):
-        yield f"sentencepiece {segmenter}", train_sentencepiece(texts, 6000, lowercase, segmenter), segmenter
+def vocabulary_of(kind: str, lowercase: bool, segmenter: str) -> Vocabulary:
+    """Return the vocabulary of a language, or a sentencepiece model trained on some of the texts."""
+    if kind != "sentencepiece":
+        return load_vocabulary(FOLDER / "vocab" / kind / "vocab.txt", lowercase)
+    files = ("drcd/DRCD_dev", "squad/dev-v1")
+    texts = [text for name, texts in task_texts() if name.startswith(files) for text in texts]
+    return train_sentencepiece(texts, 6000, lowercase, segmenter)
 
 
-def test_ids_equal_those_of_the_corpus_on_all_texts_of_tasks() -> None:
-    for name, vocabulary, segmenter in vocabularies():
-        tokenizer, cutter = Tokenizer(vocabulary, segmenter), UnitCutter(vocabulary, None, segmenter)
-        num_texts = num_tokens = num_compared = 0
-        for file, texts in task_texts():
-            encodings = tokenizer.encode_batch(texts)
-            ids = np.concatenate([encoding.ids for encoding in encodings])
-            # No word spans two texts, so that the IDs of the whole file are those of its texts.
-            assert ids.tolist() == corpus_ids(cutter, "\n".join(texts)), file
-            for text, encoding in zip(texts[::REFERENCE_STEP], encodings[::REFERENCE_STEP], strict=True):
-                assert_spans_are_sound(text, encoding, vocabulary)
-                assert tokens_of(encoding) == reference(text, vocabulary, segmenter), (file, text)
-                num_compared += 1
-            num_tokens += len(ids)
-            num_texts += len(texts)
-        print(
-            f"\n{name}: {num_texts:,} texts, {num_tokens:,} tokens, all equal; {num_compared:,} spans compared", end=""
-        )
+@pytest.mark.parametrize(
+    ("kind", "lowercase", "segmenter"),
+    [
+        ("sentencepiece", True, "jieba"),
+        ("sentencepiece", False, "char"),
+        *((language, lowercase, "char") for language in ("en", "zh") for lowercase in (True, False)),
+    ],
+)
+def test_ids_equal_those_of_the_corpus_on_all_texts_of_tasks(kind: str, lowercase: bool, segmenter: str) -> None:
+    vocabulary = vocabulary_of(kind, lowercase, segmenter)
+    tokenizer, cutter = Tokenizer(vocabulary, segmenter), UnitCutter(vocabulary, None, segmenter)
+    num_texts = num_tokens = num_compared = 0
+    for file, texts in task_texts():
+        encodings = tokenizer.encode_batch(texts)
+        ids = np.concatenate([encoding.ids for encoding in encodings])
+        # No word spans two texts, so that the IDs of the whole file are those of its texts.
+        assert ids.tolist() == corpus_ids(cutter, "\n".join(texts)), file
+        for text, encoding in zip(texts[::REFERENCE_STEP], encodings[::REFERENCE_STEP], strict=True):
+            assert_spans_are_sound(text, encoding, vocabulary)
+            assert tokens_of(encoding) == reference(text, vocabulary, segmenter), (file, text)
+            num_compared += 1
+        num_tokens += len(ids)
+        num_texts += len(texts)
+    print(f"\n{num_texts:,} texts, {num_tokens:,} tokens, all equal; {num_compared:,} spans compared", end="")
 
 
 def test_tagged_sentences_keep_one_or_more_tokens_per_tag() -> None:

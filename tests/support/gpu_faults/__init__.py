@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 # The environment variable with a fault.
 FAULT = "PRETENDED_FAULT"
-MISSING_KERNEL, WRONG_GRADIENT, HANG = FAULTS = ("missing kernel", "wrong gradient", "hang")
-# The kernel that is missing, the parameter whose gradient is wrong on the GPU, and the rank that hangs.
-KERNEL, PARAMETER, RANK = "gelu_grad", "encoder_layer_0_ffn_fc_0.w_0", "1"
+WRONG_GRADIENT, HANG = FAULTS = ("wrong gradient", "hang")
+# The parameter whose gradient is wrong on the GPU, and the rank that hangs.
+PARAMETER, RANK = "encoder_layer_0_ffn_fc_0.w_0", "1"
 # Kernels that cannot run on a CPU in another precision either.
 NOT_HERE = ("memory_efficient_attention", "memory_efficient_attention_grad")
 TABLE = Path(__file__).resolve().parents[2] / "gpu_kernels" / "registered.tsv"
@@ -37,13 +37,13 @@ def replace(owner: Any, name: str, value: Any) -> None:
     setattr(owner, name, value)
 
 
-def register_kernels(fault: str) -> None:
-    """Register the kernels of a package for GPUs (see tests/gpu_kernels), except for one if it is to be missing."""
+def register_kernels(missing: Sequence[str] = (), replace: Callable[..., None] = replace) -> None:
+    """Register the kernels of a package for GPUs (see tests/gpu_kernels), except for those that are to be missing."""
     import paddle
 
     rows = [line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines()[1:]]
     found = {name: [f"(GPU, Undefined(AnyLayout), {dtype})" for dtype in dtypes.split()] for name, dtypes, _ in rows}
-    for name in (*NOT_HERE, *([KERNEL] if fault == MISSING_KERNEL else [])):
+    for name in (*NOT_HERE, *missing):
         del found[name]
     # Programs in bfloat16 change the layout on a CPU.
     found["onednn_to_paddle_layout"] = ["(GPU, Undefined(AnyLayout), bfloat16)"]
@@ -106,7 +106,7 @@ def pretend() -> None:
     """Do all this in the current process, with the fault in its environment."""
     fault = os.environ[FAULT]
     assert fault in ("", *FAULTS)
-    register_kernels(fault)
+    register_kernels()
     replace_half_precision()
     if fault == WRONG_GRADIENT:
         make_gradient_wrong()

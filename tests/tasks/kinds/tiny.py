@@ -54,6 +54,7 @@ def overfit(
     has_lm_transform: bool = False,
     model: ModelConfig = MODEL,
     given: Tokenizer | None = None,
+    enough: float = 0.0,
 ) -> tuple[Decoded, list[float], list[str]]:
     """Train on all examples in every step; return their predictions, the losses of the steps, and the parameters.
 
@@ -61,6 +62,7 @@ def overfit(
 
     Args:
         given: a tokenizer in place of that of letters.
+        enough: a loss below which the training ends.
     """
     from ernie_gram.distributed.world import World
     from ernie_gram.training.program import build_training
@@ -82,6 +84,8 @@ def overfit(
         for step in range(steps):
             program.schedule.step(step)
             losses.append(float(program.run(executor, batch)["loss"]))
+            if losses[-1] < enough:
+                break
         features = kind.encode(examples, given, training=False)
         scores = np.full((features.num_units, kind.width), np.nan, np.float32)
         for samples in np.split(np.arange(len(features)), [1, 4, 7]):

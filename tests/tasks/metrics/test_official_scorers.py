@@ -17,7 +17,7 @@ from tasks.reading.score_files import answers_of, json_object, matched_values, t
 
 DATA = Path(os.environ.get("TASK_DATA", ""))
 CASES = DATA / "scorer_cases"
-pytestmark = pytest.mark.skipif("TASK_DATA" not in os.environ, reason="TASK_DATA is not set")
+pytestmark = pytest.mark.needs("TASK_DATA")
 
 
 def expected_of(case: str) -> dict[str, Any]:
