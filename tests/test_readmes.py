@@ -101,14 +101,6 @@ def test_a_readme_is_short_and_names_the_other_in_its_first_lines(page: Path) ->
     assert f"]({other.name})" in "".join(lines[:4])
 
 
-@pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)
-def test_links_within_a_readme_are_anchors_of_it(page: Path) -> None:
-    anchors = {section.anchor for section in sections(page)}
-    links = re.findall(r"\]\(#([^)]+)\)", page.read_text(encoding="utf-8"))
-    assert links
-    assert set(links) <= anchors
-
-
 def chinese_texts(folder: Path) -> None:
     """Write two files of random Chinese sentences, each of words of its own."""
     draw = random.Random(0)
