@@ -28,7 +28,7 @@ TRANSLATIONS = {
     "CoLA.tsv": "chnsenticorp_test.tsv",
     "cola": "chnsenticorp",
     "english": "chinese",
-    "this function returns the number of [MASK] in the list .": "这个问题已经引起了很多人的[MASK]。",
+    "if [MASK] , the default value is used .": "这[MASK]问题很重要。",
     "the capital of [MASK] is [MASK]": "中国的首都是[MASK]。",
     "Draw a line through the points and add a legend.": "房间很干净，服务员也很热情。",
     "Return the shortest path between two nodes of the graph.": "这家公司发布了一款新的编程工具。",
