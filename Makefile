@@ -1,4 +1,4 @@
-# `make demo` and `make test` need only Python 3.10 to 3.13; they create .venv themselves.
+# `make install`, `make demo` and `make test` need only Python 3.10 to 3.13; they create .venv themselves.
 PYTHON ?= python3
 EXTRAS ?= cpu,test
 BIN = .venv/bin
@@ -26,7 +26,9 @@ CHECK ?=
 # Texts over which `make hub-test` compares the tokenizers, e.g. TEXTS="--texts vocab.txt one.tsv two.json"
 TEXTS ?=
 
-.PHONY: demo test data-test lint bench gpu-check hub-test gpu-kernels clean
+.PHONY: install demo test data-test lint bench gpu-check hub-test gpu-kernels clean
+
+install: $(READY)
 
 demo: $(READY)
 	$(BIN)/python -m ernie_gram.demo $(DEMO)

@@ -6,7 +6,7 @@ from setuptools import find_packages, setup
 
 setup(
     name="ernie-gram",
-    version="0.1.0",
+    version="0.2.0",
     description="ERNIE-Gram: pre-training with explicitly n-gram masked language modelling, on PaddlePaddle",
     long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",

@@ -1,6 +1,8 @@
-"""Collect English text that every Python installation contains: pydoc topics and docstrings of installed modules.
+"""Write a text for a first model, and a task from the same text: which package, or file, is this paragraph from?
 
-`python -m reader.demo_text --output FOLDER` writes train.txt and held_out.txt.
+`python -m reader.demo_text --output FOLDER` writes train.txt and held_out.txt, and the rows of the task: train.tsv and
+dev.tsv. Without --input, the text is English that every Python installation contains: pydoc topics and docstrings of
+installed modules.
 """
 
 from __future__ import annotations
@@ -15,17 +17,35 @@ import re
 import sysconfig
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
+from typing import NamedTuple
 
-from reader.errors import OneLineParser
+from reader.demo_task import description, task_tables
+from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file, make_folder
 from reader.system.output_files import add_output_file, check_output_path
+from reader.text.input_files import find_files
+from reader.text.text_files import TextFiles
 
 MAX_TEXT_SIZE = 6_000_000  # in characters
 HELD_OUT_INTERVAL = 30  # about one document in HELD_OUT_INTERVAL is held out
 MIN_WORDS = 8
+FILES = ("train.txt", "held_out.txt", "train.tsv", "dev.tsv")
+MAX_LINES = 10  # of a document of one's own text: a book without blank lines is many documents
+
+
+class Document(NamedTuple):
+    """Paragraphs, one per line, and the name of the package or file that they are from."""
+
+    source: str
+    lines: list[str]
+
+    @property
+    def text(self) -> str:
+        """The lines, each with its line feed."""
+        return "".join(f"{line}\n" for line in self.lines)
 
 
 def paragraphs(text: str) -> Iterator[str]:
@@ -51,24 +71,27 @@ def docstrings(path: Path) -> Iterator[str]:
             yield text
 
 
-def documents() -> Iterator[str]:
-    """Yield documents of distinct paragraphs, one per line, until their total size exceeds MAX_TEXT_SIZE."""
-    sources: Iterator[str] = iter(topics.values())
+def documents(max_size: int = MAX_TEXT_SIZE) -> Iterator[Document]:
+    """Yield documents of distinct paragraphs of Python's documentation, until they have more than max_size characters.
+
+    The source of a document is its top-level package; that of pydoc's topics is "python".
+    """
     folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
     seen: set[str] = set()
     size = 0
-    for text in (text for part in (sources, _all_docstrings(folders)) for text in part):
-        lines = [line for line in paragraphs(text) if line not in seen]
-        seen.update(lines)
-        if lines:
-            document = "\n".join(lines) + "\n"
-            yield document
-            size += len(document)
-            if size > MAX_TEXT_SIZE:
-                return
+    for part in ((("python", text) for text in topics.values()), _all_docstrings(folders)):
+        for source, text in part:
+            lines = [line for line in paragraphs(text) if line not in seen]
+            seen.update(lines)
+            if lines:
+                document = Document(source, lines)
+                yield document
+                size += len(document.text)
+                if size > max_size:
+                    return
 
 
-def _all_docstrings(folders: list[Path]) -> Iterator[str]:
+def _all_docstrings(folders: list[Path]) -> Iterator[tuple[str, str]]:
     visited: set[Path] = set()
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):
@@ -77,36 +100,56 @@ def _all_docstrings(folders: list[Path]) -> Iterator[str]:
             is_listed_later = folder == folders[0] and "site-packages" in path.parts
             if not is_test and not is_listed_later and path not in visited:
                 visited.add(path)
-                yield from docstrings(path)
+                source = path.relative_to(folder).parts[0].removesuffix(".py")
+                yield from ((source, text) for text in docstrings(path))
 
 
-def text_paths(folder: Path) -> tuple[Path, Path]:
-    """Return the paths of train.txt and held_out.txt."""
-    return folder / "train.txt", folder / "held_out.txt"
+def documents_of(paths: list[Path]) -> Iterator[Document]:
+    """Yield the documents of text files, cut after MAX_LINES lines. The source is the file's name without its ending.
+
+    Raises InputError as TextFiles does.
+    """
+    for path in paths:
+        source, lines = path.name.split(".")[0], []
+        for line in TextFiles([path]).lines():
+            if line:
+                lines.append(" ".join(line.split()))
+            if lines and (not line or len(lines) == MAX_LINES):
+                yield Document(source, lines)
+                lines = []
 
 
-def write_text(output: Path) -> tuple[Path, Path]:
-    """Write train.txt and held_out.txt into a folder, and return their paths.
+def write_text(output: Path, found: Iterable[Document]) -> list[Path]:
+    """Write train.txt and held_out.txt, and the task if the text has several sources; return the paths.
 
-    A checksum of its text decides to which file a document belongs. Raises InputError if the folder cannot be created.
+    A checksum of its text decides to which file a document belongs. Raises InputError if the folder cannot be created,
+    and if no document is held out.
     """
     make_folder(output)
-    train, held_out = text_paths(output)
-    parts: dict[Path, list[bytes]] = {train: [], held_out: []}
-    for document in documents():
-        text = document.encode("utf-8", "replace")
-        parts[held_out if zlib.crc32(text) % HELD_OUT_INTERVAL == 0 else train].append(text + b"\n")
-    for path, texts in parts.items():
-        with atomic_file(path) as partial:
-            partial.write_bytes(b"".join(texts))
-    return train, held_out
+    parts: dict[str, list[Document]] = {"train": [], "held_out": []}
+    for document in found:
+        checksum = zlib.crc32(document.text.encode("utf-8", "replace"))
+        parts["held_out" if checksum % HELD_OUT_INTERVAL == 0 else "train"].append(document)
+    if not all(parts.values()):
+        raise InputError(f"{output}: the text is too short to hold out a part of it; give more")
+    files = {f"{name}.txt": "".join(f"{document.text}\n" for document in part) for name, part in parts.items()}
+    files |= task_tables(*([(each.source, line) for each in part for line in each.lines] for part in parts.values()))
+    for name, text in files.items():
+        with atomic_file(output / name) as partial:
+            partial.write_bytes(text.encode("utf-8", "replace"))
+    return [output / name for name in files]
 
 
 def main() -> None:
+    """Run the command line."""
     parser = OneLineParser(prog="python -m reader.demo_text", description=__doc__)
-    add_output_file(parser, "--output", "folder of the two files", metavar="FOLDER", required=True)
+    parser.add_argument("--input", nargs="+", metavar="TEXT", help="text of your own: files, folders or quoted globs")
+    parser.add_argument("--max_size", type=int, default=MAX_TEXT_SIZE, help="of the English text, in characters")
+    add_output_file(parser, "--output", "folder of the files", metavar="FOLDER", required=True)
     arguments = parser.parse_args()
-    for path in text_paths(arguments.output):
-        check_output_path("--output", path, arguments.overwrite)
-    for path in write_text(arguments.output):
-        print(f"{path}: {path.stat().st_size:,} bytes")
+    for name in FILES:
+        check_output_path("--output", arguments.output / name, arguments.overwrite)
+    found = documents_of(find_files(arguments.input)) if arguments.input else documents(arguments.max_size)
+    for path in write_text(arguments.output, found):
+        is_table = path.suffix == ".tsv"
+        print(f"{path}: {description(path.read_text('utf-8')) if is_table else f'{path.stat().st_size:,} bytes'}")

@@ -13,7 +13,7 @@ from tests.support.commands import ROOT
 from tests.support.import_graph import PACKAGES, imports, sources
 
 PAPER = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "tests/benchmarks/README.md"]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "tests/benchmarks/README.md"]
 FOLDERS = "|".join([*PACKAGES, "tests", "conf", "docs"])
 ITEMS = [
     *(f"Equation {number}" for number in range(1, 7)),
@@ -143,7 +143,8 @@ def test_links_and_commands_refer_to_existing_files(page: Path) -> None:
     for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#([^)]+)\)", text):
         linked = (page.parent / target if target else page).read_text(encoding="utf-8")
         headings = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall("^#+ (.*)", linked, re.M))
-        assert anchor in (heading.replace(" ", "-") for heading in headings), f"{target}#{anchor}"
+        anchors = {*(heading.replace(" ", "-") for heading in headings), *re.findall('<a id="(.+)"></a>', linked)}
+        assert anchor in anchors, f"{target}#{anchor}"
     for module in re.findall(rf"python -m ((?:{FOLDERS})[\w.]*)", text):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), module
     for file in re.findall(rf"`((?:{FOLDERS})/[\w/.]+\.\w+)`", text):

@@ -38,7 +38,7 @@ def corpus(setup: Setup) -> Path:
     text, vocabulary, lexicon = (setup.folder / name for name in ("text.txt", "vocab.txt", "lexicon.tsv"))
     if folder.is_dir():
         return folder
-    text.write_text("\n".join(islice(documents(), DOCUMENTS)), encoding="utf-8")
+    text.write_text("\n".join(each.text for each in islice(documents(), DOCUMENTS)), encoding="utf-8")
     given = ["--input", str(text)]
     _build("vocab", *given, "--size", "1000", "--output", str(vocabulary))
     given += ["--vocab", str(vocabulary)]

@@ -26,7 +26,7 @@ from reader.build import make_lexicon
 from reader.corpus.boundaries import cut_lines
 from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import Corpus
-from reader.demo_text import write_text
+from reader.demo_text import documents, write_text
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings
 from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
@@ -199,7 +199,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        paths = find_files(arguments.input or [str(write_text(folder / "demo")[0])])
+        paths = find_files(arguments.input or [str(write_text(folder / "demo", documents())[0])])
         text = beginning(paths, arguments.megabytes * 1_000_000)
         lines = text.decode().split("\n")
         vocabulary: Vocabulary = (

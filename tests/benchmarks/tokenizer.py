@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from reader.demo_text import write_text
+from reader.demo_text import documents, write_text
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import train_sentencepiece
 from reader.tokenization.tokenizer import Tokenizer
@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=4)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = arguments.input or write_text(Path(folder))[0]
+        path = arguments.input or write_text(Path(folder), documents())[0]
         text = next(TextFiles([path]).segments(int(arguments.megabytes * 1_000_000))).text().decode()
     texts = [line for line in text.split("\n") if line.strip()]
     vocabulary = load_vocabulary(arguments.vocab) if arguments.vocab else train_wordpiece(texts, 8000, True)

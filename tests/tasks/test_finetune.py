@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import re
 import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +113,15 @@ def test_the_folder_of_a_run_is_a_model_folder_with_a_description(tiny_task: Pat
         assert (description.task.name, description.task.labels) == ("task", ("0", "1"))
         assert description.settings.head.sentence_output == "mean"
         assert description.settings.input.max_seq_len == 16
+
+
+def test_the_documentation_lists_every_file_of_a_run(finetuned: Path) -> None:
+    page = (ROOT / "docs" / "fine_tuning.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^    (\S+)  ", page.split("## Files of a run")[1].split("\n## ")[0], re.MULTILINE)
+    patterns = [name.rstrip("/").replace("SPLIT", "*").replace("_N", "_*") for name in listed]
+    found = [path.name for path in finetuned.iterdir() if not path.name.startswith(".")]
+    assert "vocab.txt" in found
+    assert [name for name in found if not any(fnmatch(name, pattern) for pattern in patterns)] == []
 
 
 def test_a_fine_tuned_model_can_be_converted(finetuned: Path, tmp_path: Path) -> None:

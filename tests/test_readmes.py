@@ -1,0 +1,137 @@
+"""Both READMEs have the same sections and commands, and the commands of their ten minutes work."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import ROOT
+from tests.support.readme import sections
+
+ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
+
+# What the commands of README.zh.md have in place of those of README.md.
+TRANSLATIONS = {
+    "reader.demo_text --output": "reader.demo_text --input texts --output",
+    "small_en.yaml": "small_zh.yaml",
+    "base_en_16g.yaml": "base_zh.yaml",
+    "language: en": "language: zh",
+    "DATA=glue": "DATA=task_data",
+    "--data glue": "--data task_data",
+    "CoLA.tsv": "chnsenticorp_test.tsv",
+    "cola": "chnsenticorp",
+    "english": "chinese",
+    "if [MASK] , the default value is used .": "这[MASK]问题很重要。",
+    "the capital of [MASK] is [MASK]": "中国的首都是[MASK]。",
+    "Draw a line through the points and add a legend.": "房间很干净，服务员也很热情。",
+    "Return the shortest path between two nodes of the graph.": "这家公司发布了一款新的编程工具。",
+}
+LAYOUT = "repository-layout"  # its blocks are names with explanations
+
+# Less of everything, so that the commands end within seconds.
+SMALLER = {
+    "demo_text --output": "demo_text --max_size 700000 --output",
+    "--trainer.max_steps 2000 --optimizer.warmup_steps 100": "--trainer.max_steps 6 --optimizer.warmup_steps 2",
+    "cat > output/first/source.yaml": "sed -i -n 1~10p output/first/train.tsv\ncat > output/first/source.yaml",
+    "--optimizer.epochs 3": "--optimizer.epochs 1",
+}
+
+
+def replaced(text: str, pairs: dict[str, str]) -> str:
+    for old, new in pairs.items():
+        text = text.replace(old, new)
+    return text
+
+
+def commands(block: str) -> str:
+    """Return the commands of a block without comments and line ends."""
+    return " ".join(re.sub(r"\\\n| # .*", " ", block).split())
+
+
+def names(block: str) -> list[tuple[int, str]]:
+    """Return the indented names of files and folders of a layout, without their explanations."""
+    return [(len(line) - len(line.lstrip()), line.split()[0]) for line in block.split("\n") if line[:16].strip()]
+
+
+def test_both_readmes_have_the_same_sections_and_commands() -> None:
+    english, chinese = sections(ENGLISH), sections(CHINESE)
+    assert len(english) > 15
+    assert [each[:2] for each in chinese] == [each[:2] for each in english]
+    for ours, theirs in zip(english, chinese, strict=True):
+        if ours.anchor == LAYOUT:
+            assert list(map(names, theirs.blocks)) == list(map(names, ours.blocks))
+        else:
+            expected = [commands(replaced(block, TRANSLATIONS)) for block in ours.blocks]
+            assert list(map(commands, theirs.blocks)) == expected, ours.anchor
+
+
+def test_the_layout_names_every_package_and_page() -> None:
+    layout = next(section.blocks for section in sections(ENGLISH) if section.anchor == LAYOUT)[0]
+    packages = [path.parent for path in ROOT.glob("[ret]*/*/__init__.py")]
+    mirrored = {"reader", "ernie_gram", "tasks"}  # in tests/, the layout of the source
+    listed = [name for _, name in names(layout)]
+    assert [path for path in packages if path.name not in mirrored and f"{path.name}/" not in listed] == []
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if page.name not in layout] == []
+
+
+def test_the_changelog_begins_with_the_version_of_the_package() -> None:
+    version = re.search(r'version="([\d.]+)"', (ROOT / "setup.py").read_text(encoding="utf-8"))
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert version is not None
+    assert re.findall(r"^## (\S+)", changelog, re.MULTILINE)[0] == version[1]
+
+
+def test_every_translation_is_used() -> None:
+    text = "\n".join(block for section in sections(ENGLISH) for block in section.blocks)
+    assert [old for old in TRANSLATIONS if old not in text] == []
+
+
+@pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)
+def test_a_readme_is_short_and_names_the_other_in_its_first_lines(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 400
+    other = ({ENGLISH, CHINESE} - {page}).pop()
+    assert f"]({other.name})" in "".join(lines[:4])
+
+
+def chinese_texts(folder: Path) -> None:
+    """Write two files of random Chinese sentences, each of words of its own."""
+    draw = random.Random(0)
+    folder.mkdir()
+    for name, words in (
+        ("酒店", ["房间", "服务员", "早餐", "干净", "很", "热情", "前台", "的", "位置", "方便"]),
+        ("科技", ["公司", "发布", "编程", "工具", "新的", "软件", "了", "手机", "工程师", "网络"]),
+    ):
+        lines = ["".join(draw.choices(words, k=12)) + "。" + "\n" * (1 + (i % 3 == 2)) for i in range(900)]
+        (folder / f"{name}.txt").write_text("".join(lines), encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)
+def test_the_ten_minutes_can_be_typed(page: Path, tmp_path: Path) -> None:
+    chinese_texts(tmp_path / "texts")
+    blocks = next(section.blocks for section in sections(page) if section.anchor == "ten-minutes")
+    typed = replaced("\n".join(blocks), SMALLER)
+    assert all(new in typed or "max_size" in new for new in SMALLER.values())
+    folders = {"output/first": str(tmp_path / "first"), "--input texts": f"--input {tmp_path / 'texts'}"}
+    script = f'python() {{ "$PYTHON" "$@"; }}\nset -x\n{replaced(typed, folders)}'
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=ROOT,
+        env={**os.environ, "PYTHON": sys.executable, "NPROC": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()[-2:]]
+    assert all(answer["label"] in answer["probabilities"] for answer in answers)
+    if page == CHINESE:
+        assert set(answers[0]["probabilities"]) == {"酒店", "科技"}
