@@ -15,8 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from reader.build_messages import (
     explain_empty_lexicon,
     print_corpus_summary,
@@ -35,9 +33,10 @@ from reader.build_options import (
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser
-from reader.lexicon.extraction import CountingJob, CountingResult, Engine, Settings
-from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, info_path
+from reader.lexicon.extraction import CountingJob, Engine, Settings
+from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.lexicon.local_engine import LocalEngine
+from reader.lexicon.selected_ngrams import make_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
@@ -51,7 +50,6 @@ from reader.tables.string_table import unpack_strings
 from reader.text.input_files import find_files, shard_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
-from reader.tokenization.piece_table import PieceTable
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.unknown_tokens import unknown_share_of_words
 from reader.tokenization.vocabulary import Vocabulary
@@ -116,31 +114,6 @@ def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path) -> 
         return
     with spark_context(args.master) as context:
         yield SparkEngine(context, text)
-
-
-def make_lexicon(result: CountingResult, vocabulary: Vocabulary, settings: Settings, max_ngram_tokens: int) -> Lexicon:
-    """Return the lexicon of the counted n-grams, without those of more than `max_ngram_tokens` sub-word tokens.
-
-    N-grams of a single sub-word token are also left out: a word of Han characters may be a token of sentencepiece, and
-    such a word needs no second identity.
-    """
-    best = result.best
-    table = PieceTable(vocabulary)
-    table.extend(best.words)
-    ends = np.concatenate([[0], np.cumsum(np.diff(table.offsets)[best.word_ids])])
-    tokens = np.diff(ends[best.offsets])
-    kept = best.select((tokens > 1) & (tokens <= max_ngram_tokens))
-    info = LexiconInfo(
-        vocabulary=vocabulary.fingerprint,
-        han=settings.segmenter,
-        text=result.text,
-        totals={str(order): total for order, total in result.totals.items()},
-        top={str(order): k for order, k in settings.top.items()},
-        max_ngram_tokens=max_ngram_tokens,
-        min_count=settings.min_count,
-        left_out=len(best.counts) - len(kept.counts),
-    )
-    return Lexicon(kept, info)
 
 
 def build_corpus_command(args: argparse.Namespace) -> None:
