@@ -26,6 +26,7 @@ from reader.demo_task import description, task_tables
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file, make_folder
 from reader.system.output_files import add_output_file, check_output_path
+from reader.system.progress import progress
 from reader.text.input_files import find_files
 from reader.text.text_files import TextFiles
 
@@ -147,9 +148,12 @@ def main() -> None:
     parser.add_argument("--max_size", type=int, default=MAX_TEXT_SIZE, help="of the English text, in characters")
     add_output_file(parser, "--output", "folder of the files", metavar="FOLDER", required=True)
     arguments = parser.parse_args()
+    make_folder(arguments.output)
     for name in FILES:
         check_output_path("--output", arguments.output / name, arguments.overwrite)
     found = documents_of(find_files(arguments.input)) if arguments.input else documents(arguments.max_size)
-    for path in write_text(arguments.output, found):
+    with progress("collecting the text"):
+        paths = write_text(arguments.output, found)
+    for path in paths:
         is_table = path.suffix == ".tsv"
         print(f"{path}: {description(path.read_text('utf-8')) if is_table else f'{path.stat().st_size:,} bytes'}")

@@ -45,3 +45,11 @@ def test_too_short_a_text_is_refused(tmp_path: Path) -> None:
         write_text(tmp_path / "text", [Document("a", ["one line"])])
     message = f"{tmp_path}/none: no such file, folder or pattern"
     assert_one_line_error(call(main, "--input", f"{tmp_path}/none", "--output", f"{tmp_path}/text"), message)
+
+
+def test_files_that_exist_are_replaced_only_if_asked(tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text("".join(f"line number {i} of the text\n" for i in range(2000)))
+    arguments = ("--input", str(tmp_path / "own.txt"), "--output", str(tmp_path / "text"))
+    assert call(main, *arguments).returncode == 0
+    assert_one_line_error(call(main, *arguments), f"{tmp_path / 'text' / 'train.txt'}: already exists")
+    assert call(main, *arguments, "--overwrite").returncode == 0
