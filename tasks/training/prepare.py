@@ -45,6 +45,8 @@ PREDICTIONS = "predictions_"
 NULL_THRESHOLD = "null_threshold"
 # With more samples in a batch than this share of an epoch, there is a warning.
 LARGE_SHARE = 0.2
+# A run that would have less padding by this share with these micro-batches is told so.
+LESS_PADDING, SMALL_MICRO_BATCH = 0.1, 8
 UNKNOWN_CURE = "start from a model whose vocabulary is of the texts' language"
 
 
@@ -100,16 +102,20 @@ class Run:
         """The lexicon of the model, if the tokens depend on it."""
         return None if isinstance(self.model.vocabulary, WordPieceVocabulary) else self.model.lexicon
 
+    def padding(self, micro_batch: int | None) -> float:
+        """Return the share of the slots of an epoch that are padding, in one process."""
+        settings, lengths = self.config.optimizer, self.train.features.lengths
+        steps = accumulation_steps(settings.batch_size, 1, micro_batch)
+        batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, self.config.seed, 0)
+        parts = [part for batch in batches for part in micro_batches(lengths, batch, steps)]
+        return padding_share(self.train.features, parts)
+
     def describe(self) -> list[str]:
         """Return a summary of the run as lines for the console."""
         config, settings = self.config, self.config.optimizer
-        lengths, steps = (
-            self.train.features.lengths,
-            accumulation_steps(settings.batch_size, 1, config.trainer.micro_batch),
-        )
-        batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, config.seed, 0)
-        parts = [part for batch in batches for part in micro_batches(lengths, batch, steps)]
-        padding = padding_share(self.train.features, parts)
+        padding = self.padding(config.trainer.micro_batch)
+        less = self.padding(SMALL_MICRO_BATCH)
+        hint = f", {less:.1%} with --trainer.micro_batch {SMALL_MICRO_BATCH}" if padding - less > LESS_PADDING else ""
         shape = self.model.config
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         return [
@@ -118,7 +124,7 @@ class Run:
             *(f"note     {note}" for note in self.model.notes),
             f"training {counted(self.max_steps, 'step')} of {counted(settings.batch_size, 'sample')}, "
             f"{counted(settings.epochs, 'epoch')}; "
-            f"{padding:.1%} of the slots are padding",
+            f"{padding:.1%} of the slots are padding{hint}",
             f"output   {self.output}: {start}",
         ]
 

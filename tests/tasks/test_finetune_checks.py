@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -27,6 +28,17 @@ def test_check_summarises_without_writing(tiny_task: Path, tmp_path: Path) -> No
     assert "% of the slots are padding" in done.stdout
     assert f"output   {tmp_path / 'run'}: starts from step 0" in done.stdout
     assert not (tmp_path / "run").exists()
+
+
+def test_the_summary_names_the_micro_batch_that_leaves_out_padding(tiny_task: Path, tmp_path: Path) -> None:
+    more = ["--optimizer.batch_size=61", "--check"]
+    found = finetune(tiny_task, tmp_path / "run", *more).stdout
+    hint = re.search(r"; (\S+)% of the slots are padding, (\S+)% with --trainer.micro_batch 8\n", found)
+    assert hint
+    assert float(hint[2]) < float(hint[1]) - 10
+    followed = finetune(tiny_task, tmp_path / "run", *more, "--trainer.micro_batch=8").stdout
+    assert f"; {hint[2]}% of the slots are padding\n" in followed
+    assert "padding\n" in finetune(tiny_task, tmp_path / "run", "--check").stdout  # a batch has 8 samples
 
 
 def damaged(task: Path, folder: Path, name: str, line: int, text: str) -> Path:
