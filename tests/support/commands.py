@@ -74,19 +74,20 @@ def build(*arguments: str) -> None:
 
 
 def kill_when(arguments: list[str], condition: Callable[[], object]) -> None:
-    """Start a Python command, and kill it and its children as soon as `condition()` is true."""
+    """Start a Python command, kill it and its children as soon as `condition()` is true, and wait until all ended."""
     process = subprocess.Popen(
         [sys.executable, *arguments],
         cwd=ROOT,
         start_new_session=True,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline and not condition():
         time.sleep(0.002)
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    # Ends when the last of them has closed the pipe, so that none holds a lock any more.
+    process.communicate()
 
 
 def assert_one_line_error(done: Done, message: str) -> None:
