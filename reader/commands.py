@@ -41,7 +41,8 @@ def _use_utf8_file_names() -> None:
 
     Otherwise a name that is not ASCII could not be taken from a file of settings, nor be written into one.
     """
-    if sys.getfilesystemencoding() == "ascii":
+    # PYTHONUTF8 is without effect after `python -X utf8=0` and `python -E`.
+    if sys.getfilesystemencoding() == "ascii" and os.environ.get("PYTHONUTF8") != "1":
         settings = {"PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii:backslashreplace"}
         os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | settings)
 

@@ -148,10 +148,11 @@ def main() -> None:
     parser.add_argument("--max_size", type=int, default=MAX_TEXT_SIZE, help="of the English text, in characters")
     add_output_file(parser, "--output", "folder of the files", metavar="FOLDER", required=True)
     arguments = parser.parse_args()
+    files = find_files(arguments.input) if arguments.input else []
     make_folder(arguments.output)
     for name in FILES:
-        check_output_path("--output", arguments.output / name, arguments.overwrite)
-    found = documents_of(find_files(arguments.input)) if arguments.input else documents(arguments.max_size)
+        check_output_path("--output", arguments.output / name, arguments.overwrite, files)
+    found = documents_of(files) if files else documents(arguments.max_size)
     with progress("collecting the text"):
         paths = write_text(arguments.output, found)
     for path in paths:

@@ -103,7 +103,7 @@ class _Display:
         self._stream, self._ended = sys.stderr, threading.Event()
         if self._stream.isatty():
             self._replaced = sys.stdout, sys.stderr
-            if sys.stdout.isatty():
+            if sys.stdout is not None and sys.stdout.isatty():
                 sys.stdout = cast(TextIO, _Above(sys.stdout))
             sys.stderr = cast(TextIO, _Above(sys.stderr))
         threading.Thread(target=self._run, args=(self._ended,), name="progress", daemon=True).start()
@@ -130,7 +130,7 @@ class _Display:
         while not ended.wait(REDRAW_SECONDS):
             # The terminal may be gone.
             with suppress(OSError, ValueError), self.lock:
-                if self.phases and not ended.is_set():
+                if self.phases and not (self.is_hidden or ended.is_set()):
                     self._show(self.phases[-1])
 
     def _show(self, phase: Phase) -> None:
@@ -151,7 +151,12 @@ class _Display:
 
 _display = _Display()
 # A forked process may write, but shows no progress.
-os.register_at_fork(after_in_child=_display.hide)
+os.register_at_fork(
+    # Not while the thread writes: the child would wait for ever for the lock of the stream.
+    before=lambda: _display.lock.acquire(),
+    after_in_parent=lambda: _display.lock.release(),
+    after_in_child=lambda: _display.hide(),
+)
 
 
 @contextmanager
@@ -173,5 +178,7 @@ def progress(what: str, total: float | None = None, unit: str = "", first: float
 
 
 def hide_progress() -> None:
-    """Show no progress in this process from the next phase on, as it is not the first of its job."""
-    _display.is_hidden = True
+    """Show no progress in this process from now on, as it is not the first of its job."""
+    with _display.lock:
+        _display.erase()
+        _display.is_hidden = True

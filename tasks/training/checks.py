@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,9 @@ from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Figures
 from tasks.training.config import FinetuneConfig
 from tasks.training.splits import SplitData
+
+# How a text without entities, and a question without answers, is shown.
+NO_VALUE = "none"
 
 
 def check_model(config: FinetuneConfig, model: Model) -> None:
@@ -65,10 +69,17 @@ def choosing_figure(
 def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[Any]:
     """Return the distinct ones of gold values or predictions in the form that a metric takes.
 
-    They are labels, scores, indices of options, texts, tags or entities.
+    They are labels, scores, indices of options, texts, tags, or all entities of a text, in JSON.
     """
     items = values.values() if isinstance(values, Mapping) else values
-    return {each for item in items for each in (item if isinstance(item, list | tuple) else [item])}
+    return {each for item in items for each in _parts(item)}
+
+
+def _parts(item: Any) -> Sequence[Any]:
+    """Return the answers or tags that are one value of a metric, or else the value itself."""
+    if isinstance(item, Mapping):
+        return [json.dumps(item, ensure_ascii=False) if item else NO_VALUE]
+    return item if isinstance(item, list | tuple) else [item]
 
 
 def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[SplitData]) -> list[str]:
@@ -95,7 +106,7 @@ def equal_predictions(kind: Kind[Any, Any], split: SplitData, decoded: Decoded) 
 
 
 def _shown(distinct: set[Any]) -> str:
-    return repr(*distinct) if distinct else "'none'"
+    return repr(*distinct) if distinct else repr(NO_VALUE)
 
 
 def figures_of_zeros(kind: Kind[Any, Any], split: SplitData) -> Figures:

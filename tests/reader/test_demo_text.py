@@ -53,3 +53,11 @@ def test_files_that_exist_are_replaced_only_if_asked(tmp_path: Path) -> None:
     assert call(main, *arguments).returncode == 0
     assert_one_line_error(call(main, *arguments), f"{tmp_path / 'text' / 'train.txt'}: already exists")
     assert call(main, *arguments, "--overwrite").returncode == 0
+
+
+def test_a_text_of_ones_own_is_never_replaced(tmp_path: Path) -> None:
+    own = tmp_path / "train.txt"
+    own.write_text("a line of my own\n" * 100)
+    message = f"--output: {own} is also an input; choose another --output"
+    assert_one_line_error(call(main, "--input", str(own), "--output", str(tmp_path), "--overwrite"), message)
+    assert own.read_text() == "a line of my own\n" * 100

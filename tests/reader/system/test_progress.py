@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -155,14 +157,50 @@ def test_other_ranks_and_users_who_do_not_want_it_see_nothing(
     open_streams: Callable[[bool, bool], Streams], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, err = open_streams(False, True)
-    hide_progress()
+    with progress("loading"):
+        wait_until(err.getvalue)
+        hide_progress()
+        shown = err.getvalue()
+        time.sleep(0.05)
     with progress("reading"):
         time.sleep(0.05)
     monkeypatch.setenv("TQDM_DISABLE", "1")
     monkeypatch.setattr(module, "_display", module._Display())
     with progress("reading"):
         time.sleep(0.05)
-    assert err.getvalue() == ""
+    assert err.getvalue() == shown
+    assert screen(shown) == [""]
+
+
+def test_a_bar_without_standard_output(
+    open_streams: Callable[[bool, bool], Streams], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python has none if it was closed before."""
+    _, err = open_streams(False, True)
+    monkeypatch.setattr(sys, "stdout", None)
+    with progress("reading"):
+        wait_until(err.getvalue)
+
+
+def test_no_process_is_forked_while_the_bar_is_drawn(open_streams: Callable[[bool, bool], Streams]) -> None:
+    """Its standard error would stay locked."""
+    open_streams(False, True)
+    drawing, drawn = threading.Event(), threading.Event()
+
+    def draw() -> None:
+        with module._display.lock:
+            drawing.set()
+            time.sleep(0.2)
+            drawn.set()
+
+    threading.Thread(target=draw).start()
+    drawing.wait()
+    child = os.fork()
+    if not child:
+        os._exit(not (drawn.is_set() and module._display.is_hidden and module._display.lock.acquire(timeout=5)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert module._display.lock.acquire(timeout=5)
+    module._display.lock.release()
 
 
 def test_an_interrupted_phase_ends(open_streams: Callable[[bool, bool], Streams]) -> None:

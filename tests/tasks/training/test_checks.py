@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tasks.data.examples import Entity
+from tasks.data.examples import Entity, Place, TaggingExample
+from tasks.kinds.tagging import span_labels
 from tasks.training.checks import distinct_values, equal_gold_values, equal_predictions
+
+
+def entities(text: str, *types: str) -> object:
+    """Return entities of one character each, as CLUENER's metric takes them."""
+    example = TaggingExample("0", tuple(text), "", None, None, Place(Path("dev.json")))
+    return span_labels(example, [Entity(name, at, at + 1) for at, name in enumerate(types)])
 
 
 class Gold:
@@ -30,7 +38,8 @@ class Gold:
         ({"1": 0, "2": 0}, {0}),
         ([0.5, 0.5], {0.5}),
         ([["O", "O"], ["B-X", "O"]], {"O", "B-X"}),
-        ([[], [Entity("X", 0, 1)]], {Entity("X", 0, 1)}),
+        ([entities("甲乙"), entities("甲乙", "X")], {"none", '{"X": {"甲": [[0, 0]]}}'}),
+        ([entities("甲"), entities("乙")], {"none"}),
         ({"1": ["the", "a"], "2": []}, {"the", "a"}),
         ([], set()),
     ],
@@ -49,7 +58,8 @@ def test_values_of_every_form_are_compared(values: Any, distinct: set[Any]) -> N
         (["a", "b"], ["a", "a"], "'a'"),
         ({"1": ["x"], "2": ["y"]}, {"1": "", "2": ""}, "''"),
         ([["O", "B-X"]], [["O", "O"]], "'O'"),
-        ([[Entity("X", 0, 1)], [Entity("X", 1, 2)]], [[], []], "'none'"),
+        ([entities("甲", "X"), entities("乙", "X")], [{}, {}], "'none'"),
+        ([entities("甲", "X"), entities("乙", "X")], [entities("甲", "X"), {}], None),
         ([0.1, 0.2], [0.5, 0.5], "0.5"),
         (["a", "b"], ["b", "a"], None),
         (["a", "a"], ["a", "a"], None),
