@@ -173,7 +173,7 @@ def main() -> None:
         filler = MaskFiller(model, world, arguments.draws)
     if arguments.ngrams and not (filler.units.num_ngrams and filler.config.objective.is_explicit):
         raise InputError(f"--ngrams: {arguments.model} was not trained to predict n-grams")
-    with answering([]) as phase:
+    with progress("answering") if texts else answering([]) as phase:
         valid = ValidTexts(texts or read_lines([], phase.advance))
         for group in valid.groups(filler):
             rows = [ids for _, ids in group]

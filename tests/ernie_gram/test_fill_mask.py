@@ -19,7 +19,6 @@ from reader.corpus.memmap import Corpus
 from reader.errors import one_line_errors
 from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
-from tests.support.commands import python
 from tests.support.made_once import made_once
 from tests.support.objectives import as_options
 from tests.support.runs import TINY, pretrain_with
@@ -55,7 +54,8 @@ def fill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
     def call(*arguments: str, stdin: bytes = b"") -> Filled:
         monkeypatch.setattr(sys, "argv", ["fill", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        # Texts among the arguments are answered without standard input, which may be closed.
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)) if stdin else None)
         capsys.readouterr()
         status = 0
         with fresh_scope():
@@ -209,12 +209,3 @@ def test_bad_texts_are_named_and_the_good_ones_among_them_answered(
         errors = [line for line in captured.err.splitlines() if line.startswith("error: ")]
         assert len(errors) == len(named)
         assert all(line.startswith(f"error: {name}") for line, name in zip(errors, named, strict=True))
-
-
-@pytest.mark.parametrize("trained", ["explicit"], indirect=True)
-def test_the_former_command_runs_the_new_one_with_a_note(trained: Path) -> None:
-    done = python("-m", "ernie_gram.fill", "--model", str(trained), "no mask")
-    assert done.returncode == 2
-    note, error = done.stderr.splitlines()
-    assert note == "note: `python -m ernie_gram.fill` is now `python -m ernie_gram.fill_mask`"
-    assert error == "error: text 1: no [MASK] in it"
