@@ -94,6 +94,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold, args.min_count)
     conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, conditions) as folder:
+        check_output(args, folder=False)  # another process may have written it meanwhile
         with counting_engine(args, text, folder) as engine, progress("counting"):
             result = CountingJob(engine, settings, print).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
@@ -126,6 +127,7 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     resources = resources_from(args)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     with resumable_folder(args.output, resume_conditions(args, text, resources, **made_with)) as folder:
+        check_output(args, folder=True)
         build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
     print_corpus_summary(args.output)
 

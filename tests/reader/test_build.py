@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.system.atomic_files import sha256_of
+from reader.system.resumable_folder import resumable_folder
 from reader.text.map_segments import (
     BASE_MEMORY_BYTES,
     MIN_SEGMENT_BYTES,
@@ -111,6 +114,25 @@ def test_inputs_and_files_of_a_corpus_are_never_replaced(built: Path, text: Path
             run(*command)
     assert (tmp_path / "mine.tsv.json").read_text() == "mine"
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("command", ["lexicon", "corpus"])
+def test_a_result_that_another_process_has_written_meanwhile_is_kept(
+    built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """It ends between the first check of the output and the lock of the work folder."""
+    output, theirs = tmp_path / "result", built / ("corpus" if command == "corpus" else "lexicon.tsv")
+
+    def resumable(path: Path, plan: dict[str, object]) -> AbstractContextManager[Path]:
+        (shutil.copytree if theirs.is_dir() else shutil.copy)(theirs, output)
+        return resumable_folder(path, plan)
+
+    monkeypatch.setattr("reader.build.resumable_folder", resumable)
+    with pytest.raises(InputError, match="result: already exists"):
+        run(command, "--input", text, "--vocab", built / "vocab.txt", "--output", output)
+    assert sha256_of(output / "units.bin" if theirs.is_dir() else output) == sha256_of(
+        theirs / "units.bin" if theirs.is_dir() else theirs
+    )
 
 
 def test_the_texts_of_the_demo_are_replaced_on_request_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
