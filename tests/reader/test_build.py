@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from reader import demo_text
 from reader.build import build_parser
 from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
@@ -25,7 +24,7 @@ from reader.text.map_segments import (
     QUEUED_BYTES_PER_TEXT_BYTE,
 )
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tests.support.commands import ROOT, call
+from tests.support.commands import ROOT
 
 
 def run(*arguments: object) -> None:
@@ -133,12 +132,6 @@ def test_a_result_that_another_process_has_written_meanwhile_is_kept(
     assert sha256_of(output / "units.bin" if theirs.is_dir() else output) == sha256_of(
         theirs / "units.bin" if theirs.is_dir() else theirs
     )
-
-
-def test_the_texts_of_the_demo_are_replaced_on_request_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_text, "documents", lambda: iter(["a document\n"]))
-    for more, status in (([], 0), ([], 2), (["--overwrite"], 0)):
-        assert call(demo_text.main, "--output", str(tmp_path), *more).returncode == status
 
 
 def test_vocabularies_and_corpora_in_an_input_folder_are_not_read_as_text(text: Path, tmp_path: Path) -> None:
