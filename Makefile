@@ -36,10 +36,10 @@ demo: $(READY)
 test: $(READY) $(SPARK)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 9 --dist worksteal
 
-# The tests that `make test` skips: they start four processes, or need real data.
+# The tests that `make test` skips: they start four processes, are further cases, or need real data.
 data-test: $(READY)
-	FOUR_PROCESSES=1 $(if $(DATA),$(REAL_DATA)) $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 9 \
-		--dist worksteal -rs -m needs $$(grep -rl --include='test_*.py' mark.needs tests)
+	FOUR_PROCESSES=1 EVERY_CASE=1 $(if $(DATA),$(REAL_DATA)) $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 9 \
+		--dist worksteal -rs -m needs $$(grep -rlE --include='test_*.py' 'mark\.needs|further_cases' tests)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import traceback
 from functools import partial
@@ -29,11 +30,20 @@ traceback.extract_stack = partial(traceback.extract_stack, limit=1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests of real data, which is not part of the project, unless environment variables name it."""
+    """Skip tests marked with `needs` unless all its environment variables are set, as `make data-test` sets them.
+
+    They need real data, or four processes; or they are further cases of what other tests prove.
+    """
     for item in items:
         missing = [name for mark in item.iter_markers("needs") for name in mark.args if name not in os.environ]
         if missing:
-            item.add_marker(pytest.mark.skip(reason=f"for `make data-test`: {', '.join(missing)} is not set"))
+            item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}; see `make data-test`"))
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage collections start less often and leave out what was imported: programs are millions of objects."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(scope="session")

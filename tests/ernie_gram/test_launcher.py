@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from ernie_gram.distributed import count_gpus
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, call
+from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
 TOO_MANY = "data.batch_size: 9 processes, but only 8 sequences in a batch; use fewer processes"
@@ -44,14 +46,16 @@ def pretrain_sh(
         ({"NPROC": "0"}, "NPROC: 0 is not a number of processes"),
         # One process for each GPU.
         (pretended_gpu.environment(9), TOO_MANY),
-        (
+        pytest.param(
             {"NPROC": "3", **pretended_gpu.environment(2)},
             f"NPROC: 3 processes on this machine, but {SEEN}; start at most 2, make more GPUs visible, or set "
             "trainer.device to cpu",
+            marks=FURTHER,
         ),
-        (
+        pytest.param(
             {"FLAGS_selected_gpus": "2", "NPROC": "1", **pretended_gpu.environment(2)},
             f"FLAGS_selected_gpus: GPU 2 asked for, but {SEEN}, numbered from 0; use another number",
+            marks=FURTHER,
         ),
     ],
 )
@@ -64,30 +68,41 @@ def test_an_invalid_number_of_processes_is_refused(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("environment", "note"),
-    [
-        (
-            {},
-            "note: this machine has 9 GPUs, but this Paddle is the package for CPUs; paddlepaddle-gpu would use them\n",
-        ),
-        ({"CUDA_VISIBLE_DEVICES": ""}, ""),
-        ({"CUDA_VISIBLE_DEVICES": "-1"}, ""),
-        (pretended_gpu.environment(0), ""),
-    ],
-)
-def test_without_a_gpu_for_paddle_one_process_is_started(
-    built: Path, tmp_path: Path, environment: dict[str, str], note: str
-) -> None:
-    """Nine processes would be refused, because a batch of 8 sequences is too small for them."""
+NOTE = "note: this machine has 9 GPUs, but this Paddle is the package for CPUs; paddlepaddle-gpu would use them\n"
+
+
+@pytest.fixture
+def path_with_nine_gpus(tmp_path: Path) -> str:
+    """A PATH on which nvidia-smi lists 9 GPUs."""
     nvidia_smi = tmp_path / "bin" / "nvidia-smi"
     nvidia_smi.parent.mkdir()
     nvidia_smi.write_text("#!/bin/sh\nseq -f 'GPU %g: Tesla' 0 8\n")
     nvidia_smi.chmod(0o755)
-    path = f"{nvidia_smi.parent}:{os.environ['PATH']}"
-    done = pretrain_sh(built, tmp_path / "run", "--check", PATH=path, **environment)
-    assert done.stderr == note
+    return f"{nvidia_smi.parent}:{os.environ['PATH']}"
+
+
+def test_without_a_gpu_for_paddle_one_process_is_started(built: Path, tmp_path: Path, path_with_nine_gpus: str) -> None:
+    """Nine processes would be refused, because a batch of 8 sequences is too small for them."""
+    done = pretrain_sh(built, tmp_path / "run", "--check", PATH=path_with_nine_gpus)
+    assert done.stderr == NOTE
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("visible", "note"), [(None, NOTE), ("", ""), ("-1", ""), ("0,1", NOTE)])
+@pytest.mark.parametrize("is_gpu_package", [False, True])
+def test_gpus_of_another_package_of_paddle_are_noted_unless_they_are_hidden(
+    path_with_nine_gpus: str, monkeypatch: pytest.MonkeyPatch, visible: str | None, note: str, is_gpu_package: bool
+) -> None:
+    monkeypatch.setenv("PATH", path_with_nine_gpus)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    if is_gpu_package:
+        pretended_gpu.pretend(0, replace=monkeypatch.setattr)
+    # The function has the package from the module in which it is defined.
+    monkeypatch.setattr(count_gpus, "is_gpu_package", lambda: is_gpu_package)
+    done = call(count_gpus.main)
+    assert (done.stdout, done.stderr) == ("0\n", "" if is_gpu_package else note)
 
 
 def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:

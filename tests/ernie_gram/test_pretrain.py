@@ -18,11 +18,12 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.system.progress import Phase
 from tests.support.commands import ROOT, two_ranks
+from tests.support.further_cases import only
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses
 
 
-@pytest.mark.parametrize("objective", [pytest.param("contiguous", marks=pytest.mark.needs("FOUR_PROCESSES")), "full"])
+@pytest.mark.parametrize("objective", only(["full"], ["contiguous", "full"]))
 def test_two_processes_give_the_same_result_as_one(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str
 ) -> None:

@@ -11,6 +11,7 @@ from tests.gpu_kernels.compare import RUNGS, faults
 from tests.gpu_kernels.placement import simulate
 from tests.gpu_kernels.programs import HEADS, PRECISIONS, Case, other_cases, pretraining_cases, task_cases
 from tests.gpu_kernels.table import read_table
+from tests.support.further_cases import only
 
 
 def check(cases: Iterable[Case]) -> list[str]:
@@ -27,7 +28,8 @@ def check(cases: Iterable[Case]) -> list[str]:
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("rung", RUNGS)
+# The last rung has the parts of all, and "contiguous" none of them.
+@pytest.mark.parametrize("rung", only(["contiguous", "full"], RUNGS))
 def test_programs_of_a_rung_have_kernels_and_copy_nothing(rung: str, precision: Any, gpu: Any) -> None:
     # In every mode one program that trains and one that draws the parameters; with accumulation three of each.
     assert len(check(pretraining_cases(rung, precision, gpu))) == 2 * (3 + 3) + 1

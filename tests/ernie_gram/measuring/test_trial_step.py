@@ -10,6 +10,7 @@ from ernie_gram.distributed.world import start_world  # import before Paddle: se
 from ernie_gram.planning.products import recomputed_flops, step_flops
 from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import TrainerConfig
+from tests.support.further_cases import only
 from tests.support.small_model import MODEL, RUNGS, config_of
 
 SIZES = CorpusSizes(120, 36)
@@ -26,7 +27,7 @@ def shape_of(case: str) -> BatchShape:
 
 
 # A batch for "both" has the fields of all explicit objectives.
-@pytest.mark.parametrize("case", ["contiguous", "explicit", "both", "both, own tables, recompute"])
+@pytest.mark.parametrize("case", only(["contiguous", "both", "both, own tables, recompute"], CASES))
 def test_the_time_is_that_of_the_fastest_step_of_every_objective(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from ernie_gram.measuring import trial_step
 

@@ -52,7 +52,10 @@ def test_rungs_differ_only_in_the_parts_that_they_ablate(tmp_path: Path) -> None
 )
 def test_an_option_that_turns_a_rung_into_another_one_is_refused(tmp_path: Path, rung: str, option: str) -> None:
     with pytest.raises(InputError, match=f"{option.partition('=')[0]}: makes {rung} another rung"):
-        plan(tmp_path, list(RUNGS), [1], "tokens", [f"--{option}"])
+        plan(tmp_path, [rung], [1], None, [f"--{option}"])
+
+
+def test_an_option_that_changes_all_rungs_alike_is_accepted(tmp_path: Path) -> None:
     for job in plan(tmp_path, list(RUNGS), [1], "tokens", ["--objective.mask_fraction=0.2"]):
         assert job.config.objective.mask_fraction == 0.2
 

@@ -18,7 +18,8 @@ from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
 from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
-from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
+from tests.support.further_cases import only
+from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
 from tests.support.static_programs import Arrays, fresh_scope, run
 
 import paddle  # isort: skip
@@ -244,8 +245,8 @@ def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: py
     assert len({each.tobytes() for each in samples}) == 5
 
 
-# "full" has every term that one of the other rungs has, but "token".
-@pytest.mark.parametrize("rung", ["contiguous", "explicit", "full"])
+# "full" has every term of the others, but that of "contiguous".
+@pytest.mark.parametrize("rung", only(["contiguous", "full"], [*RUNGS, "full"]))
 def test_a_single_batch_is_overfitted(corpus: Corpus, rung: str) -> None:
     """Every term falls below 0.05 on eight real sequences, so each term reads the labels that it must predict."""
     from ernie_gram.pretraining.network import VocabularySizes
@@ -257,6 +258,7 @@ def test_a_single_batch_is_overfitted(corpus: Corpus, rung: str) -> None:
         out_emb_size=24,
         max_ngram_tokens=8,
         initializer_range=0.1,
+        use_relative_position=rung == "full",
     )
     config = config_of(rung, model)
     objective = config.objective
