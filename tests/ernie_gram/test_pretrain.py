@@ -99,7 +99,7 @@ def rank_processes(output: Path) -> dict[int, int]:
 def test_1_2_and_1_processes_in_turn_give_the_losses_of_one_undisturbed_process(built: Path, tmp_path: Path) -> None:
     """The first process gets SIGTERM, then rank 1 alone of two gets it, then rank 0 of two is killed."""
     finished, output, log = tmp_path / "undisturbed", tmp_path / "run", tmp_path / "log"
-    more = ["--trainer.max_steps=60", "--trainer.save_every=20", "--trainer.eval_every=60", *NO_DROPOUT]
+    more = ["--trainer.max_steps=150", "--trainer.save_every=50", "--trainer.eval_every=150", *NO_DROPOUT]
     assert pretrain(built, finished, *more).returncode == 0
     alone, two = [sys.executable, "-m", "ernie_gram.pretrain"], [sys.executable, *two_ranks(log)]
 

@@ -243,11 +243,12 @@ def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path,
         if name == "test":
             # It has gold answers, but the threshold is not chosen on it, whichever files are there.
             (tmp_path / "dev.json").unlink()
-        arguments = ["--data", tmp_path, "--split", name, "--output", tmp_path / f"{name}.out"]
+        arguments = ["--data", tmp_path, "--split", name, "--output", tmp_path / f"{name}.out", "--overwrite"]
         done = predict(tmp_path / "run", *arguments)
+        assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout.splitlines()[-1]) == result["figures"][name]
         answers = json.loads((tmp_path / f"{name}.out").read_text())
-        assert predict(tmp_path / "run", *arguments, "--overwrite", "--json_lines").returncode == 0
+        assert predict(tmp_path / "run", *arguments, "--json_lines").returncode == 0
         for line in (tmp_path / f"{name}.out").read_text().splitlines():
             record = json.loads(line)
             assert record["answer"] == answers[record["id"]]
