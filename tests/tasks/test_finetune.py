@@ -26,6 +26,7 @@ from reader.system.progress import Phase
 from tasks.training.description import read_description
 from tests.support import pretended_gpu
 from tests.support.commands import ROOT, call, kill_when
+from tests.support.further_cases import FURTHER
 from tests.support.given_model import BERT
 from tests.support.span_task import span_task
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
@@ -208,8 +209,10 @@ def test_micro_batches_are_added_up_to_the_batch(tiny_task: Path, finetuned: Pat
 
 @pytest.mark.parametrize(
     ("environment", "more"),
-    [({"NPROC": "2"}, ["--trainer.micro_batch=3"]), (pretended_gpu.environment(2), [])],
-    ids=["cpu", "gpus"],
+    [
+        pytest.param({"NPROC": "2"}, ["--trainer.micro_batch=3"], id="cpu", marks=FURTHER),
+        pytest.param(pretended_gpu.environment(2), [], id="gpus"),
+    ],
 )
 def test_two_processes_from_the_shell_predict_as_one(
     tiny_task: Path, finetuned: Path, tmp_path: Path, environment: dict[str, str], more: list[str]
@@ -243,11 +246,11 @@ def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path,
         if name == "test":
             # It has gold answers, but the threshold is not chosen on it, whichever files are there.
             (tmp_path / "dev.json").unlink()
-        arguments = ["--data", tmp_path, "--split", name, "--output", tmp_path / f"{name}.out"]
+        arguments = ["--data", tmp_path, "--split", name, "--output", tmp_path / f"{name}.out", "--overwrite"]
         done = predict(tmp_path / "run", *arguments)
         assert json.loads(done.stdout.splitlines()[-1]) == result["figures"][name]
         answers = json.loads((tmp_path / f"{name}.out").read_text())
-        assert predict(tmp_path / "run", *arguments, "--overwrite", "--json_lines").returncode == 0
+        assert predict(tmp_path / "run", *arguments, "--json_lines").returncode == 0
         for line in (tmp_path / f"{name}.out").read_text().splitlines():
             record = json.loads(line)
             assert record["answer"] == answers[record["id"]]
