@@ -13,6 +13,7 @@ import pytest
 
 from ernie_gram.gpu_checks.catalog import NAMES
 from tests.support.commands import ROOT, call
+from tests.support.further_cases import FURTHER
 from tests.support.gpu_faults import HANG, PARAMETER, WRONG_GRADIENT, environment
 
 SKIPPED_HERE = {
@@ -53,6 +54,7 @@ def check(folder: Path, *arguments: str, **variables: str) -> Checked:
     return Checked(done.returncode, table, done.stdout, json.loads(output.read_text()))
 
 
+@FURTHER
 def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
     checked = check(tmp_path, *PATIENCE, **environment(gpus=2))
     assert list(checked.table) == list(NAMES)

@@ -26,6 +26,7 @@ from reader.system.progress import Phase
 from tasks.training.description import read_description
 from tests.support import pretended_gpu
 from tests.support.commands import ROOT, call, kill_when
+from tests.support.further_cases import FURTHER
 from tests.support.given_model import BERT
 from tests.support.span_task import span_task
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
@@ -208,8 +209,10 @@ def test_micro_batches_are_added_up_to_the_batch(tiny_task: Path, finetuned: Pat
 
 @pytest.mark.parametrize(
     ("environment", "more"),
-    [({"NPROC": "2"}, ["--trainer.micro_batch=3"]), (pretended_gpu.environment(2), [])],
-    ids=["cpu", "gpus"],
+    [
+        pytest.param({"NPROC": "2"}, ["--trainer.micro_batch=3"], id="cpu", marks=FURTHER),
+        pytest.param(pretended_gpu.environment(2), [], id="gpus"),
+    ],
 )
 def test_two_processes_from_the_shell_predict_as_one(
     tiny_task: Path, finetuned: Path, tmp_path: Path, environment: dict[str, str], more: list[str]
