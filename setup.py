@@ -46,6 +46,7 @@ setup(
             "mypy>=1.13,<3",
             "pre-commit>=4,<5",
             "pytest>=8,<10",
+            "pytest-timeout>=2.3,<3",
             "pytest-xdist>=3.6,<4",
             "ruff>=0.8,<1",
             "types-PyYAML>=6,<7",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -54,6 +55,9 @@ def _start_worker(function: Callable[[Any], Any], parent: int) -> None:
     """Initialize a worker process: store the function, and make the process end when its parent ends in any way."""
     global _function
     _function = function
+    # What the parent has left for the garbage collector is not this process's to finalize: for programs of Paddle, that
+    # would wait for threads, which a fork does not copy.
+    gc.freeze()
     # The parent process handles interrupts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal_at_parent_death(signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -60,6 +61,28 @@ def test_an_input_error_of_a_worker_is_raised(workers: int) -> None:
 def test_a_killed_worker_is_reported() -> None:
     with pytest.raises(SystemRefusedError, match="a worker process was killed"):
         list(ordered_map(Square(), [(0, 1), (0, 99), (0, 2)], 2))
+
+
+class Garbage:
+    """An unreachable cycle that notes the process in which it is collected."""
+
+    def __init__(self, collected: Path) -> None:
+        self.cycle, self.collected = self, collected
+
+    def __del__(self) -> None:
+        self.collected.write_text(str(os.getpid()))
+
+
+def test_workers_leave_the_garbage_of_their_parent_alone(tmp_path: Path) -> None:
+    gc.disable()
+    try:
+        Garbage(tmp_path / "collected")
+        list(ordered_map(lambda _: gc.collect(), range(4), 2))
+        assert not (tmp_path / "collected").exists()
+        gc.collect()
+        assert (tmp_path / "collected").read_text() == str(os.getpid())
+    finally:
+        gc.enable()
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
