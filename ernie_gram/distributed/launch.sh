@@ -86,13 +86,13 @@ is_single() {
 }
 
 # Check the input of `python -m ARGUMENTS`, so that an error is one line; Paddle's launcher would surround it with a page
-# of its own output.
+# of its own output. Warnings are left to the run.
 check_input() {
   local rank machines
   rank=$(launch_argument --rank 0) machines=$(launch_argument --nnodes 1)
   # `machines` may be a range, MIN:MAX.
   PADDLE_TRAINERS_NUM=$(( NPROC * ${machines%%:*} )) PADDLE_TRAINER_ID=$(( rank * NPROC )) PADDLE_LOCAL_SIZE=$NPROC \
-    "$PYTHON" -m "$@" --check >/dev/null
+    NO_WARNINGS=1 "$PYTHON" -m "$@" --check >/dev/null
 }
 
 # Replace this shell by `python -m ARGUMENTS` in NPROC processes.
