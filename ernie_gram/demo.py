@@ -142,7 +142,8 @@ def main() -> None:
     wall, cpu = time.monotonic() - began, _cpu_seconds() - cpu_before
 
     # Imported late: it sets the number of threads in the environment, which the training above must not inherit.
-    from ernie_gram.distributed.world import processor_name, read_cpuinfo, start_world
+    from ernie_gram.distributed.processor import processor_name, read_cpuinfo
+    from ernie_gram.distributed.world import start_world
 
     os.chdir(ROOT)
     run = folder / "run"

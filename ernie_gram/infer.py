@@ -160,10 +160,12 @@ def main() -> None:
     arguments = parse_arguments()
     description = load_description(arguments.model)
     set_defaults(arguments, description)
+    from ernie_gram.distributed.loading import load_paddle
     from ernie_gram.inference.answers import Answers
 
     line_request = pair_request if description.outputs == ENCODER else single_request
     with progress("loading the program"):
+        load_paddle()
         answerer = open_answerer(arguments, description)
     with answering(arguments.files) as phase:
         answers = Answers(

@@ -23,8 +23,9 @@ def run_command(name: str) -> NoReturn:
         from importlib import import_module
 
         from reader.errors import one_line_errors
-        from reader.system.progress import progress
+        from reader.system.progress import progress, show_progress
 
+        show_progress()
         with progress(f"loading {name}"):
             main = import_module(name).main
 

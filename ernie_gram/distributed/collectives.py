@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-# isort: off
-from ernie_gram.distributed.buckets import BUCKET_NUMBERS as BUCKET_NUMBERS
-from ernie_gram.distributed.buckets import plan_buckets
-from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
-
 import numpy as np
 import numpy.typing as npt
 import paddle
 import paddle.distributed as dist
-# isort: on
+
+from ernie_gram.distributed.buckets import BUCKET_NUMBERS as BUCKET_NUMBERS
+from ernie_gram.distributed.buckets import plan_buckets
+from ernie_gram.distributed.ranks import World
 
 
 def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Tensor]:

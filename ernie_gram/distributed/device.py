@@ -7,10 +7,11 @@ import importlib.util
 import os
 import platform
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE, load_paddle
+from ernie_gram.distributed.loading import IS_VERBOSE, PROCESSES_ON_THIS_MACHINE, THREADS, load_paddle
 from reader.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 BFLOAT16_CAPABILITY = (8, 0)
 MEMORY_EFFICIENT = "memory_efficient"
 _place: paddle.base.core.Place | None = None
+# GPU memory that an exported model reserves when it is loaded; more is allocated when needed.
+_GPU_POOL_MB = 256
 # The variable in which Paddle's launcher tells a rank the number of its GPU.
 _SELECTED_GPUS = "FLAGS_selected_gpus"
 
@@ -82,7 +85,7 @@ def visible_gpus() -> int:
     """Return the number of GPUs that Paddle sees; 0 with Paddle's package for CPUs, which is not loaded for this."""
     if not is_gpu_package():
         return 0
-    paddle = load_paddle()
+    paddle = sys.modules.get("paddle") or load_paddle()
     return int(paddle.device.cuda.device_count()) if paddle.is_compiled_with_cuda() else 0
 
 
@@ -122,6 +125,27 @@ def current_place() -> paddle.base.core.Place:
 def on_cpu() -> bool:
     """Return whether this process computes on a CPU; programs for a GPU are made of other operations."""
     return _place is None or bool(_place.is_cpu_place())
+
+
+def inference_config(program: Path, parameters: Path, device: str = "auto") -> paddle.inference.Config:
+    """Return Paddle's settings for running an exported program on a device: "cpu", or "auto" for a GPU if there is one.
+
+    Neither fleet nor static mode is needed for this, so it can be called without `start_world`.
+    """
+    from paddle.inference import Config
+
+    config = Config(str(program), str(parameters))
+    if check_device(device):
+        config.enable_use_gpu(_GPU_POOL_MB, gpu_number())
+    else:
+        config.disable_gpu()
+        config.set_cpu_math_library_num_threads(int(os.environ.get(THREADS, "1")))
+        # With oneDNN, which is Paddle's default here, an encoder of 6 x 384 takes 0.34 s instead of 0.27 s for 16
+        # sequences of 64 tokens, and its outputs differ by 2e-6 from those of the executor instead of not at all.
+        config.disable_mkldnn()
+    if not IS_VERBOSE:
+        config.disable_glog_info()
+    return config
 
 
 def _has_kernel(name: str) -> bool:

@@ -11,17 +11,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from types import ModuleType
 
+from ernie_gram.distributed.processor import processor_settings, read_cpuinfo
 from reader.commands import interrupts_end_at_once
 from reader.system.progress import progress
 
+THREADS = "OMP_NUM_THREADS"
 PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
-# Paddle's default is one thread. The processes of this machine share its cores.
-os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // PROCESSES_ON_THIS_MACHINE)))
 # Paddle's own messages (thread advice, changed flags, the executor's log lines) are hidden unless this is 1.
 IS_VERBOSE = os.environ.get("PADDLE_VERBOSE") == "1"
-if not IS_VERBOSE:
-    os.environ.setdefault("GLOG_minloglevel", "2")  # of the C++ code; errors are still shown
-    warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
+
+
+def loading_settings() -> dict[str, str]:
+    """Return the environment variables to set for loading Paddle, which reads them then; unset ones only.
+
+    Paddle's default is one thread. The processes of this machine share its cores. See also `processor_settings`.
+    """
+    settings = {THREADS: str(max(1, (os.cpu_count() or 1) // PROCESSES_ON_THIS_MACHINE))}
+    if not IS_VERBOSE:
+        settings["GLOG_minloglevel"] = "2"  # of the C++ code; errors are still shown
+    unset = {name: value for name, value in settings.items() if name not in os.environ}
+    return unset | processor_settings(read_cpuinfo(), os.environ)
+
+
+def prepare_environment() -> None:
+    """Set what `loading_settings` returns in this process, and hide Paddle's warnings. For commands."""
+    os.environ.update(loading_settings())
+    if not IS_VERBOSE:
+        warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
 
 
 @contextmanager
@@ -50,7 +66,8 @@ def delayed_sigterm() -> Iterator[None]:
 
 
 def load_paddle() -> ModuleType:
-    """Import Paddle without its messages and its signal handlers, and return it."""
+    """Import Paddle without its messages and its signal handlers, and return it. For commands."""
+    prepare_environment()
     # Paddle's signal handlers are in effect between these two lines. They allocate memory, which can block for ever if
     # the signal arrives during an allocation, and they end the process with another status.
     with progress("loading Paddle"), quiet(), delayed_sigterm(), interrupts_end_at_once():
@@ -58,3 +75,22 @@ def load_paddle() -> ModuleType:
 
         paddle.disable_signal_handler()
     return paddle
+
+
+def import_paddle() -> ModuleType:
+    """Import Paddle for a program that is not one of our commands, and return it. If it is there, nothing changes.
+
+    It is loaded with the number of threads and the path of MKL that our commands use (see `loading_settings`).
+    Afterwards the environment has nothing new but the number of threads, which `import paddle` leaves there as well.
+    Signal handlers are Paddle's own, as after `import paddle`.
+    """
+    if "paddle" not in sys.modules:
+        settings = loading_settings()
+        os.environ.update(settings)
+        try:
+            with quiet():
+                import paddle  # noqa: F401
+        finally:
+            for name in settings.keys() - {THREADS}:
+                del os.environ[name]
+    return sys.modules["paddle"]

@@ -8,14 +8,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-# isort: off
-from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
-from ernie_gram.distributed.collectives import sum_over_ranks
-
 import numpy as np
 import paddle
 import paddle.distributed as dist
-# isort: on
+
+from ernie_gram.distributed.collectives import sum_over_ranks
+from ernie_gram.distributed.ranks import World
 
 # A product of a feed-forward network of the base model: rows of 4 sequences of 512 tokens.
 ROWS, SIZE_IN, SIZE_OUT = 2048, 768, 3072

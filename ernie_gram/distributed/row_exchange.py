@@ -18,15 +18,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import prod
 
-# isort: off
+import paddle
+import paddle.distributed as dist
+
 from ernie_gram.distributed import collectives
 from ernie_gram.distributed.buckets import is_summed_by_row
 from ernie_gram.distributed.collectives import sum_over_ranks
-from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
-
-import paddle
-import paddle.distributed as dist
-# isort: on
+from ernie_gram.distributed.ranks import World
 
 FLOAT = 4
 

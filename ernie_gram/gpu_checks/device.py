@@ -6,7 +6,8 @@ import platform
 import subprocess
 
 # isort: off
-from ernie_gram.distributed.world import processor_name, read_cpuinfo, start_world  # before Paddle
+from ernie_gram.distributed.processor import processor_name, read_cpuinfo
+from ernie_gram.distributed.world import start_world  # before Paddle
 
 import numpy as np
 import paddle

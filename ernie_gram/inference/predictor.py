@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.distributed.world import inference_config
+from ernie_gram.distributed.device import inference_config
+from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.inference.description import PARAMETERS, PROGRAM, Description, load_description
 from reader.batches.fields import Batch
 from reader.errors import InputError
@@ -31,9 +32,8 @@ class Predictor:
         Raises InputError if the folder is incomplete or damaged, or if this version of Paddle cannot load the program.
         """
         self.description = description or load_description(folder)
+        paddle = import_paddle()
         config = inference_config(folder / PROGRAM, folder / PARAMETERS, device)
-        import paddle
-
         self._seed = paddle.seed
         try:
             self._predictor = paddle.inference.create_predictor(config)

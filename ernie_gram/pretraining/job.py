@@ -11,7 +11,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_vector
-from ernie_gram.distributed.world import World
+from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.model import Model
 from ernie_gram.planning.products import step_flops
 from ernie_gram.planning.sizes import BatchShape, CorpusSizes

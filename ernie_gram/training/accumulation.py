@@ -15,7 +15,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
-from ernie_gram.distributed.world import World
+from ernie_gram.distributed.ranks import World
 from ernie_gram.graph.compute import computing
 from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import UpdateGuard

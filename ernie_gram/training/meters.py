@@ -14,7 +14,7 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.measure import allocated_peak, exchange_seconds, matmul_peak, process_peak
-from ernie_gram.distributed.world import World
+from ernie_gram.distributed.ranks import World
 from ernie_gram.training.config import TrainerConfig
 from reader.batches.fields import INPUT_IDS, LENGTHS, Batch
 

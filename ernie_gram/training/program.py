@@ -11,8 +11,8 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.device import on_cpu
+from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
-from ernie_gram.distributed.world import World
 from ernie_gram.graph.compute import computing
 from ernie_gram.graph.constants import share_constants
 from ernie_gram.run.heartbeat import beat

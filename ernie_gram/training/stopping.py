@@ -9,7 +9,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_vector
-from ernie_gram.distributed.world import World
+from ernie_gram.distributed.ranks import World
 from ernie_gram.run import termination
 
 # Ranks ask each other about once in this time, and after every step if steps take longer.

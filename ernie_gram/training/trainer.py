@@ -15,7 +15,7 @@ import paddle
 
 from ernie_gram.distributed.buckets import is_summed_by_row
 from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, sum_vector
-from ernie_gram.distributed.world import World
+from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
 from ernie_gram.run.heartbeat import beat

@@ -1,6 +1,7 @@
 """Progress of long commands, on standard error: a bar at the bottom of a terminal, and now and then a line in a log.
 
-The state here belongs to the process, as its streams do. TQDM_DISABLE=1 in the environment hides all progress.
+The state here belongs to the process, as its streams do. Only commands show progress (see `show_progress`);
+TQDM_DISABLE=1 in the environment hides it.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class _Display:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.phases: list[Phase] = []
-        self.is_hidden = os.environ.get("TQDM_DISABLE", "0") not in ("", "0")
+        self.is_hidden = _is_disabled()
         self.is_at_line_start = True
         self._is_drawn = False
         self._started = time.monotonic()
@@ -149,7 +150,12 @@ class _Display:
         self.is_hidden, self.lock, self._is_drawn = True, threading.RLock(), False
 
 
+def _is_disabled() -> bool:
+    return os.environ.get("TQDM_DISABLE", "0") not in ("", "0")
+
+
 _display = _Display()
+_display.is_hidden = True  # until a command shows it: another program that uses this package has output of its own
 # A forked process may write, but shows no progress.
 os.register_at_fork(
     # Not while the thread writes: the child would wait for ever for the lock of the stream.
@@ -175,6 +181,11 @@ def progress(what: str, total: float | None = None, unit: str = "", first: float
         yield phase
     finally:
         _display.leave(phase)
+
+
+def show_progress() -> None:
+    """Show progress in this process from now on, as it is that of a command."""
+    _display.is_hidden = _is_disabled()
 
 
 def hide_progress() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import paddle
 
-from ernie_gram.distributed.world import World
+from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.inference import predictor as exported_model

@@ -10,7 +10,7 @@ from typing import Any
 import paddle
 
 from ernie_gram.distributed.collectives import sum_scores
-from ernie_gram.distributed.world import World
+from ernie_gram.distributed.ranks import World
 from ernie_gram.training.program import Program
 from reader.system.atomic_files import atomic_file
 from tasks.data.examples import Example

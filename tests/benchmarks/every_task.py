@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.world import processor_name, read_cpuinfo, start_world
+from ernie_gram.distributed.processor import processor_name, read_cpuinfo
+from ernie_gram.distributed.world import start_world
 from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import atomic_file
 from reader.tokenization.vocabulary_file import load_vocabulary

@@ -177,7 +177,7 @@ def measure_one(arguments: argparse.Namespace) -> dict[str, float]:
 
 def report(arguments: argparse.Namespace) -> None:
     """Measure everything and print the table."""
-    from ernie_gram.distributed.world import processor_name, read_cpuinfo
+    from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 
     threads = len(os.sched_getaffinity(0))
     others = [(tool, arguments.hf_python) for tool in ("bert", "masked_lm") if arguments.hf_python]

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from ernie_gram.distributed.world import processor_name, processor_settings
+from ernie_gram.distributed.processor import processor_name, processor_settings
 from tests.support.commands import python
 
 INTEL = """processor\t: 0
