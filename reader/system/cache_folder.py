@@ -8,30 +8,25 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-VARIABLE = "NUMBA_CACHE_DIR"
 
+def numba_cache_folder(preferred: Path) -> str:
+    """Return `preferred`, or, if no file can be created there, a folder of this user in /tmp.
 
-def set_numba_cache_folder(preferred: Path) -> None:
-    """Set NUMBA_CACHE_DIR to `preferred`, or, if no file can be created there, to a folder of this user in /tmp.
-
-    If it is already set, nothing changes. The warning about another folder is printed when that folder is created, and
-    not by later processes. If no folder can be written, the variable stays unset, and Numba looks for a folder itself.
+    The warning about another folder is printed when that folder is created, and not by later processes. If no folder
+    can be written, the result is "", with which Numba looks for a folder itself.
     """
-    if VARIABLE in os.environ:
-        return
     with suppress(OSError):
-        os.environ[VARIABLE] = str(_writable(preferred))
-        return
+        return str(_writable(preferred))
     try:
         folder = _private_folder() / preferred.name
         is_new = not folder.exists()
         _writable(folder)
     except OSError as error:
         print(f"warning: {preferred}: cannot be written; functions may be compiled again ({error})", file=sys.stderr)
-        return
-    os.environ[VARIABLE] = str(folder)
+        return ""
     if is_new:
         print(f"warning: {preferred}: cannot be written; compiled functions are kept in {folder}", file=sys.stderr)
+    return str(folder)
 
 
 def _private_folder() -> Path:

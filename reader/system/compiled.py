@@ -5,15 +5,15 @@ from __future__ import annotations
 from hashlib import blake2b
 from pathlib import Path
 
-from reader.system.cache_folder import set_numba_cache_folder
+import numba as numba
+from numba.core import event as event
+
+from reader.system.cache_folder import numba_cache_folder
 
 # Numba reuses a compiled function until the source file of that function changes. However, the compiled code also
 # contains functions from other files. After an update, one function could therefore fill a table with one hash function
 # while another function searches it with a different one. To prevent this, each state of the sources has its own cache.
 _reader = Path(__file__).parents[1]
 _sources = blake2b(b"".join(path.read_bytes() for path in sorted(_reader.rglob("*.py"))), digest_size=8).hexdigest()
-set_numba_cache_folder(_reader / "__pycache__" / f"numba_{_sources}")
-
-# Numba reads the name of the folder when it is imported.
-import numba as numba  # noqa: E402
-from numba.core import event as event  # noqa: E402
+if not numba.config.CACHE_DIR:  # the user's NUMBA_CACHE_DIR
+    numba.config.CACHE_DIR = numba_cache_folder(_reader / "__pycache__" / f"numba_{_sources}")

@@ -222,7 +222,7 @@ def test_the_numba_cache_folder_depends_on_the_sources(tmp_path: Path) -> None:
     for content in ("a = 1\n", "a = 2\n", "a = 1\n"):
         (tmp_path / "reader" / "tables" / "other.py").write_text(content)
         shown = subprocess.run(
-            [sys.executable, "-c", "import os, reader.system.compiled; print(os.environ['NUMBA_CACHE_DIR'])"],
+            [sys.executable, "-c", "from reader.system.compiled import numba; print(numba.config.CACHE_DIR)"],
             cwd=tmp_path,
             env={},
             capture_output=True,
