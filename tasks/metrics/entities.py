@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from seqeval.metrics.sequence_labeling import get_entities
-
 from reader.errors import InputError
 from reader.plurals import counted
 from tasks.metrics.metric import Figures, check_rows, precision_recall_f1
@@ -31,6 +29,8 @@ def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
             raise InputError(
                 f"tag {tag!r} of token {index} (counted from 0) is neither O nor B-, I-, E-, S- with a type"
             )
+    from seqeval.metrics.sequence_labeling import get_entities  # loads scikit-learn, which changes the environment
+
     return [(kind, first, last) for kind, first, last in get_entities(list(tags))]
 
 
