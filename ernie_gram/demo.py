@@ -21,11 +21,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.fill_mask import MaskFiller
+from ernie_gram.api import LoadedModel, Model
+from ernie_gram.distributed.device import check_device, use_device
+from ernie_gram.distributed.loading import load_paddle
+from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.units import Guess, best_units
 from ernie_gram.plot import plot_runs
-from ernie_gram.pretraining.config import ObjectiveConfig
+from ernie_gram.pretraining.config import ObjectiveConfig, prediction_config
 from ernie_gram.pretraining.count_baselines import Perplexities, count_baselines
 from ernie_gram.run.run_log import Record, read_log
 from reader.batches import fields
@@ -53,7 +56,7 @@ def step(command: str, **environment: str) -> None:
         raise InputError(f"`{command}` failed with status {process.returncode}; its output is above")
 
 
-def show_predictions(filler: MaskFiller, feeder: Feeder, limit: int = 4) -> None:
+def show_predictions(model: Model, feeder: Feeder, limit: int = 4) -> None:
     """Print masked held-out sentences; for each mask the true unit, the five best units and the three best n-grams."""
     # Sequences of a readable length, at even distances in the held-out text.
     sizes = np.diff(feeder.starts)
@@ -61,13 +64,13 @@ def show_predictions(filler: MaskFiller, feeder: Feeder, limit: int = 4) -> None
     indices = readable[:: max(1, len(readable) // limit)][:limit].astype(np.int64)
     batch = feeder.batch(indices, np.zeros(len(indices), np.int64))
     input_ids, slots = batch[fields.INPUT_IDS.name], batch[fields.SLOTS.name]
-    probabilities = filler.probabilities(batch)
+    probabilities = model.probabilities(batch)
     for row, length in enumerate(batch[fields.LENGTHS.name]):
-        print(f"\n{filler.texts.masked_text(input_ids[row, :length])}")
+        print(f"\n{model.texts.masked_text(input_ids[row, :length])}")
         for mask, slot in enumerate(np.flatnonzero(slots // input_ids.shape[1] == row), start=1):
-            print(f"  [MASK {mask}] was: {filler.units.text(int(batch[fields.COARSE_LABELS.name][slot]))}")
-            print(f"     best units:   {listed(best_units(filler.units, probabilities[slot], 5))}")
-            print(f"     best n-grams: {listed(best_units(filler.units, probabilities[slot], 3, ngrams_only=True))}")
+            print(f"  [MASK {mask}] was: {model.units.text(int(batch[fields.COARSE_LABELS.name][slot]))}")
+            print(f"     best units:   {listed(best_units(model.units, probabilities[slot], 5))}")
+            print(f"     best n-grams: {listed(best_units(model.units, probabilities[slot], 3, ngrams_only=True))}")
 
 
 def listed(guesses: list[Guess]) -> str:
@@ -141,19 +144,17 @@ def main() -> None:
     step(shlex.join(["./run_pretrain.sh", CONFIG, *overrides]), NPROC=str(arguments.processes), LOG_DIR=f"{folder}/log")
     wall, cpu = time.monotonic() - began, _cpu_seconds() - cpu_before
 
-    # Imported late: it sets the number of threads in the environment, which the training above must not inherit.
-    from ernie_gram.distributed.processor import processor_name, read_cpuinfo
-    from ernie_gram.distributed.world import start_world
-
     os.chdir(ROOT)
     run = folder / "run"
     plot_runs([run], folder / "curve.png")
-    filler = MaskFiller(read_model(run), start_world("cpu"))
-    config = filler.config
+    load_paddle()  # it sets the number of threads in the environment, which the training above must not inherit
+    use_device(check_device("cpu"))
+    record = read_model(run)
+    model, config = LoadedModel(record), prediction_config(record)
     masking = Masking(True, config.objective.mask_fraction, config.seed)
     held_out = Feeder(Corpus(folder / "held_out"), config.data.max_seq_len, masking)
     print(f"\nCurves: {folder}/curve.png\n\nMasked held-out sentences and the predictions of the model:")
-    show_predictions(filler, held_out)
+    show_predictions(model, held_out)
     evaluations = [record for record in read_log(run) if record["kind"] == "eval"]
     sequences = min(config.trainer.eval_sequences, len(held_out))
     baselines = count_baselines(Corpus(folder / "corpus"), held_out, sequences)

@@ -49,8 +49,9 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     """
     from ernie_gram.inference.encoder_program import SHAPES, build_encoder
     from ernie_gram.inference.export import describe, export_program
+    from ernie_gram.pretraining.config import prediction_config
     from ernie_gram.pretraining.network import VocabularySizes
-    from ernie_gram.pretraining.programs import build_prediction, prediction_config
+    from ernie_gram.pretraining.programs import build_prediction
 
     check_exportable(model, outputs)
     assert model.vocabulary is not None

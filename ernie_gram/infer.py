@@ -18,24 +18,20 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ernie_gram.api import ExportedModel
+from ernie_gram.distributed.loading import load_paddle
+from ernie_gram.inference.answers import Answerer, Answers, EncoderAnswers, FillMaskAnswers
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, Description, load_description
 from ernie_gram.inference.requests import answering, json_request, pair_request, read_lines, single_request
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH
-from reader.corpus.memmap import LEXICON
-from reader.corpus.units import UnitNames
 from reader.errors import InputError, OneLineParser
-from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
-from reader.tokenization.vocabulary_file import load_vocabulary
-
-if TYPE_CHECKING:
-    from ernie_gram.inference.answers import Answerer, Answers
 
 VECTORS = ("mean", "cls", "pooled")
 # The options that only one kind of outputs has, with their defaults.
@@ -120,19 +116,12 @@ def set_defaults(arguments: argparse.Namespace, description: Description) -> Non
 
 def open_answerer(arguments: argparse.Namespace, description: Description) -> Answerer:
     """Load the exported model; raises InputError."""
-    from ernie_gram.inference.answers import EncoderAnswers, FillMaskAnswers
-    from ernie_gram.inference.predictor import Predictor
-    from ernie_gram.inference.texts import TextEncoder
-
-    folder, settings = arguments.model, description.text
-    vocabulary = load_vocabulary(folder / settings.vocabulary, settings.lowercase)
-    texts = TextEncoder(vocabulary, settings.segmenter, settings.max_tokens)
+    model = ExportedModel(arguments.model, description)
+    load_paddle()
+    model.prepare()
     if description.outputs == ENCODER:
-        return EncoderAnswers(Predictor(folder, description), texts, arguments.vector, arguments.truncate)
-    lexicon = Lexicon.load(folder / LEXICON) if description.task.get("has_ngrams") else None
-    draws = arguments.draws if description.task.get("has_generator") else 1
-    units = UnitNames(vocabulary, lexicon)
-    return FillMaskAnswers(Predictor(folder, description), texts, units, arguments.top, arguments.ngrams, draws)
+        return EncoderAnswers(model, arguments.vector, arguments.truncate)
+    return FillMaskAnswers(model, arguments.top, arguments.ngrams, arguments.draws)
 
 
 def print_answers(answers: Answers) -> None:
@@ -160,12 +149,8 @@ def main() -> None:
     arguments = parse_arguments()
     description = load_description(arguments.model)
     set_defaults(arguments, description)
-    from ernie_gram.distributed.loading import load_paddle
-    from ernie_gram.inference.answers import Answers
-
     line_request = pair_request if description.outputs == ENCODER else single_request
     with progress("loading the program"):
-        load_paddle()
         answerer = open_answerer(arguments, description)
     with answering(arguments.files) as phase:
         answers = Answers(

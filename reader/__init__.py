@@ -1,1 +1,31 @@
-"""Turn text into an n-gram lexicon, a corpus of units, and masked batches. This package is independent of any model."""
+"""Turn text into an n-gram lexicon, a corpus of units, and masked batches. This package is independent of any model.
+
+`Lexicon`, `Corpus` and `Tokenizer` are for Python code (docs/api.md).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reader.corpus.memmap import Corpus as Corpus
+    from reader.errors import InputError as InputError
+    from reader.lexicon.lexicon_file import Lexicon as Lexicon
+    from reader.tokenization.tokenizer import Tokenizer as Tokenizer
+    from reader.tokenization.vocabulary_file import load_vocabulary as load_vocabulary
+
+_HOMES = {
+    "Corpus": "reader.corpus.memmap",
+    "InputError": "reader.errors",
+    "Lexicon": "reader.lexicon.lexicon_file",
+    "Tokenizer": "reader.tokenization.tokenizer",
+    "load_vocabulary": "reader.tokenization.vocabulary_file",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a name of this package's Python interface, which is imported when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -228,9 +228,9 @@ def main() -> None:
     features = finetuned.encode(rows.examples)
     world = start_world(arguments.device)
     # Imported late: it loads Paddle, which takes seconds, and the errors above are reported without it.
-    from tasks.prediction.program import scores_of
+    from tasks.prediction.program import Scorer
 
-    scores = scores_of(finetuned, features, arguments.batch_size, world)
+    scores = Scorer(finetuned, world).scores(features, arguments.batch_size)
     if not world.is_first:
         return
     with progress("finding the answers"):

@@ -20,8 +20,9 @@ from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, require
 from ernie_gram.inference.description import ENCODER, KINDS
 from ernie_gram.inference.encoder_program import build_encoder
 from ernie_gram.inference.predictor import Predictor
+from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.network import VocabularySizes
-from ernie_gram.pretraining.programs import build_prediction, prediction_config
+from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.batches import fields

@@ -21,6 +21,8 @@ class _Casts:
         self._made: dict[int, tuple[paddle.Tensor, paddle.Tensor]] = {}
 
     def of(self, x: paddle.Tensor) -> paddle.Tensor:
+        if paddle.in_dynamic_mode():
+            return x.astype(self.dtype)  # nothing is kept: there is no program that ends
         if x.id not in self._made:
             self._made[x.id] = x, x.astype(self.dtype)
         return self._made[x.id][1]

@@ -13,10 +13,13 @@ LAYER = "recompute_layer"
 
 @contextmanager
 def marked_layer() -> Iterator[None]:
-    """Mark the operations that are added to the program in this context as one layer.
+    """Mark the operations that are added to the program in this context as one layer; in dynamic mode, do nothing.
 
     They must not draw random numbers, except for dropout.
     """
+    if paddle.in_dynamic_mode():
+        yield
+        return
     block = paddle.static.default_main_program().global_block()
     first = len(block.ops)
     yield

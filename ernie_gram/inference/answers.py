@@ -1,6 +1,6 @@
-"""Answer requests with an exported model, in batches of texts of similar length.
+"""Answer requests with a model, in batches of texts of similar length.
 
-Shape letters: B sequences, M masked slots, C classes, H hidden.
+Shape letters: B sequences, H hidden.
 """
 
 from __future__ import annotations
@@ -12,12 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ernie_gram.inference.predictor import Predictor
+from ernie_gram.api import Model
 from ernie_gram.inference.requests import Line, Request, RequestParser
-from ernie_gram.inference.texts import EncodedText, Int64s, TextEncoder, padded
-from ernie_gram.inference.units import guesses_by_row, mean_over_draws
-from reader.batches import fields
-from reader.corpus.units import UnitNames
+from ernie_gram.inference.texts import EncodedText, Int64s
 from reader.errors import InputError, print_error
 
 # Texts are sorted by length within this number of batches, so that a batch has little padding.
@@ -45,44 +42,33 @@ class EncoderAnswers:
     """Answers with one vector for each text or pair of texts.
 
     Attributes:
-        vector: name of the fetch, with shape [B, H].
+        vector: name of the output, with shape [B, H].
         truncate: whether to cut off the end of texts that are too long.
     """
 
-    predictor: Predictor
-    texts: TextEncoder
+    model: Model
     vector: str
     truncate: bool = False
-
-    @property
-    def is_independent(self) -> bool:
-        """See Answerer."""
-        return True
+    is_independent = True
 
     def encode(self, texts: tuple[str, ...]) -> EncodedText:
         """Return a text or a pair of texts as one sequence; raises InputError."""
-        return self.texts.encode(texts, self.truncate)
+        return self.model.texts.encode(texts, self.truncate)
 
     def answer(self, encoded: list[EncodedText]) -> list[Answer]:
         """Return {"vector": float32 [H]} for each sequence."""
-        batch = self.texts.batch([text.ids for text in encoded])
-        batch[fields.SENTENCE_IDS.name] = padded([text.sentence_ids for text in encoded], 0)
-        return [{"vector": row} for row in self.predictor.run(batch, [self.vector])[self.vector]]
+        return [{"vector": row} for row in self.model.outputs(encoded, [self.vector])[self.vector]]
 
 
 @dataclass
 class FillMaskAnswers:
-    """Answers with the most probable units for every [MASK] of a text, as `python -m ernie_gram.fill_mask` does.
+    """Answers with the most probable units for every [MASK] of a text.
 
     Attributes:
-        limit: number of units for each [MASK].
-        ngrams_only: whether to rank n-grams only.
-        draws: if a generator fills the slots, the number of its samples over which probabilities are averaged, else 1.
+        limit, ngrams_only, draws: see Model.fill_mask.
     """
 
-    predictor: Predictor
-    texts: TextEncoder
-    units: UnitNames
+    model: Model
     limit: int
     ngrams_only: bool
     draws: int
@@ -90,20 +76,17 @@ class FillMaskAnswers:
     @property
     def is_independent(self) -> bool:
         """Whether there are no samples: they depend on the position in the batch."""
-        return not self.predictor.description.task.get("has_generator")
+        return not self.model.has_generator
 
     def encode(self, texts: tuple[str, ...]) -> Int64s:
         """Return the token IDs of a text with masks; raises InputError."""
         if len(texts) > 1:
             raise InputError("a pair of texts, but masks are filled in single texts")
-        return self.texts.encode_masked(texts[0])
+        return self.model.texts.encode_masked(texts[0])
 
     def answer(self, encoded: list[Int64s]) -> list[Answer]:
         """Return {"masks": for each mask its units with their probabilities} for each text."""
-        batch = self.texts.masked_batch(encoded)
-        name = self.predictor.description.fetch_names[0]
-        probabilities_MC = mean_over_draws(lambda draw: self.predictor.run(batch, seed=draw)[name], self.draws)
-        rows = guesses_by_row(self.units, batch, probabilities_MC, self.limit, self.ngrams_only)
+        rows = self.model.fill(encoded, self.limit, self.ngrams_only, self.draws)
         return [{"masks": [[asdict(guess) for guess in mask] for mask in masks]} for masks in rows]
 
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from reader.batches import fields
 from reader.batches.fields import Batch
-from reader.corpus.units import UnitCutter
 from reader.errors import InputError
+from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import MASK, Vocabulary
 
 Int64s = npt.NDArray[np.int64]
@@ -23,10 +23,17 @@ NO_MASK = f"no {MASK} in it"
 
 @dataclass(frozen=True)
 class EncodedText:
-    """A text or a pair of texts: token IDs, int64 [n], [CLS] and [SEP] included; and 1 for slots of the second text."""
+    """A text or a pair of texts as tokens, [CLS] and [SEP] included.
+
+    Attributes:
+        ids: int64 [n], token IDs.
+        sentence_ids: int64 [n], 1 for slots of the second text, else 0.
+        offsets: of each token the half-open span of characters in its text, see Encoding; None for [CLS] and [SEP].
+    """
 
     ids: Int64s
     sentence_ids: Int64s
+    offsets: list[tuple[int, int] | None]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -42,8 +49,8 @@ class TextEncoder:
 
     def __init__(self, vocabulary: Vocabulary, segmenter: str, max_tokens: int) -> None:
         self.vocabulary, self.max_tokens = vocabulary, max_tokens
-        # Cuts text into single tokens (no n-grams), but with the word segmenter of the training corpus.
-        self._cutter = UnitCutter(vocabulary, None, segmenter)
+        # Single tokens (no n-grams), but with the word segmenter of the training corpus.
+        self._tokenizer = Tokenizer(vocabulary, segmenter)
 
     def encode(self, texts: tuple[str, ...], truncate: bool = False) -> EncodedText:
         """Return [CLS] a [SEP] for one text, [CLS] a [SEP] b [SEP] for two.
@@ -53,33 +60,35 @@ class TextEncoder:
 
         Raises InputError for a text without tokens, and without `truncate` for too many tokens.
         """
-        parts = self._tokens(texts)
+        parts = self._tokenizer.encode_batch(texts)
         if not all(len(part) for part in parts):
             raise InputError("empty text")
-        room = self.max_tokens - 1 - len(parts)
+        room, kept = self.max_tokens - 1 - len(parts), [len(part) for part in parts]
         if truncate and len(parts) == 1:
-            parts = [parts[0][:room]]
-        elif truncate and sum(map(len, parts)) > room:
-            first = min(len(parts[0]), max(room - len(parts[1]), -(-room // 2)))
-            parts = [parts[0][:first], parts[1][: room - first]]
-        special = self.vocabulary
-        ids = np.concatenate([[special.cls], *([*part, special.sep] for part in parts)]).astype(np.int64)
+            kept = [min(kept[0], room)]
+        elif truncate and sum(kept) > room:
+            first = min(kept[0], max(room - kept[1], -(-room // 2)))
+            kept = [first, min(kept[1], room - first)]
+        ids, offsets = [self.vocabulary.cls], list[tuple[int, int] | None]([None])
+        for part, stop in zip(parts, kept, strict=True):
+            ids += [*part.ids[:stop].tolist(), self.vocabulary.sep]
+            offsets += [*zip(part.starts[:stop].tolist(), part.ends[:stop].tolist(), strict=True), None]
         self._check_length(len(ids))
-        return EncodedText(ids, (np.arange(len(ids)) >= len(parts[0]) + 2).astype(np.int64))
+        sentence_ids = (np.arange(len(ids)) >= kept[0] + 2).astype(np.int64)
+        return EncodedText(np.array(ids, np.int64), sentence_ids, offsets)
 
     def encode_masked(self, text: str) -> Int64s:
         """Return the token IDs of a text with [MASK]s, [CLS] and [SEP] included.
 
         Raises InputError for a text without a mask, and for too many tokens.
         """
-        # The parts between masks become lines, so that the positions of the masks are known after tokenization.
-        first, *others = text.split(MASK)
-        if not others:
+        parts = text.split(MASK)
+        if len(parts) == 1:
             raise InputError(NO_MASK)
         special = self.vocabulary
-        tokens = self._tokens((first, *others))
-        ids = [special.cls, *tokens[0]]
-        for part in tokens[1:]:
+        first, *others = (part.ids.tolist() for part in self._tokenizer.encode_batch(parts))
+        ids = [special.cls, *first]
+        for part in others:
             ids += [special.mask, *part]
         ids.append(special.sep)
         self._check_length(len(ids))
@@ -104,12 +113,6 @@ class TextEncoder:
         vocabulary, number = self.vocabulary, count(1)
         tokens = ids[1:-1].tolist()
         return vocabulary.text(f"[MASK {next(number)}]" if token == vocabulary.mask else token for token in tokens)
-
-    def _tokens(self, texts: tuple[str, ...]) -> list[Int64s]:
-        """Return the token IDs of each text, without special tokens."""
-        lines = "".join(text.replace("\n", " ") + "\n" for text in texts)
-        pieces, starts, _ = self._cutter.cut(lines.encode("utf-8", "ignore"))
-        return [pieces[starts[i] : starts[i + 1]].astype(np.int64) for i in range(len(texts))]
 
     def _check_length(self, num_tokens: int) -> None:
         if num_tokens > self.max_tokens:

@@ -97,7 +97,7 @@ def cross_entropy(
     x_gradients: list[paddle.Tensor] = []
     table_gradient = bias_gradient = None
     for x_mO, labels_m, real_m in zip(x_chunks, label_chunks, real_chunks, strict=True):
-        logits_mC = _compute(LazyLogits(x_mO, fixed.table, fixed.bias))
+        logits_mC = all_logits(LazyLogits(x_mO, fixed.table, fixed.bias))
         best_m = logits_mC.argmax(-1)
         best_minus_label_m = _pick(logits_mC, best_m) - _pick(logits_mC, labels_m)
         # The logits are not read after this line, so Paddle writes the softmax into their memory.
@@ -135,10 +135,11 @@ def cross_entropy(
 
 def probabilities(logits: LazyLogits) -> paddle.Tensor:
     """Return softmax(logits) of all rows, float32 [M, C]."""
-    return F.softmax(_compute(logits.constant()))
+    return F.softmax(all_logits(logits.constant()))
 
 
-def _compute(logits: LazyLogits) -> paddle.Tensor:
+def all_logits(logits: LazyLogits) -> paddle.Tensor:
+    """Return x T^T + b of all rows, float32 [M, C]."""
     return cast(paddle.matmul(logits.x, logits.table, transpose_y=True), paddle.float32) + logits.bias
 
 

@@ -14,11 +14,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from ernie_gram.config.checks import require, require_finite
+from ernie_gram.config.loading import config_from_tree
+from ernie_gram.formats.model import Model
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.batches.sampler import held_rows
 from reader.batches.sequences import CUT_VERSION
 from reader.corpus.memmap import CorpusInfo
+from reader.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -252,3 +255,14 @@ class PretrainConfig:
         flat["optimizer.decay_steps"] = self.decay_steps
         flat["data.cut"] = CUT_VERSION
         return flat
+
+
+def prediction_config(model: Model) -> PretrainConfig:
+    """Return the configuration that the prediction heads of a model belong to.
+
+    Raises InputError if the model has no heads, or if its settings are invalid.
+    """
+    if model.pretraining is None:
+        raise InputError(f"{model.source}: the model has no prediction heads; choose another model")
+    settings = {**model.pretraining, "model": asdict(model.config)}
+    return config_from_tree(PretrainConfig, settings, str(model.source))

@@ -5,12 +5,8 @@ Shape letters: M predicted slots, C classes.
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import paddle
 
-from ernie_gram.config.loading import config_from_tree
-from ernie_gram.formats.model import Model
 from ernie_gram.graph.compute import computing
 from ernie_gram.pretraining.chunked_softmax import probabilities
 from ernie_gram.pretraining.config import PretrainConfig
@@ -26,18 +22,6 @@ from ernie_gram.pretraining.objectives import (
     terms_of,
 )
 from ernie_gram.training.program import Program, open_program
-from reader.errors import InputError
-
-
-def prediction_config(model: Model) -> PretrainConfig:
-    """Return the configuration that the prediction heads of a model belong to.
-
-    Raises InputError if the model has no heads, or if its settings are invalid.
-    """
-    if model.pretraining is None:
-        raise InputError(f"{model.source}: the model has no prediction heads; choose another model")
-    settings = {**model.pretraining, "model": asdict(model.config)}
-    return config_from_tree(PretrainConfig, settings, str(model.source))
 
 
 def build_evaluation(config: PretrainConfig, sizes: VocabularySizes, world_size: int) -> Program:

@@ -78,7 +78,7 @@ def set_arrays(arrays: Arrays, names: list[str], source: str, place: paddle.base
     scope = paddle.static.global_scope()
     for name in names:
         tensor = scope.find_var(name).get_tensor()
-        _check_array(arrays, name, tensor.shape(), source)
+        check_array(arrays, name, tensor.shape(), source)
         tensor.set(arrays[name], place)
 
 
@@ -100,11 +100,12 @@ def set_parameters(program: paddle.static.Program, arrays: Arrays, source: str, 
     """
     scope = paddle.static.global_scope()
     for parameter in program.global_block().all_parameters():
-        _check_array(arrays, parameter.name, parameter.shape, source)
+        check_array(arrays, parameter.name, parameter.shape, source)
         scope.var(parameter.name).get_tensor().set(arrays[parameter.name], place)
 
 
-def _check_array(arrays: Arrays, name: str, shape: Sequence[int], source: str) -> None:
+def check_array(arrays: Arrays, name: str, shape: Sequence[int], source: str) -> None:
+    """Raise InputError, which names `source`, if a parameter is missing or has another shape."""
     if name not in arrays:
         raise InputError(f"{source}: parameter {name} is missing")
     if list(arrays[name].shape) != list(shape):

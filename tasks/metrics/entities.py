@@ -24,13 +24,14 @@ def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     after another type begins an entity. seqeval's default mode agrees with conlleval; its strict mode drops such
     entities. Raises InputError for a tag that is neither O nor B-, I-, E- or S- with a type.
     """
+    # Imported late: it takes seconds, and the names of the metrics are known without it.
+    from seqeval.metrics.sequence_labeling import get_entities
+
     for index, tag in enumerate(tags):
         if TAG.fullmatch(tag) is None:
             raise InputError(
                 f"tag {tag!r} of token {index} (counted from 0) is neither O nor B-, I-, E-, S- with a type"
             )
-    from seqeval.metrics.sequence_labeling import get_entities  # loads scikit-learn, which changes the environment
-
     return [(kind, first, last) for kind, first, last in get_entities(list(tags))]
 
 

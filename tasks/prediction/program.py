@@ -37,17 +37,29 @@ def prediction_program(finetuned: Finetuned) -> Program:
     return build_prediction(network_of(finetuned), finetuned.description.precision)
 
 
-def scores_of(finetuned: Finetuned, features: Features, batch_size: int, world: World) -> Float32s:
-    """Return the scores of all units of some features, float32 [U, width], on every rank.
+class Scorer:
+    """Computes the scores of a fine-tuned model; in static mode, and with its parameters in the current scope."""
 
-    Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded.
-    """
-    if finetuned.model is None:
-        exported = exported_model.Predictor(finetuned.source, device="auto" if world.place.is_gpu_place() else "cpu")
-        width = finetuned.kind.width
-        return batch_scores(lambda batch: exported.run(batch)[SCORES], features, width, batch_size)
-    with progress("building the program"):
-        program = prediction_program(finetuned)
-        set_parameters(program.main, finetuned.model.parameters, str(finetuned.source), world.place)
-    predictor = Predictor(network_of(finetuned), batch_size, finetuned.description.precision, program)
-    return predictor.scores(paddle.static.Executor(world.place), features, world)
+    def __init__(self, finetuned: Finetuned, world: World) -> None:
+        """Load an exported program, or build one and set its parameters.
+
+        Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded.
+        """
+        self._finetuned, self._world = finetuned, world
+        if finetuned.model is None:
+            device = "auto" if world.place.is_gpu_place() else "cpu"
+            self._exported = exported_model.Predictor(finetuned.source, device=device)
+            return
+        with progress("building the program"):
+            self._program = prediction_program(finetuned)
+            set_parameters(self._program.main, finetuned.model.parameters, str(finetuned.source), world.place)
+        self._executor = paddle.static.Executor(world.place)
+
+    def scores(self, features: Features, batch_size: int) -> Float32s:
+        """Return the scores of all units of some features, float32 [U, width], on every rank."""
+        finetuned = self._finetuned
+        if finetuned.model is None:
+            run = self._exported.run
+            return batch_scores(lambda batch: run(batch)[SCORES], features, finetuned.kind.width, batch_size)
+        predictor = Predictor(network_of(finetuned), batch_size, finetuned.description.precision, self._program)
+        return predictor.scores(self._executor, features, self._world)

@@ -73,7 +73,7 @@ def checked_run(task: str, model: Path, arguments: argparse.Namespace) -> Run:
 
 def reloaded_figures(folder: Path, splits: tuple[SplitData, ...], batch_size: int) -> dict[str, dict[str, float]]:
     """Return the figures of the saved model of a run, computed by new programs from nothing but the run's folder."""
-    from tasks.prediction.program import scores_of
+    from tasks.prediction.program import Scorer
     from tests.support.static_programs import fresh_scope
 
     figures = {}
@@ -81,7 +81,7 @@ def reloaded_figures(folder: Path, splits: tuple[SplitData, ...], batch_size: in
     for split in splits:
         with fresh_scope():
             features = finetuned.encode(split.examples)
-            scores = scores_of(finetuned, features, batch_size, start_world("cpu"))
+            scores = Scorer(finetuned, start_world("cpu")).scores(features, batch_size)
         decoded = finetuned.kind.decode(scores, features, split.examples)
         figures[split.name] = finetuned.kind.figures(decoded, split.examples)
     return figures

@@ -77,7 +77,7 @@ def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
 ) -> None:
     done = fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES)
     assert done.returncode == 0, done.error
-    announced = {f"reading the model in {trained}", "loading Paddle", "building the program", "answering"}
+    announced = {f"reading the model in {trained}", "loading Paddle", "building the network", "answering"}
     assert set(phases) == announced
     assert (phases["answering"].unit, phases["answering"].done) == ("B", len(LINES))
     first, second = (json.loads(line) for line in done.stdout.splitlines())
@@ -124,38 +124,36 @@ def test_an_argument_gives_a_readable_list_of_the_best_units_per_mask(
 def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, built: Path) -> None:
     import paddle
 
-    from ernie_gram.distributed.world import start_world
-    from ernie_gram.fill_mask import MaskFiller
+    from ernie_gram.api import LoadedModel
     from ernie_gram.formats.registry import read_model
     from ernie_gram.inference.units import best_units
+    from ernie_gram.pretraining.config import prediction_config
     from ernie_gram.pretraining.network import VocabularySizes
     from ernie_gram.pretraining.programs import build_evaluation
     from ernie_gram.training.variables import set_arrays
 
-    model, corpus = read_model(trained), Corpus(built / "held_out")
-    with fresh_scope():
-        world = start_world("cpu")
-        filler = MaskFiller(model, world, draws=1)
-        explicit = filler.config.objective.is_explicit
-        batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
-        found = filler.probabilities(batch)
+    record, corpus = read_model(trained), Corpus(built / "held_out")
+    model, config = LoadedModel(record), prediction_config(record)
+    explicit = config.objective.is_explicit
+    batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
+    found = model.probabilities(batch, draws=1)
+    with fresh_scope() as executor:
         sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
-        evaluation = build_evaluation(filler.config, sizes, 1)
-        executor = paddle.static.Executor(world.place)
+        evaluation = build_evaluation(config, sizes, 1)
         executor.run(evaluation.startup)
         arrays = checkpoint.load_model(trained / "step_8")
-        set_arrays(arrays, evaluation.parameters, str(trained), world.place)
+        set_arrays(arrays, evaluation.parameters, str(trained), paddle.CPUPlace())
         paddle.seed(0)  # the seed of the first draw
         expected = evaluation.run(executor, batch)
     labels = batch["coarse_labels" if explicit else "token_labels"]
     np.testing.assert_allclose(-np.log(found[np.arange(len(labels)), labels]), expected["row_loss"], atol=1e-4)
     assert found.argmax(1).tolist() == expected["row_best"].tolist()
-    best = best_units(filler.units, found[0], 3)
-    assert best[0].unit == filler.units.text(int(expected["row_best"][0]))
+    best = best_units(model.units, found[0], 3)
+    assert best[0].unit == model.units.text(int(expected["row_best"][0]))
     assert len(best) == 3
     length = batch["lengths"][0]
     masks = (batch["slots"] < batch["input_ids"].shape[1]).sum()
-    assert filler.texts.masked_text(batch["input_ids"][0, :length]).count("[MASK ") == masks > 0
+    assert model.texts.masked_text(batch["input_ids"][0, :length]).count("[MASK ") == masks > 0
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)

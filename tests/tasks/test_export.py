@@ -146,7 +146,7 @@ def test_paddlenlps_classes_get_the_output_layer(
 ) -> None:
     from ernie_gram.distributed.world import World
     from tasks.prediction.own_texts import load_texts
-    from tasks.prediction.program import scores_of
+    from tasks.prediction.program import Scorer
 
     finetuned, export = exported(tmp_path, TASKS[task])
     config = json.loads((export / "config.json").read_text())
@@ -158,7 +158,7 @@ def test_paddlenlps_classes_get_the_output_layer(
     examples = load_texts(finetuned.task, write_lines(tmp_path / "own.jsonl", *rows), "json", "error").examples
     features = finetuned.encode(examples)
     with fresh_scope() as executor:
-        expected = scores_of(finetuned, features, len(features), World(0, 1, executor.place))
+        expected = Scorer(finetuned, World(0, 1, executor.place)).scores(features, len(features))
     by_slot = task in ("conll2003", "squad1")
     found = scores_by_hand(export, finetuned, features.batch(np.arange(len(features))), by_slot)
     np.testing.assert_allclose(found, expected, atol=2e-6)

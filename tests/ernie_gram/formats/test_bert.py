@@ -15,7 +15,7 @@ from ernie_gram.formats.registry import read_model, write_model
 from reader.errors import InputError
 from tests.support import reference_bert as reference
 from tests.support.model_folders import VOCABULARY, encoder_output, random_ids
-from tests.support.static_programs import Arrays, fresh_scope
+from tests.support.static_programs import Arrays
 from tests.support.torch_writer import tensor, write_archive, write_stream
 
 LAYERS, HEADS, HIDDEN, INNER, POSITIONS, TOKENS = 2, 4, 16, 40, 24, len(VOCABULARY)
@@ -92,16 +92,14 @@ def test_the_encoder_and_the_pooler_equal_bert_with_padding_and_pairs(spelling: 
 
 @pytest.mark.parametrize("rows", [TOKENS, TOKENS + 4])
 def test_the_head_fills_masks_with_berts_probabilities(rows: int, tmp_path: Path) -> None:
-    from ernie_gram.distributed.world import start_world
-    from ernie_gram.fill_mask import MaskFiller
+    from ernie_gram.api import LoadedModel
 
     arrays = BERT if rows == TOKENS else reference.random_bert(rows, HIDDEN, LAYERS, INNER, POSITIONS)
     model = read_model(bert_folder(tmp_path / "bert", arrays, vocab_size=rows))
     assert any("keeps 20 of 24 classes" in note for note in model.notes) == (rows > TOKENS)
-    with fresh_scope():
-        filler = MaskFiller(model, start_world("cpu"))
-        texts = [filler.texts.encode_masked("the [MASK] sat on a [MASK] ."), filler.texts.encode_masked("a dog [MASK]")]
-        found = filler.probabilities(filler.texts.masked_batch(texts))
+    filler = LoadedModel(model)
+    texts = [filler.texts.encode_masked("the [MASK] sat on a [MASK] ."), filler.texts.encode_masked("a dog [MASK]")]
+    found = filler.probabilities(filler.texts.masked_batch(texts))
     expected = []
     for ids in texts:
         hidden = reference.encode(arrays, LAYERS, HEADS, ids, np.zeros_like(ids), np.ones_like(ids))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ernie_gram.api import ExportedModel
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model
@@ -124,7 +125,7 @@ def test_the_mean_over_draws_and_the_ranking_are_those_of_all_probabilities(tmp_
     predictor, texts = Predictor(folder), TextEncoder(VOCABULARY, "char", 32)
     units = UnitNames(VOCABULARY, Lexicon.load(folder / LEXICON))
     rows = [texts.encode_masked(random_sentence(random, 9, masks)) for masks in (2, 1)]
-    answers = FillMaskAnswers(predictor, texts, units, 4, False, 3).answer(rows)
+    answers = FillMaskAnswers(ExportedModel(folder), 4, False, 3).answer(rows)
     batch = texts.masked_batch(rows)
     mean = np.mean([predictor.run(batch, seed=seed)["probabilities"] for seed in range(3)], axis=0)
     masks = [*answers[0]["masks"], *answers[1]["masks"]]

@@ -1,0 +1,289 @@
+"""A model for Python code: `from ernie_gram import Model`. docs/api.md shows its use.
+
+Paddle is loaded when it is first needed. Nothing here changes the caller's mode, device or random numbers.
+
+Shape letters: B sequences, L slots, M masked slots, C classes, H hidden.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from ernie_gram.distributed.loading import import_paddle
+from ernie_gram.formats import ours
+from ernie_gram.formats.model import Model as ModelRecord
+from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, Description, load_description
+from ernie_gram.inference.texts import EncodedText, Int64s, TextEncoder, padded
+from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row, mean_over_draws
+from ernie_gram.pretraining.config import prediction_config
+from ernie_gram.run.checkpoint import Arrays
+from reader.batches import fields
+from reader.batches.fields import Batch
+from reader.corpus.memmap import LEXICON
+from reader.corpus.units import UnitNames
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon, segmenter_of
+from reader.tokenization.vocabulary_file import load_vocabulary
+
+if TYPE_CHECKING:
+    from ernie_gram.eager import LayerPredictor, ModelLayer
+    from ernie_gram.inference.predictor import Predictor
+
+Float32s = npt.NDArray[np.float32]
+Text = str | tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """A text or a pair of texts, encoded; n tokens with [CLS] and [SEP].
+
+    Attributes:
+        tokens: n tokens of the vocabulary.
+        offsets: of each token the half-open span of characters in its text; None for [CLS] and [SEP].
+        sentence_ids: int64 [n], 1 for the tokens of the second text, else 0.
+        hidden: float32 [n, H], the encoder's output for each token.
+        pooled: float32 [H], the pooler's output; None if the model has no pooler.
+    """
+
+    tokens: list[str]
+    offsets: list[tuple[int, int] | None]
+    sentence_ids: Int64s
+    hidden: Float32s
+    pooled: Float32s | None
+
+
+class Model(ABC):
+    """A model folder, loaded. Errors of the user are `reader.errors.InputError`.
+
+    Attributes:
+        folder: the checkpoint or model folder that was read.
+        notes: what was changed or left out while reading, one line each.
+        units: the text of tokens and n-grams.
+        has_heads: whether it can fill masks; has_ngrams: whether n-grams are among the candidates; has_generator:
+            whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler.
+    """
+
+    def __init__(self, folder: Path, texts: TextEncoder | None, lexicon: Lexicon | None) -> None:
+        self.folder = folder
+        self.notes: tuple[str, ...] = ()
+        self.has_heads = self.has_ngrams = self.has_generator = self.has_pooler = False
+        self._texts, self._lexicon = texts, lexicon
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Model:
+        """Read a model: a run, a checkpoint, a model folder of any format, or a folder of export_inference.
+
+        Raises InputError if there is no model in the folder, or if it is damaged.
+        """
+        path = Path(folder)
+        return ExportedModel(path) if (path / DESCRIPTION).is_file() else LoadedModel(read_model(path))
+
+    @property
+    def texts(self) -> TextEncoder:
+        """What converts text to token IDs. Raises InputError if the folder has no vocabulary."""
+        if self._texts is None:
+            raise InputError(f"{self.folder}: the model has no vocabulary; choose another model")
+        return self._texts
+
+    @property
+    def units(self) -> UnitNames:
+        """The text of every class of the heads. Raises InputError if the folder has no vocabulary."""
+        return UnitNames(self.texts.vocabulary, self._lexicon)
+
+    @property
+    @abstractmethod
+    def layer(self) -> ModelLayer:
+        """The network as an eager layer, without dropout until its `train()` is called; the same object every time.
+
+        What is trained in it is used by the other methods. Raises InputError for an exported program.
+        """
+
+    @abstractmethod
+    def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
+        """Write the model, with the present parameters of `layer`, as a new folder.
+
+        Args:
+            format: one of formats.registry.WRITTEN_NAMES.
+            accept_loss: write it although the format cannot hold everything.
+        Returns:
+            What was lost, one line each.
+
+        Raises InputError if the folder exists, or if the format cannot hold the model; for an exported program always.
+        """
+
+    def check_heads(self) -> None:
+        """Raise InputError if the model cannot fill masks."""
+        if not self.has_heads or self._texts is None:
+            lacks = "vocabulary" if self.has_heads else "prediction heads"
+            raise InputError(f"{self.folder}: the model has no {lacks}, so it cannot fill masks; choose another model")
+
+    def prepare(self) -> None:
+        """Load Paddle and the network, which the first answer needs."""
+        self._predictor()
+
+    @abstractmethod
+    def _predictor(self) -> Predictor | LayerPredictor:
+        """Return what computes outputs; loads Paddle."""
+
+    def encode(self, texts: Sequence[Text], batch_size: int = LINES_PER_BATCH, truncate: bool = False) -> list[Vectors]:
+        """Return hidden states, pooled vectors and offsets of texts, or of pairs of texts.
+
+        Args:
+            batch_size: number of texts that are computed together.
+            truncate: cut off the end of texts that are too long; of two texts, the end of the longer one.
+
+        Raises InputError that names the text, counted from 0, if it is empty or too long.
+        """
+        encoded = []
+        for i, text in enumerate(texts):
+            try:
+                encoded.append(self.texts.encode((text,) if isinstance(text, str) else tuple(text), truncate))
+            except InputError as error:
+                raise InputError(f"texts[{i}]: {error}") from error
+        names = ["hidden", "pooled"] if self.has_pooler else ["hidden"]
+        found: dict[int, Vectors] = {}
+        # Sorted by length, so that a batch has little padding.
+        order = np.argsort([len(text) for text in encoded], kind="stable").tolist()
+        for first in range(0, len(order), batch_size):
+            rows = order[first : first + batch_size]
+            outputs = self.outputs([encoded[row] for row in rows], names)
+            for i, row in enumerate(rows):
+                text, pooled = encoded[row], outputs["pooled"][i] if self.has_pooler else None
+                tokens = [self.texts.vocabulary.tokens[token] for token in text.ids]
+                found[row] = Vectors(
+                    tokens, text.offsets, text.sentence_ids, outputs["hidden"][i, : len(text)].copy(), pooled
+                )
+        return [found[row] for row in range(len(encoded))]
+
+    def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
+        """Return outputs for a batch of encoded texts by name: "hidden" [B, L, H], "pooled" [B, H]."""
+        batch = self.texts.batch([text.ids for text in texts])
+        batch[fields.SENTENCE_IDS.name] = padded([text.sentence_ids for text in texts], 0)
+        return self._predictor().run(batch, names)
+
+    def fill_mask(self, text: str, top: int = 5, ngrams: bool = False, draws: int = DRAWS) -> list[list[Guess]]:
+        """Return the most probable units for every [MASK] of a text, best first.
+
+        Args:
+            top: number of units for each mask.
+            ngrams: n-grams only.
+            draws: for a model with a generator, the number of its samples to average over.
+
+        Raises InputError if the model has no heads, for a text without masks, and for one that is too long.
+        """
+        if top < 1 or draws < 1:
+            raise InputError("top and draws: must be at least 1")
+        if ngrams and not self.has_ngrams:
+            raise InputError(f"ngrams: {self.folder} does not predict n-grams; leave it out")
+        return self.fill([self.texts.encode_masked(text)], top, ngrams, draws)[0]
+
+    def fill(self, rows: list[Int64s], top: int, ngrams: bool = False, draws: int = DRAWS) -> list[list[list[Guess]]]:
+        """Return the same as `fill_mask` for a batch of texts, given as their token IDs (see `texts.encode_masked`)."""
+        self.check_heads()
+        batch = self.texts.masked_batch(rows)
+        return guesses_by_row(self.units, batch, self.probabilities(batch, draws), top, ngrams)
+
+    def probabilities(self, batch: Batch, draws: int = DRAWS) -> Float32s:
+        """Return the probability of every class in every slot of the field `slots`, float32 [M, C]."""
+        predictor = self._predictor()
+        from ernie_gram.graph.modes import unchanged_random_state
+
+        with unchanged_random_state():
+            return mean_over_draws(
+                lambda seed: predictor.run(batch, ["probabilities"], seed)["probabilities"],
+                draws if self.has_generator else 1,
+            )
+
+
+class LoadedModel(Model):
+    """A model with its parameters, from a folder of any format."""
+
+    def __init__(self, record: ModelRecord) -> None:
+        config = None if record.pretraining is None else prediction_config(record)
+        # A position beyond the sequences of pre-training has an embedding, but it was never trained.
+        max_tokens = config.data.max_seq_len if config else record.config.max_position_embeddings
+        texts = None
+        if record.vocabulary is not None:
+            texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens)
+        super().__init__(record.source, texts, record.lexicon)
+        self.notes = record.notes
+        if config is not None:
+            self.has_heads, self.has_generator = True, config.objective.has_generator
+            self.has_ngrams = config.objective.is_explicit and bool(record.lexicon)
+        self.has_pooler = "pooled_fc.w_0" in record.parameters
+        self._record = record
+        self._layer: ModelLayer | None = None
+
+    @property
+    def layer(self) -> ModelLayer:
+        """See Model."""
+        if self._layer is None:
+            import_paddle()
+            from ernie_gram.eager import load_layer
+
+            self._layer = load_layer(self._record)
+        return self._layer
+
+    def _predictor(self) -> LayerPredictor:
+        """See Model."""
+        layer = self.layer
+        from ernie_gram.eager import LayerPredictor
+
+        return LayerPredictor(layer)
+
+    def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
+        """See Model."""
+        present: Arrays = {}
+        if self._layer is not None:
+            present = {parameter.name: parameter.numpy() for parameter in self._layer.parameters()}
+        record = replace(self._record, parameters=self._record.parameters | present)
+        return write_model(record, Path(folder), format, accept_loss)
+
+
+class ExportedModel(Model):
+    """A program that `python -m ernie_gram.export_inference` wrote."""
+
+    def __init__(self, folder: Path, description: Description | None = None) -> None:
+        self.description = description or load_description(folder)
+        outputs, task, text = self.description.outputs, self.description.task, self.description.text
+        if outputs not in (ENCODER, FILL_MASK):
+            raise InputError(f"{folder}: has {outputs} outputs, not those of a model; use tasks.FineTuned.load")
+        vocabulary = load_vocabulary(folder / text.vocabulary, text.lowercase)
+        lexicon = Lexicon.load(folder / LEXICON) if task.get("has_ngrams") else None
+        super().__init__(folder, TextEncoder(vocabulary, text.segmenter, text.max_tokens), lexicon)
+        self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in self.description.fetch_names
+        self.has_ngrams, self.has_generator = lexicon is not None, bool(task.get("has_generator"))
+        self._loaded: Predictor | None = None
+
+    def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
+        """Return outputs as Model does, "mean" and "cls" among them."""
+        if self.has_heads:
+            raise InputError(f"{self.folder}: has {FILL_MASK} outputs; export the model with {ENCODER} outputs")
+        return super().outputs(texts, names)
+
+    def _predictor(self) -> Predictor:
+        """See Model."""
+        from ernie_gram.inference.predictor import Predictor
+
+        self._loaded = self._loaded or Predictor(self.folder, self.description)
+        return self._loaded
+
+    @property
+    def layer(self) -> ModelLayer:
+        """See Model."""
+        self._refuse()
+
+    def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
+        """See Model."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise InputError(f"{self.folder}: an exported program; load the model that it was exported from")

@@ -1,0 +1,152 @@
+"""The network of a model as a layer of Paddle's dynamic mode: the same classes and parameters as in static programs.
+
+Shape letters: B sequences, L slots, N = B * L, M selected rows, H hidden, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import paddle
+from paddle import nn
+
+from ernie_gram.formats.model import Model
+from ernie_gram.graph.modes import dynamic_mode
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.encoder import Encoder
+from ernie_gram.model.pooler import Pooler
+from ernie_gram.pretraining.chunked_softmax import all_logits, probabilities
+from ernie_gram.pretraining.config import prediction_config
+from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+from ernie_gram.pretraining.objectives import SoftmaxOptions, encode, fields_of, masked_logits
+from ernie_gram.training.variables import check_array
+from reader.batches import fields
+from reader.batches.fields import Batch
+from reader.errors import InputError
+
+PROBABILITIES = "probabilities"
+
+
+class ModelLayer(nn.Layer):
+    """The encoder of a model, its pooler and its prediction heads.
+
+    The name of a parameter is that in the formats (see layers.py), so two such layers need two optimizers.
+
+    Attributes:
+        pretraining: encoder and prediction heads (see PretrainModel); None if the model has no heads.
+        pooler: None if the model has none.
+    """
+
+    def __init__(
+        self, config: ModelConfig, vocab_size: int, has_pooler: bool, pretraining: PretrainModel | None
+    ) -> None:
+        super().__init__()
+        self.pretraining = pretraining
+        self.own_encoder = None if pretraining else Encoder(config, vocab_size)
+        self.pooler = Pooler(config) if has_pooler else None
+        self.hidden_size = config.hidden_size
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder; it also takes query rows and replaced embeddings."""
+        encoder = self.own_encoder if self.pretraining is None else self.pretraining.encoder
+        assert isinstance(encoder, Encoder)
+        return encoder
+
+    def forward(
+        self,
+        token_ids_BL: paddle.Tensor,
+        lengths_B: paddle.Tensor | None = None,
+        sentence_ids_BL: paddle.Tensor | None = None,
+    ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
+        """Return the encoder's output, float32 [B, L, H], and the pooler's, [B, H], or None without a pooler.
+
+        Args:
+            token_ids_BL: int64, with [CLS], [SEP] and padding at the end.
+            lengths_B: int64, the number of slots that are not padding; None means L for all.
+            sentence_ids_BL: int64, 1 for the second text of a pair, else 0; None means 0. They are read only if the
+                model has sentence embeddings.
+        """
+        length = token_ids_BL.shape[1]
+        if lengths_B is None:
+            lengths_B = paddle.full([token_ids_BL.shape[0]], length, "int64")
+        rows_NH, _ = self.encoder(token_ids_BL, lengths_B, sentence_ids_BL)
+        pooled_BH = None if self.pooler is None else self.pooler(rows_NH, length)
+        return rows_NH.reshape([-1, length, self.hidden_size]), pooled_BH
+
+    def unit_logits(self, hidden_MH: paddle.Tensor) -> paddle.Tensor:
+        """Return the logits of all units, float32 [M, C], for rows of the encoder's output.
+
+        The classes are the F tokens and, after explicit masking, the n-grams. Raises InputError without heads.
+        """
+        if self.pretraining is None:
+            raise InputError("the model has no prediction heads; choose another model")
+        return all_logits(self.pretraining.head(hidden_MH))
+
+
+def load_layer(model: Model) -> ModelLayer:
+    """Return the layer of a model, without dropout until `train()` is called; no random numbers are drawn.
+
+    Raises InputError if a parameter is missing or has another shape, or if the settings of the heads are invalid.
+    """
+    arrays, rows = model.parameters, len(model.parameters["word_embedding"])
+    with dynamic_mode():
+        # Parameters without memory, whose start values are never drawn. The second guard is for their names, which
+        # Paddle would not give twice.
+        with paddle.LazyGuard(), paddle.utils.unique_name.guard():
+            pretraining = None
+            if model.pretraining is not None and model.vocabulary is not None:
+                sizes = VocabularySizes(len(model.vocabulary), len(model.lexicon) if model.lexicon else 0)
+                pretraining = PretrainModel(prediction_config(model), sizes)
+            layer = ModelLayer(model.config, rows, "pooled_fc.w_0" in arrays, pretraining)
+        place = paddle.framework._current_expected_place()
+        for parameter in layer.parameters():
+            check_array(arrays, parameter.name, parameter.shape, str(model.source))
+            parameter.get_tensor().set(arrays[parameter.name], place)
+    layer.eval()
+    return layer
+
+
+class LayerPredictor:
+    """Runs a layer on batches, as `inference.predictor.Predictor` runs an exported program."""
+
+    def __init__(self, layer: ModelLayer) -> None:
+        self._layer = layer
+
+    def run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, np.ndarray]:
+        """Return outputs for a batch, without dropout, in float32.
+
+        Args:
+            names: of the outputs: "hidden" [B, L, H] and "pooled" [B, H], or "probabilities" [M, C] of every class in
+                every slot of the field `slots`.
+            seed: of the samples that a generator draws.
+        """
+        if seed is not None:
+            paddle.seed(seed)
+        with dynamic_mode(), paddle.no_grad(), _evaluating(self._layer):
+            if PROBABILITIES in names:
+                return {PROBABILITIES: self._probabilities(batch).numpy()}
+            inputs = (fields.INPUT_IDS, fields.LENGTHS, fields.SENTENCE_IDS)
+            outputs = self._layer(*(paddle.to_tensor(batch[field.name]) for field in inputs))
+            return {name: outputs[("hidden", "pooled").index(name)].numpy() for name in names}
+
+    def _probabilities(self, batch: Batch) -> paddle.Tensor:
+        model = self._layer.pretraining
+        assert model is not None
+        feeds = {field.name: paddle.to_tensor(batch[field.name]) for field in fields_of([])}
+        encoded = encode(model, feeds, SoftmaxOptions(train=False, rows=1))
+        return probabilities(masked_logits(model, encoded, feeds))
+
+
+@contextmanager
+def _evaluating(layer: nn.Layer) -> Iterator[None]:
+    """Switch off dropout in the context, and leave every part of the layer as it was."""
+    states = [(part, part.training) for part in layer.sublayers(include_self=True)]
+    layer.eval()
+    try:
+        yield
+    finally:
+        for part, training in states:
+            part.training = training

@@ -1,0 +1,121 @@
+"""A fine-tuned model for Python code: `from tasks import FineTuned`. docs/api.md shows its use.
+
+Paddle is loaded when it is first needed. Nothing here changes the caller's mode, device or random numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ernie_gram.distributed.loading import import_paddle
+from ernie_gram.distributed.ranks import World
+from reader.errors import InputError
+from tasks.data.examples import Example
+from tasks.data.features import Features
+from tasks.kinds.base import Float32s
+from tasks.prediction.finetuned import Finetuned, is_exported, load_exported, load_finetuned, with_null_threshold_of
+from tasks.prediction.own_texts import load_texts, plain_values
+from tasks.prediction.records import Record, records_of
+from tasks.registry.task import Task
+
+if TYPE_CHECKING:
+    import paddle
+
+    from tasks.prediction.program import Scorer
+
+# A text, several texts, or the values of a row by name.
+Row = str | Sequence[str] | Mapping[str, Any]
+ROWS = "rows"  # what errors call the rows
+
+
+class FineTuned:
+    """A fine-tuned model that answers rows. Errors of the user are `reader.errors.InputError`.
+
+    Attributes:
+        task: its task, with labels.
+        source: the folder of the checkpoint or of the exported program.
+    """
+
+    def __init__(self, model: Finetuned) -> None:
+        self._model = model
+        self.task: Task = model.task
+        self.source = model.source
+        self._scorer: tuple[Scorer, paddle.static.Scope] | None = None
+
+    @classmethod
+    def load(cls, run: str | Path, checkpoint: str | Path | None = None) -> FineTuned:
+        """Read the best model of a fine-tuning, one checkpoint, or a program that `python -m tasks.export` wrote.
+
+        Args:
+            checkpoint: another checkpoint of the run.
+
+        Raises InputError if the folder is not that of a fine-tuned model, or if it is damaged.
+        """
+        folder = Path(run)
+        if is_exported(folder):
+            model = load_exported(folder)
+        else:
+            model = load_finetuned(folder, None if checkpoint is None else Path(checkpoint))
+        return cls(with_null_threshold_of(model, folder, lambda line: warnings.warn(line, stacklevel=2)))
+
+    def predict(self, rows: Sequence[Row], batch_size: int = 32) -> list[Record]:
+        """Return the answers to rows, in order, as `python -m tasks.predict` writes them (see `records_of`).
+
+        Args:
+            rows: each a text; a pair, or context and question, as a tuple; or a dict with the keys of `--layout json`.
+                For tagging, a text, or a list of tokens.
+            batch_size: number of samples that are computed together.
+
+        Raises InputError that names the row, counted from 1, if a value is missing or not a text.
+        """
+        if not rows:
+            return []
+        examples = self._examples(rows)
+        features = self._model.encode(examples)
+        decoded = self._model.kind.decode(self._scores(features, batch_size), features, examples)
+        return records_of(self.task.kind, examples, decoded)
+
+    def _examples(self, rows: Sequence[Row]) -> list[Example]:
+        """Return rows as examples: they are read like a file of JSON lines."""
+        names = plain_values(self.task)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / ROWS
+            lines = (json.dumps(_named(row, names, i), ensure_ascii=True) for i, row in enumerate(rows, start=1))
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            try:
+                return load_texts(self.task, path, "json", "error").examples
+            except InputError as error:
+                # Without the file, and without the advice about the command's options.
+                raise InputError(str(error).replace(f"{folder}/", "").partition("; correct the row")[0]) from error
+
+    def _scores(self, features: Features, batch_size: int) -> Float32s:
+        import_paddle()
+        import paddle
+
+        from ernie_gram.graph.modes import static_mode
+        from tasks.prediction.program import Scorer
+
+        if self._scorer is None:
+            place, scope = paddle.framework._current_expected_place(), paddle.static.Scope()
+            with static_mode(scope):
+                self._scorer = Scorer(self._model, World(0, 1, place)), scope
+        scorer, scope = self._scorer
+        with static_mode(scope):
+            return scorer.scores(features, batch_size)
+
+
+def _named(row: Row, names: Sequence[str], number: int) -> Mapping[str, Any]:
+    """Return the values of a row by name. Raises InputError if there are more or fewer than the task has."""
+    if isinstance(row, Mapping):
+        return row
+    if names == ["tokens"]:
+        return {"text": row} if isinstance(row, str) else {"tokens": list(row)}
+    values = (row,) if isinstance(row, str) else tuple(row)
+    if len(values) != len(names):
+        raise InputError(f"{ROWS}:{number}: {len(values)} values, but the task has {', '.join(names)}")
+    return dict(zip(names, values, strict=True))

@@ -1,0 +1,283 @@
+"""Models for Python code: equal to the static programs with gradients, trainable, and without a trace in the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.api import ExportedModel, LoadedModel, Model
+from ernie_gram.distributed.ranks import World
+from ernie_gram.export_inference import export_model
+from ernie_gram.formats.model import Model as Record
+from ernie_gram.graph.modes import static_mode
+from reader.errors import InputError
+from reader.tokenization.vocabulary import MASK
+from tests.support.commands import python
+from tests.support.exported_models import random_model, random_sentence, run_with_executor
+from tests.support.model_folders import random_ids
+from tests.support.small_model import NGRAMS, TOKENS, config_of
+
+import paddle  # isort: skip
+
+from ernie_gram.eager import load_layer  # isort: skip
+from ernie_gram.inference.encoder_program import build_encoder  # isort: skip
+from ernie_gram.pretraining.chunked_softmax import all_logits  # isort: skip
+from ernie_gram.pretraining.network import PretrainModel, VocabularySizes  # isort: skip
+from ernie_gram.pretraining.programs import build_prediction  # isort: skip
+from ernie_gram.training.program import open_program  # isort: skip
+from ernie_gram.training.variables import set_parameters  # isort: skip
+from reader.batches import fields  # isort: skip
+
+SIZES = VocabularySizes(TOKENS, NGRAMS)
+PAIRS = {"use_sentence_embedding": True, "use_pooler": True, "use_relative_position": True}
+
+
+@pytest.fixture(autouse=True)
+def dynamic() -> Iterator[None]:
+    """The caller is in dynamic mode, at the beginning and still at the end."""
+    was_dynamic = paddle.in_dynamic_mode()
+    paddle.disable_static()
+    try:
+        yield
+        assert paddle.in_dynamic_mode()
+    finally:
+        if not was_dynamic:
+            paddle.enable_static()
+
+
+def tensors(*arrays: np.ndarray) -> list[paddle.Tensor]:
+    return [paddle.to_tensor(array) for array in arrays]
+
+
+def in_static(function, *arguments, **keywords):  # type: ignore[no-untyped-def]
+    """Return what a function of the static mode returns, with a scope of its own."""
+    with static_mode(paddle.static.Scope()):
+        return function(*arguments, **keywords)
+
+
+def made(rung: str | None, **changes: Any) -> Record:
+    """Return a random model; making it switches to static mode."""
+    record = random_model(rung, **changes)
+    paddle.disable_static()
+    return record
+
+
+def test_hidden_states_and_pooled_vectors_equal_those_of_the_static_program() -> None:
+    record = made(None, **PAIRS)
+    ids, lengths, sentences = random_ids()
+    batch = {"input_ids": ids, "lengths": lengths, "sentence_ids": sentences}
+    expected = in_static(lambda: run_with_executor(build_encoder(record.config, TOKENS), record, batch))
+    hidden, pooled = LoadedModel(record).layer(*tensors(ids, lengths, sentences))
+    for row, length in enumerate(lengths):
+        np.testing.assert_allclose(hidden.numpy()[row, :length], expected["hidden"][row, :length], atol=1e-6)
+    np.testing.assert_allclose(pooled.numpy(), expected["pooled"], atol=1e-6)
+
+
+@pytest.mark.parametrize("rung", ["explicit", "both"])
+def test_logits_over_units_and_all_gradients_equal_those_of_the_static_program(rung: str) -> None:
+    record, rng = made(rung), np.random.default_rng(5)
+    config = config_of(rung, record.config)
+    ids, lengths, _ = random_ids()
+    slots = np.array([2, 5, 14])
+    weights = rng.standard_normal((3, TOKENS + NGRAMS)).astype(np.float32)
+
+    def static() -> list[np.ndarray]:
+        with open_program([fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS]) as opened:
+            model = PretrainModel(config, SIZES)
+            model.eval()
+            rows, _ = model.encoder(opened.feeds["input_ids"], opened.feeds["lengths"])
+            logits = all_logits(model.head(paddle.gather(rows, opened.feeds["slots"])))
+            loss = (logits * paddle.assign(weights)).sum()
+            parameters = opened.main.global_block().all_parameters()
+            gradients = paddle.static.gradients([loss], parameters)
+            names.extend(p.name for p, g in zip(parameters, gradients, strict=True) if g is not None)
+            wanted = [logits, *(gradient for gradient in gradients if gradient is not None)]
+        set_parameters(opened.main, record.parameters, "test", paddle.CPUPlace())
+        feed = {"input_ids": ids, "lengths": lengths, "slots": slots}
+        return paddle.static.Executor(paddle.CPUPlace()).run(opened.main, feed=feed, fetch_list=wanted)
+
+    names: list[str] = []
+    expected, *gradients = in_static(static)
+    layer = load_layer(record)
+    hidden, _ = layer(*tensors(ids, lengths))
+    logits = layer.unit_logits(paddle.gather(hidden.flatten(0, 1), paddle.to_tensor(slots)))
+    (logits * paddle.to_tensor(weights)).sum().backward()
+    np.testing.assert_allclose(logits.numpy(), expected, atol=1e-6, rtol=1e-6)
+    found = {p.name: p.grad.numpy() for p in layer.parameters() if p.grad is not None}
+    assert set(names) == found.keys() >= {"rel_pos_embedding", "word_embedding", "mask_lm_out_fc.b_0"}
+    for name, gradient in zip(names, gradients, strict=True):
+        scale = np.abs(gradient).max()
+        np.testing.assert_allclose(found[name], gradient, atol=1e-6 * max(1.0, scale), err_msg=name)
+
+
+@pytest.mark.parametrize("rung", ["contiguous", "explicit", "both"])
+def test_masks_are_filled_with_the_probabilities_of_the_static_program(rung: str) -> None:
+    record, random = made(rung), np.random.default_rng(1)
+    model = LoadedModel(record)
+    batch = model.texts.masked_batch([model.texts.encode_masked(random_sentence(random, 9, masks)) for masks in (2, 1)])
+    sizes = VocabularySizes(TOKENS, NGRAMS if record.lexicon else 0)
+    before = paddle.get_rng_state()[0].current_seed()
+    found = model.probabilities(batch, draws=2)
+    assert paddle.get_rng_state()[0].current_seed() == before
+
+    def static() -> np.ndarray:
+        program = build_prediction(config_of(rung, record.config), sizes)
+        drawn = [run_with_executor(program, record, batch, seed)["probabilities"] for seed in range(2)]
+        return np.mean(drawn, axis=0)
+
+    np.testing.assert_allclose(found, in_static(static), atol=1e-6)
+    assert (model.has_ngrams, model.has_generator) == (rung != "contiguous", rung == "both")
+
+
+def test_an_exported_program_answers_as_its_model_and_has_no_layer(tmp_path: Path) -> None:
+    record, text = made("explicit"), f"ba {MASK} be"
+    models = [LoadedModel(record)]
+    for outputs in ("fill_mask", "encoder"):
+        in_static(export_model, record, outputs, tmp_path / outputs, World(0, 1, paddle.CPUPlace()))
+        models.append(Model.load(tmp_path / outputs))
+    loaded, filler, encoder = models
+    assert isinstance(filler, ExportedModel)
+    for one, other in zip(loaded.fill_mask(text)[0], filler.fill_mask(text)[0], strict=True):
+        assert (one.unit, one.probability) == (other.unit, pytest.approx(other.probability, abs=1e-6))
+    (one,), (other,) = (model.encode(["ba bi"]) for model in (loaded, encoder))
+    np.testing.assert_allclose(one.hidden, other.hidden, atol=1e-6)
+    for refused, message in (
+        (lambda: filler.layer, "load the model that it was exported from"),
+        (lambda: filler.save(tmp_path / "new"), "load the model that it was exported from"),
+        (lambda: filler.encode(["ba"]), "export the model with encoder outputs"),
+        (lambda: encoder.fill_mask(text), "has no prediction heads"),
+    ):
+        with pytest.raises(InputError, match=message):
+            refused()
+
+
+def test_texts_and_pairs_get_vectors_and_offsets_whatever_the_batch() -> None:
+    model = LoadedModel(made(None, **PAIRS))
+    texts: list[Any] = ["ba be  bi", ("Ba", "be bo"), "ba"]
+    first, pair, last = model.encode(texts)
+    assert first.tokens == ["[CLS]", "ba", "be", "bi", "[SEP]"]
+    assert first.offsets == [None, (0, 2), (3, 5), (7, 9), None]
+    assert pair.offsets == [None, (0, 2), None, (0, 2), (3, 5), None]
+    assert pair.sentence_ids.tolist() == [0, 0, 0, 1, 1, 1]
+    assert [each.hidden.shape for each in (first, pair, last)] == [(5, 24), (6, 24), (3, 24)]
+    for one, text in zip((first, pair, last), texts, strict=True):
+        (alone,) = model.encode([text], batch_size=1)
+        np.testing.assert_allclose(one.hidden, alone.hidden, atol=1e-5)
+        assert one.pooled is not None
+        assert alone.pooled is not None
+        np.testing.assert_allclose(one.pooled, alone.pooled, atol=1e-5)
+    assert len(model.encode(["ba " * 99], truncate=True)[0].tokens) == 64
+    for text, message in (("", r"texts\[1\]: empty text"), ("ba " * 99, r"texts\[1\]: 101 tokens, but")):
+        with pytest.raises(InputError, match=message):
+            model.encode(["ba", text])
+    with pytest.raises(InputError, match="has no prediction heads"):
+        model.fill_mask("[MASK]")
+
+
+def test_a_loop_of_ones_own_lowers_a_loss_and_the_trained_model_is_saved(tmp_path: Path) -> None:
+    model = LoadedModel(made("explicit", hidden_dropout_prob=0.1, vocab_size=TOKENS))
+    before = model.encode(["ba be"])[0].hidden
+    ids, labels = tensors(np.array([[2, 5, 6, 4, 3]]), np.array([7]))
+    optimizer = paddle.optimizer.AdamW(0.01, parameters=model.layer.parameters())
+    losses = []
+    model.layer.train()
+    for _ in range(20):
+        loss = paddle.nn.functional.cross_entropy(model.layer.unit_logits(model.layer(ids)[0][:, 3]), labels)
+        loss.backward()
+        optimizer.step()
+        optimizer.clear_grad()
+        losses.append(float(loss))
+    assert losses[-1] < 0.1 * losses[0]
+    after = model.encode(["ba be"])[0].hidden
+    assert np.abs(after - before).max() > 0.1
+    assert all(part.training for part in model.layer.sublayers(include_self=True))
+    assert model.save(tmp_path / "model") == []
+    np.testing.assert_array_equal(Model.load(tmp_path / "model").encode(["ba be"])[0].hidden, after)
+    with pytest.raises(InputError, match="cannot hold"):
+        model.save(tmp_path / "bert", format="bert")
+
+
+def test_a_layer_draws_no_numbers_and_two_models_share_nothing() -> None:
+    record = made("both")
+    paddle.seed(3)
+    expected = paddle.rand([4]).numpy()
+    paddle.seed(3)
+    one, other = load_layer(record), load_layer(record)
+    np.testing.assert_array_equal(paddle.rand([4]).numpy(), expected)
+    parameter = one.encoder.embeddings.word.weight
+    with paddle.no_grad():
+        parameter.set_value(parameter * 0)
+    assert float(other.encoder.embeddings.word.weight.abs().sum()) > 0
+    missing = {name: values for name, values in record.parameters.items() if name != "rel_pos_embedding"}
+    with pytest.raises(InputError, match="parameter rel_pos_embedding is missing"):
+        load_layer(replace(record, parameters=missing))
+
+
+def test_the_mode_and_the_recorded_gradients_of_the_caller_survive_an_error_in_static_mode() -> None:
+    x = paddle.to_tensor([3.0], stop_gradient=False)
+    with pytest.raises(ZeroDivisionError, match="False"), static_mode(paddle.static.Scope()):
+        raise ZeroDivisionError(paddle.in_dynamic_mode())
+    y = x * x
+    with static_mode(paddle.static.Scope()):
+        pass
+    y.backward()
+    assert x.grad is not None
+    assert x.grad.item() == 6.0
+
+
+def test_a_caller_in_static_mode_stays_there() -> None:
+    model = LoadedModel(made("both"))
+    paddle.enable_static()
+    try:
+        assert model.encode(["ba"])[0].hidden.shape == (3, 24)
+        assert len(model.fill_mask("ba [MASK]", draws=1)[0]) == 5
+        assert not paddle.in_dynamic_mode()
+    finally:
+        paddle.disable_static()
+
+
+def test_imports_load_no_paddle_and_leave_nothing_behind() -> None:
+    code = """if True:
+        import os, signal, sys, threading, warnings, numpy
+        def state():
+            handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+            return dict(os.environ), handlers, threading.active_count(), list(warnings.filters)
+        before = state()
+        from ernie_gram import Model
+        from reader import Corpus, InputError, Lexicon, Tokenizer, load_vocabulary
+        from tasks import FineTuned
+        assert state() == before, state()
+        assert "paddle" not in sys.modules
+        try:
+            from ernie_gram import Nothing
+        except ImportError as error:
+            assert "Nothing" in str(error)
+        import paddle
+        before = state()
+        import ernie_gram.eager, tasks.prediction.program
+        assert state() == before
+        print(paddle.in_dynamic_mode())
+    """
+    # As in a process that a launcher started and then left behind: a command would end at once.
+    rank = {"PADDLE_TRAINER_ID": "1", "PADDLE_TRAINERS_NUM": "2", "ERNIE_GRAM_LAUNCHER": "4194303"}
+    done = python("-c", code, **rank)
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_loading_paddle_leaves_only_the_number_of_threads_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = """if True:
+        import os
+        before = dict(os.environ)
+        from ernie_gram.distributed.loading import import_paddle
+        paddle = import_paddle()
+        print(sorted(name for name in os.environ if os.environ[name] != before.get(name)))
+    """
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    for name in ("MKL_DEBUG_CPU_TYPE", "GLOG_minloglevel", "CUSTOM_DEVICE_ROOT"):
+        monkeypatch.delenv(name, raising=False)
+    assert python("-c", code).stdout == "['CUSTOM_DEVICE_ROOT', 'OMP_NUM_THREADS']\n"
