@@ -142,12 +142,7 @@ class Model(ABC):
 
         Raises InputError that names the text, counted from 0, if it is empty or too long.
         """
-        encoded = []
-        for i, text in enumerate(texts):
-            try:
-                encoded.append(self.texts.encode((text,) if isinstance(text, str) else tuple(text), truncate))
-            except InputError as error:
-                raise InputError(f"texts[{i}]: {error}") from error
+        encoded = self._encoded(texts, truncate)
         names = ["hidden", "pooled"] if self.has_pooler else ["hidden"]
         found: dict[int, Vectors] = {}
         # Sorted by length, so that a batch has little padding.
@@ -165,9 +160,27 @@ class Model(ABC):
 
     def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
         """Return outputs for a batch of encoded texts by name: "hidden" [B, L, H], "pooled" [B, H]."""
-        batch = self.texts.batch([text.ids for text in texts])
-        batch[fields.SENTENCE_IDS.name] = padded([text.sentence_ids for text in texts], 0)
-        return self._predictor().run(batch, names)
+        return self._predictor().run(self._batch(texts), names)
+
+    def batch(self, texts: Sequence[Text], truncate: bool = False) -> Batch:
+        """Return what `layer` takes, in this order: `input_ids` int64 [B, L], `lengths` [B] and `sentence_ids` [B, L].
+
+        Args and errors: as for `encode`.
+        """
+        return self._batch(self._encoded(texts, truncate))
+
+    def _batch(self, texts: list[EncodedText]) -> Batch:
+        sentence_ids = padded([text.sentence_ids for text in texts], 0)
+        return self.texts.batch([text.ids for text in texts]) | {fields.SENTENCE_IDS.name: sentence_ids}
+
+    def _encoded(self, texts: Sequence[Text], truncate: bool) -> list[EncodedText]:
+        encoded = []
+        for i, text in enumerate(texts):
+            try:
+                encoded.append(self.texts.encode((text,) if isinstance(text, str) else tuple(text), truncate))
+            except InputError as error:
+                raise InputError(f"texts[{i}]: {error}") from error
+        return encoded
 
     def fill_mask(self, text: str, top: int = 5, ngrams: bool = False, draws: int = DRAWS) -> list[list[Guess]]:
         """Return the most probable units for every [MASK] of a text, best first.

@@ -57,22 +57,22 @@ class ModelLayer(nn.Layer):
 
     def forward(
         self,
-        token_ids_BL: paddle.Tensor,
+        input_ids_BL: paddle.Tensor,
         lengths_B: paddle.Tensor | None = None,
         sentence_ids_BL: paddle.Tensor | None = None,
     ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
         """Return the encoder's output, float32 [B, L, H], and the pooler's, [B, H], or None without a pooler.
 
         Args:
-            token_ids_BL: int64, with [CLS], [SEP] and padding at the end.
+            input_ids_BL: int64, token IDs with [CLS], [SEP] and padding at the end.
             lengths_B: int64, the number of slots that are not padding; None means L for all.
             sentence_ids_BL: int64, 1 for the second text of a pair, else 0; None means 0. They are read only if the
                 model has sentence embeddings.
         """
-        length = token_ids_BL.shape[1]
+        length = input_ids_BL.shape[1]
         if lengths_B is None:
-            lengths_B = paddle.full([token_ids_BL.shape[0]], length, "int64")
-        rows_NH, _ = self.encoder(token_ids_BL, lengths_B, sentence_ids_BL)
+            lengths_B = paddle.full([input_ids_BL.shape[0]], length, "int64")
+        rows_NH, _ = self.encoder(input_ids_BL, lengths_B, sentence_ids_BL)
         pooled_BH = None if self.pooler is None else self.pooler(rows_NH, length)
         return rows_NH.reshape([-1, length, self.hidden_size]), pooled_BH
 

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -108,9 +110,9 @@ class Corpus:
         unit_counts: int64 [C], number of occurrences of each identity.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
         """Open the corpus in folder `path`. Raises InputError if it is missing or damaged."""
-        self.path = path
+        self.path = path = Path(path)
         self.info = CorpusInfo.load(path)
         self.units = self._map(UNITS, np.dtype(self.info.unit_dtype), self.info.units)
         self.documents = self._map(DOCUMENTS, np.dtype(np.int64), self.info.documents + 1)
@@ -126,6 +128,11 @@ class Corpus:
         )
         if not fits:
             raise InputError(f"{path}: its files do not match each other; build it again")
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Yield the units of each document, uint16 or uint32; `names` has their texts."""
+        for first, end in pairwise(self.documents.tolist()):
+            yield self.units[first:end]
 
     def check_size(self) -> None:
         """Raise InputError if a mapped file has become shorter: reading beyond its end would kill this process."""

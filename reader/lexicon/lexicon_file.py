@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,14 @@ class Lexicon:
         content = f"{self.info.vocabulary}\n{self.info.han}\n{self.info.sha256}"
         return hashlib.sha256(content.encode()).hexdigest()
 
+    def find(self, text: str) -> int | None:
+        """Return the index of an n-gram, given as its words joined by spaces, in `ngrams`; None if it is not there."""
+        return self._indices.get(text)
+
+    @cached_property
+    def _indices(self) -> dict[str, int]:
+        return {text: index for index, text in enumerate(self.ngrams.texts())}
+
     def save(self, path: Path) -> None:
         """Write the TSV, then the JSON with its SHA-256. A TSV without its JSON is incomplete and is not loaded."""
         with atomic_file(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
@@ -75,8 +84,9 @@ class Lexicon:
             partial.write_text(json.dumps(info, indent=1) + "\n")
 
     @classmethod
-    def load(cls, path: Path) -> Lexicon:
+    def load(cls, path: str | Path) -> Lexicon:
         """Read a lexicon. Raises InputError if it is missing, damaged or edited."""
+        path = Path(path)
         if not path.is_file():
             raise InputError(f"{path}: no such lexicon; make one with `python -m reader.build lexicon`")
         try:

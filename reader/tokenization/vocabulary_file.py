@@ -18,11 +18,12 @@ def kind_of(path: Path) -> type[Vocabulary]:
     return SentencePieceVocabulary if path.suffix == ".model" else WordPieceVocabulary
 
 
-def load_vocabulary(path: Path, lowercase: bool = True) -> Vocabulary:
+def load_vocabulary(path: str | Path, lowercase: bool = True) -> Vocabulary:
     """Read a vocabulary.
 
     Raises InputError if the file cannot be read or is damaged, or if a special token is missing.
     """
+    path = Path(path)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -1,0 +1,55 @@
+"""The Python code of docs/api.md runs from top to bottom in one process, beside plain Paddle code in dynamic mode."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from tasks.registry import TASKS
+from tests.support.commands import ROOT
+from tests.support.finetuned_runs import made_run
+
+BEFORE = """
+import os
+import paddle
+paddle.seed(7)
+x = paddle.to_tensor([3.0], stop_gradient=False)
+y = x * x
+environment, device, expected = dict(os.environ), paddle.get_device(), 9 + 6
+"""
+AFTER = """
+y.backward()
+assert y.item() + x.grad.item() == expected
+assert paddle.in_dynamic_mode() and paddle.get_device() == device and dict(os.environ) == environment
+assert losses[-1] < 0.5 * losses[0], losses
+assert lost and pair.offsets.count(None) == 3 and index == 0
+print("end of the page")
+"""
+
+
+def test_the_page_runs_in_one_process_beside_code_of_ones_own(built: Path, finished: Path, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/api.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 8
+    first = tmp_path / "output" / "first"
+    task = replace(TASKS["sst2"], labels=("numpy", "scipy"))
+    made_run(first / "source", task)
+    for name in ("lexicon.tsv", "lexicon.tsv.json", "vocab.txt", "corpus"):
+        (first / name).symlink_to(built / name)
+    (first / "model").symlink_to(finished)
+    # Blocks only print; what they compute is checked at the end.
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join([BEFORE, *blocks, AFTER])],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("end of the page\n")
+    assert "nowhere: no corpus there" in done.stdout
