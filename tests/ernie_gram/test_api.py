@@ -14,6 +14,7 @@ from ernie_gram.api import ExportedModel, LoadedModel, Model
 from ernie_gram.distributed.ranks import World
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model as Record
+from ernie_gram.graph import compute
 from ernie_gram.graph.modes import static_mode
 from reader.errors import InputError
 from reader.tokenization.vocabulary import MASK
@@ -281,3 +282,13 @@ def test_loading_paddle_leaves_only_the_number_of_threads_in_the_environment(mon
     for name in ("MKL_DEBUG_CPU_TYPE", "GLOG_minloglevel", "CUSTOM_DEVICE_ROOT"):
         monkeypatch.delenv(name, raising=False)
     assert python("-c", code).stdout == "['CUSTOM_DEVICE_ROOT', 'OMP_NUM_THREADS']\n"
+
+
+def test_mixed_precision_of_the_caller_keeps_no_tensors() -> None:
+    layer = load_layer(made("explicit"))
+    (ids,) = tensors(np.array([[2, 5, 6, 7, 3]]))
+    with paddle.amp.auto_cast(dtype="bfloat16"):
+        mixed, _ = layer(ids)
+    exact, _ = layer(ids)
+    assert 0 < float((mixed.astype("float32") - exact).abs().max()) < 0.2
+    assert compute._current[0]._made == {}
