@@ -1,6 +1,6 @@
 """Convert a model folder to another format: our own, upstream's two, PaddleNLP's, and Hugging Face's BERT.
 
-    python -m ernie_gram.convert SRC DST --to bert
+    ernie-gram convert SRC DST --to bert
 
 SRC is a run's folder, a `step_N`, or a model folder of any format, which is found by looking. DST is a new folder. What
 a format cannot hold is refused with the reason; --accept-loss writes everything else.
@@ -49,8 +49,8 @@ def next_step(model: Model, folder: Path) -> str:
     if model.format == paddlenlp.NAME:
         return f"load it in PaddleNLP, and publish it, as {folder / FILE_NAME} describes"
     if model.pretraining is not None:
-        return shlex.join(["python", "-m", "ernie_gram.fill_mask", "--model", str(folder), EXAMPLE_TEXT])
-    return shlex.join(["python", "-m", "ernie_gram.pretrain", "--paths.start", str(folder)]) + " ..."
+        return shlex.join(["ernie-gram", "fill-mask", "--model", str(folder), EXAMPLE_TEXT])
+    return shlex.join(["ernie-gram", "pretrain", "CONFIG", "--paths.start", str(folder)]) + " ..."
 
 
 def formats_list() -> str:
@@ -63,7 +63,7 @@ def formats_list() -> str:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.convert", description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument(
         "source", type=Path, nargs="?", metavar="SRC", help="a run's folder, a step_N or a model folder"
     )

@@ -1,6 +1,6 @@
 """Predict the units behind [MASK] with a pre-trained model; n-grams are among the candidates if it knows any.
 
-    python -m ernie_gram.fill_mask --model output/run "the [MASK] proposed [MASK] a radical overhaul"
+    ernie-gram fill-mask --model output/run "the [MASK] proposed [MASK] a radical overhaul"
 
 Without a text, lines are read from standard input. Invalid texts are named on standard error; the valid ones are
 answered in order, and the exit status is then 2.
@@ -131,7 +131,7 @@ def show(text: str, guesses: list[list[Guess]], as_json: bool) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.fill_mask", description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("text", nargs="*", help=f"texts with {MASK} in place of whole words (default: standard input)")
     parser.add_argument(
         "--model",

@@ -1,9 +1,9 @@
 """Answer texts with an exported model: one JSON object per line.
 
-    python -m ernie_gram.infer MODEL texts.txt             # a vector per line, or the units behind [MASK]
-    python -m ernie_gram.infer MODEL --to vectors.npz < texts.txt
+    ernie-gram infer MODEL texts.txt             # a vector per line, or the units behind [MASK]
+    ernie-gram infer MODEL --to vectors.npz < texts.txt
 
-MODEL is a folder that `python -m ernie_gram.export_inference` wrote. Invalid lines are named on standard error; the
+MODEL is a folder that `ernie-gram export-inference` wrote. Invalid lines are named on standard error; the
 valid ones are answered in order, and the exit status is then 2.
 """
 
@@ -47,8 +47,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError. An option of OPTIONS that is not given is None."""
-    parser = OneLineParser(prog="python -m ernie_gram.infer", description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("model", type=Path, metavar="MODEL", help="folder written by ernie_gram.export_inference")
+    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="folder that `ernie-gram export-inference` wrote")
     parser.add_argument(
         "files",
         type=Path,
@@ -80,7 +80,7 @@ def parse_arguments() -> argparse.Namespace:
     masks = parser.add_argument_group("fill-mask outputs")
     masks.add_argument("--top", type=int, metavar="K", help="number of units for each [MASK] (5)")
     masks.add_argument("--ngrams", action="store_true", default=None, help="rank n-grams only")
-    masks.add_argument("--draws", type=int, metavar="N", help=f"see python -m ernie_gram.fill_mask ({DRAWS})")
+    masks.add_argument("--draws", type=int, metavar="N", help=f"see ernie-gram fill-mask ({DRAWS})")
     # With parse_args, an option between MODEL and the first FILE would be an error.
     arguments = parser.parse_intermixed_args()
     for name in ("batch_size", "top", "draws"):

@@ -1,4 +1,4 @@
-"""Plot the curves of one or more runs: `python -m ernie_gram.plot OUTPUT [OUTPUT ...] --to FILE.png`."""
+"""Plot the curves of one or more runs: `ernie-gram plot OUTPUT [OUTPUT ...] --to FILE.png`."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _plot_score(axes: Axes, records: list[Record], name: str, color: str) -> Non
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.plot", description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="a run's folder (paths.output)")
     add_output_file(parser, "--to", "file to write: .png, .pdf or .svg", required=True)
     arguments = parser.parse_args()

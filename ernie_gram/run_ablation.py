@@ -1,6 +1,6 @@
 """Run the ablation: train the rungs of conf/ablation on the same data, evaluate them, and compare them in a table.
 
-    python -m ernie_gram.run_ablation --output output/ablation --rungs contiguous explicit full --jobs 2
+    ernie-gram ablation --output output/ablation --rungs contiguous explicit full --jobs 2
 
 Other options are passed to every rung, e.g. --trainer.max_steps 2000. After an interruption, the same command resumes.
 """
@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import mean, median
 
 from ernie_gram.plot import curve, new_figure, save_figure, set_step_axis
-from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check, plan
-from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all, stop_at_sigterm
+from ernie_gram.pretraining.ablation_plan import RUNGS, AblationRun, check, plan
+from ernie_gram.run.many_runs import CONSOLE, Command, last_error, launcher, run_all, stop_at_sigterm
 from ernie_gram.run.run_folder import check_output, lock_output
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.errors import InputError, OneLineParser
@@ -54,8 +54,8 @@ def train(jobs: list[AblationRun], parallel: int, processes: int) -> None:
         left = f"; about {(len(jobs) - progress) / rate / 60:.0f} min left" if rate else ""
         print(f"done  {command.name}: {result}{left}", flush=True)
 
-    launcher = str(ROOT / "run_pretrain.sh")
-    commands = [Command(job.name, job.output, (launcher, *job.options[1:])) for job in unfinished.values()]
+    program = launcher("ernie_gram.run_pretrain")
+    commands = [Command(job.name, job.output, (*program, *job.options)) for job in unfinished.values()]
     run_all(commands, parallel, processes, ended)
 
 
@@ -115,7 +115,7 @@ def draw(jobs: list[AblationRun], target: Path) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.run_ablation", description=__doc__, allow_abbrev=False)
+    parser = OneLineParser(description=__doc__, allow_abbrev=False)
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="folder for the runs, the table and the figure"
     )

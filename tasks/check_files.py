@@ -1,6 +1,6 @@
 """Read the files of tasks and print the account of their rows, as training and prediction would read them.
 
-    python -m tasks.check_files mrpc my_task.yaml --data FOLDER
+    ernie-gram check-files mrpc my_task.yaml --data FOLDER
 
 reads every split that is there; without names, every task of the registry that is there.
 """
@@ -35,7 +35,7 @@ def check_task(task: Task, data: Path, on_bad_row: OnBadRow) -> list[Report]:
 
 
 def main() -> None:
-    parser = OneLineParser(prog="python -m tasks.check_files", description="Read the files of tasks and count rows.")
+    parser = OneLineParser(description="Read the files of tasks and count rows.")
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="names, or .yaml files (default: all that are there)")
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the folder with the official files")
     parser.add_argument(
@@ -47,7 +47,7 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.tasks or [name for name, task in TASKS.items() if available_splits(task, arguments.data)]
     if not names:
-        raise InputError(f"{arguments.data}: has the files of no task; python -m tasks.list shows their names")
+        raise InputError(f"{arguments.data}: has the files of no task; ernie-gram tasks shows their names")
     for name in names:
         for report in check_task(find_task(name), arguments.data, arguments.on_bad_row):
             print("\n".join(report.lines()), flush=True)

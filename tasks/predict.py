@@ -1,7 +1,7 @@
 """Predict with a fine-tuned model: the file that a benchmark asks for, or JSON lines for one's own texts.
 
-python -m tasks.predict output/mrpc --data glue/MRPC --split test --output MRPC.tsv
-python -m tasks.predict output/mrpc --input pairs.txt --layout lines --output answers.jsonl
+ernie-gram predict output/mrpc --data glue/MRPC --split test --output MRPC.tsv
+ernie-gram predict output/mrpc --input pairs.txt --layout lines --output answers.jsonl
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_
 from reader.errors import OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
+from reader.system.installation import child_environment
 from reader.system.output_files import add_output_file, check_output_path
 from reader.system.progress import progress
 from tasks.kinds.base import Decoded
@@ -40,7 +41,6 @@ from tasks.registry.task import Task
 from tasks.submissions.catalog import form_of, submission_files
 from tasks.submissions.form import Predicted, json_bytes
 
-ROOT = Path(__file__).resolve().parents[1]
 # Bad rows that are listed on the console.
 MAX_LISTED = 20
 
@@ -61,7 +61,6 @@ end of the file are ignored."""
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
     parser = OneLineParser(
-        prog="python -m tasks.predict",
         description=__doc__.split("\n")[0] if __doc__ else "",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -70,7 +69,7 @@ def parse_arguments() -> argparse.Namespace:
         "run",
         type=Path,
         metavar="RUN",
-        help="the folder of a fine-tuning, of which `best` is used; or a program that tasks.export wrote",
+        help="the folder of a fine-tuning, of which `best` is used; or a program that `ernie-gram export` wrote",
     )
     parser.add_argument(
         "--checkpoint", type=Path, metavar="DIR", help="another checkpoint of RUN, for example step_100"
@@ -209,8 +208,7 @@ def start_processes(count: int) -> None:
     command = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
     command += ["--nproc_per_node", str(count), "--log_dir", os.environ.get("LOG_DIR", "log"), __file__, *sys.argv[1:]]
     sys.stdout.flush()
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})
+    os.execve(sys.executable, command, child_environment())
 
 
 def main() -> None:

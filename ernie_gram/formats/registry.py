@@ -74,7 +74,7 @@ def read_model(path: Path, format_name: str | None = None) -> Model:
     if not found:
         raise InputError(
             f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint or another model folder; "
-            f"`python -m ernie_gram.convert --list` names the files of each format"
+            f"`ernie-gram convert --list` names the files of each format"
         )
     if len(found) > 1:
         raise InputError(

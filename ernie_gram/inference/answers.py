@@ -72,7 +72,7 @@ class EncoderAnswers:
 
 @dataclass
 class FillMaskAnswers:
-    """Answers with the most probable units for every [MASK] of a text, as `python -m ernie_gram.fill_mask` does.
+    """Answers with the most probable units for every [MASK] of a text, as `ernie-gram fill-mask` does.
 
     Attributes:
         limit: number of units for each [MASK].

@@ -78,7 +78,7 @@ class Lexicon:
     def load(cls, path: Path) -> Lexicon:
         """Read a lexicon. Raises InputError if it is missing, damaged or edited."""
         if not path.is_file():
-            raise InputError(f"{path}: no such lexicon; make one with `python -m reader.build lexicon`")
+            raise InputError(f"{path}: no such lexicon; make one with `ernie-gram lexicon`")
         try:
             info = LexiconInfo(**json.loads(info_path(path).read_text()))
         except FileNotFoundError as error:
