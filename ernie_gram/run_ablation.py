@@ -127,15 +127,15 @@ def main() -> None:
         metavar="RUNG",
         help="rungs to train: " + ", ".join(RUNGS) + " (default: all)",
     )
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="seeds of each rung (1)")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="number of seeds: 1 to N (%(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="number of runs at a time (%(default)s)")
     parser.add_argument("--processes", type=int, default=1, help="processes per run, as NPROC (%(default)s)")
     parser.add_argument("--token_corpus", metavar="DIR", help="corpus of the rung `token`, made without a lexicon")
     arguments, overrides = parser.parse_known_args()
-    for name in ("jobs", "processes"):
+    for name in ("seeds", "jobs", "processes"):
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name}: must be at least 1")
-    jobs = plan(arguments.output, arguments.rungs, arguments.seeds, arguments.token_corpus, overrides)
+    jobs = plan(arguments.output, arguments.rungs, range(1, arguments.seeds + 1), arguments.token_corpus, overrides)
     check_output(arguments.output, option="--output")
     check(jobs, arguments.processes)
     with lock_output(arguments.output, "--output"):

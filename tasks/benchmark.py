@@ -52,7 +52,7 @@ def main() -> None:
         known = ", ".join(benchmark.tasks)
         require(name in benchmark.tasks, "--tasks", f"{name} is not in it: {known}{similar(name, benchmark.tasks)}")
     wanted = [name for name in benchmark.tasks if name in (arguments.tasks or benchmark.tasks)]
-    there = [name for name in available_tasks(benchmark, Path(arguments.data)) if name in wanted]
+    there = [name for name in available_tasks(benchmark, arguments.data) if name in wanted]
     missing = [name for name in wanted if name not in there]
     if not there:
         raise InputError(f"{arguments.data}: has the files of none of {', '.join(wanted)}; see ernie-gram tasks")

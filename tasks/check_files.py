@@ -15,6 +15,7 @@ if __name__ == "__main__":
 from pathlib import Path
 
 from reader.errors import InputError, OneLineParser
+from tasks.reading.data_option import add_data_option
 from tasks.reading.load import OnBadRow, Report, load_split, with_labels
 from tasks.reading.official_files import available_splits, find_files
 from tasks.registry import TASKS
@@ -37,7 +38,7 @@ def check_task(task: Task, data: Path, on_bad_row: OnBadRow) -> list[Report]:
 def main() -> None:
     parser = OneLineParser(description="Read the files of tasks and count rows.")
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="names, or .yaml files (default: all that are there)")
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the folder with the official files")
+    add_data_option(parser, is_required=True)
     parser.add_argument(
         "--on_bad_row",
         choices=("error", "skip"),

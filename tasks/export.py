@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, metavar="DST", help="the folder to write; it must not exist")
     parser.add_argument("--to", choices=(PADDLENLP, INFERENCE), required=True, help="the form of the export")
     parser.add_argument(
-        "--accept-loss", action="store_true", help="with paddlenlp: write what it can hold, and list what is lost"
+        "--accept_loss", action="store_true", help="with paddlenlp: write what it can hold, and list what is lost"
     )
     arguments = parser.parse_args()
     with claimed_new_folder(arguments.folder):

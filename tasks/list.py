@@ -16,6 +16,7 @@ from pathlib import Path
 from textwrap import TextWrapper
 
 from reader.errors import OneLineParser
+from tasks.reading.data_option import add_data_option
 from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
 from tasks.registry.task import Split
@@ -56,5 +57,5 @@ def as_text(rows: list[tuple[str, ...]]) -> str:
 
 def main() -> None:
     parser = OneLineParser(description="List the tasks, their metrics and files.")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="also show which splits are in this folder")
+    add_data_option(parser)
     print(as_text(table(parser.parse_args().data)))

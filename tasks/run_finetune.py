@@ -7,11 +7,11 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("tasks.run_finetune")
 
-import os
 import sys
 
 from ernie_gram.distributed.launcher import ENVIRONMENT, launch
 from reader.errors import InputError
+from tasks.reading.data_option import data_folder
 from tasks.registry.settings_file import settings_of
 
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
@@ -33,7 +33,8 @@ def main() -> None:
     words = [word for word in arguments[:2] if not word.startswith("-")]
     if len(words) == 2:
         task, model = words
-        data = ["--paths.data", os.environ["DATA"]] if os.environ.get("DATA") else []
+        folder = data_folder()
+        data = ["--paths.data", str(folder)] if folder else []
         arguments = [*settings_of(task), "--paths.model", model, *data, *arguments[2:]]
     elif words or not arguments:
         raise InputError(f"TASK and MODEL: must be given (see {sys.argv[0]} --help)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def _load(options: list[str]) -> tuple[PretrainConfig, set[str]]:
 
 
 def plan(
-    output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]
+    output: Path, rungs: list[str], seeds: Sequence[int], token_corpus: str | None, overrides: list[str]
 ) -> list[AblationRun]:
     """Return the runs of an ablation.
 

@@ -116,7 +116,7 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -
         (["germn", model, *common], "no such benchmark; the benchmarks are chinese, clue, english"),
         (["clue", model, *common], "has the files of none of afqmc, tnews"),
         (["clue", model, *common, "--tasks", "tnew"], "--tasks: tnew is not in it"),
-        (["clue", model, "--output", "out"], "--data: must be given"),
+        (["clue", model, "--output", "out"], "the following arguments are required: --data"),
     ):
         done = call(main, *arguments)
         assert done.returncode == 2
