@@ -50,7 +50,7 @@ def next_step(model: Model, folder: Path) -> str:
         return f"load it in PaddleNLP, and publish it, as {folder / FILE_NAME} describes"
     if model.pretraining is not None:
         return shlex.join(["ernie-gram", "fill-mask", str(folder), EXAMPLE_TEXT])
-    return shlex.join(["ernie-gram", "pretrain", "CONFIG", "--paths.start", str(folder)]) + " ..."
+    return shlex.join(["ernie-gram", "pretrain", "--paths.start", str(folder)]) + " ..."
 
 
 def formats_list() -> str:

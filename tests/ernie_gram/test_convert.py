@@ -39,8 +39,8 @@ def test_the_summary_names_the_format_the_files_and_a_next_command_that_works(
     assert lines["read"].startswith(f"{model}: ernie_gram; 2 layers, 16 wide, 4 heads; 42 parameters with ")
     assert lines["read"].endswith("; 20 tokens; prediction heads")
     assert lines["written"] == f"{tmp_path / 'static'}: upstream_static; ernie_config.json, params/, vocab.txt"
-    python, minus_m, module, *arguments = shlex.split(lines["next"])
-    assert [python, minus_m, module] == ["python", "-m", "ernie_gram.fill_mask"]
+    program, command, *arguments = shlex.split(lines["next"])
+    assert [program, command] == ["ernie-gram", "fill-mask"]
     with fresh_scope():
         filled = call(fill_mask.main, *arguments)
     assert filled.returncode == 0, filled.stderr
@@ -77,7 +77,7 @@ def test_losses_are_refused_then_listed_if_accepted(model: Path, tmp_path: Path)
 def test_a_model_without_heads_is_for_training_and_cannot_fill_masks(tmp_path: Path) -> None:
     write_model(random_model(use_relative_position=False), tmp_path / "bert", "bert")
     done = call(main, str(tmp_path / "bert"), str(tmp_path / "ernie_gram"))
-    assert f"next     python -m ernie_gram.pretrain --paths.start {tmp_path / 'ernie_gram'}" in done.stdout
+    assert f"next     ernie-gram pretrain --paths.start {tmp_path / 'ernie_gram'}" in done.stdout
     filled = call(fill_mask.main, str(tmp_path / "ernie_gram"), "a [MASK]")
     assert filled.returncode == 2
     assert filled.stderr.startswith(f"error: {tmp_path / 'ernie_gram'}: the model has no prediction heads")

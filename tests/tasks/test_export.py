@@ -189,7 +189,7 @@ def test_converting_a_fine_tuned_run_names_the_command_that_keeps_its_output_lay
     model = made_run(tmp_path / "run", replace(TASKS["rte"]), use_relative_position=False)
     done = run(convert, model, tmp_path / "export", "--to", "paddlenlp")
     assert done.returncode == 2
-    assert "the output layer of a fine-tuned task; python -m tasks.export keeps it" in done.stderr
+    assert "the output layer of a fine-tuned task; ernie-gram export keeps it" in done.stderr
 
 
 def test_a_bert_with_another_epsilon_is_exported_with_the_option_that_the_refusal_names(tmp_path: Path) -> None:
