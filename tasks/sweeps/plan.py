@@ -12,7 +12,7 @@ from typing import Any
 from ernie_gram.config.loading import flatten, load_config, read_yaml
 from ernie_gram.run.many_runs import Command, launcher
 from reader.errors import InputError
-from reader.system.installation import CONF
+from reader.system.installation import CONF, settings_file
 from tasks.layouts.columns import similar
 from tasks.registry.settings_file import settings_of
 from tasks.registry.task_file import find_task
@@ -90,7 +90,7 @@ def read_grid(name: str, task: str) -> Grid:
     The grids of the file have the names of tasks, also for a task of one's own, which is given as a YAML file.
     Raises InputError if there is no such file, or if it has no grid for the task.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else GRIDS / f"{name}.yaml"
+    path = settings_file(Path(name)) if name.endswith((".yaml", ".yml")) else GRIDS / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(each.stem for each in GRIDS.glob("*.yaml")))
         raise InputError(f"--grid: no file {path}; the grids of this project are {known}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from reader.system.installation import CONF, child_environment, settings_file
 from tests.reader.test_commands import COMMANDS, INTERRUPT
 from tests.support.commands import ROOT, Done, call, python
 from tests.support.further_cases import only
+from tests.support.import_graph import sources
 from tests.support.task_files import write
 
 # Modules that other commands start: the rank of a training, and parts of the launcher.
@@ -117,6 +119,26 @@ def test_an_error_names_the_command_as_it_was_typed() -> None:
         done = call(main, *command)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.endswith(f" (see {program} --help)\n")
+
+
+def options() -> dict[str, set[tuple[str | None, str | None]]]:
+    """Return the options of all commands, each with its values of `nargs` and `action`."""
+    found: dict[str, set[tuple[str | None, str | None]]] = {}
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
+                name, keywords = node.args[0], {each.arg: ast.unparse(each.value) for each in node.keywords}
+                if isinstance(name, ast.Constant) and str(name.value).startswith("--"):
+                    found.setdefault(str(name.value), set()).add((keywords.get("nargs"), keywords.get("action")))
+    return found
+
+
+def test_the_same_option_is_given_in_the_same_way_to_every_command() -> None:
+    found = options()
+    assert len(found) > 40
+    assert [name for name in found if not re.fullmatch("--[a-z_]+", name)] == []
+    # The predictions for one file are in one file.
+    assert {name for name, ways in found.items() if len(ways) > 1} == {"--input"}
 
 
 def test_a_command_can_be_interrupted_while_it_loads() -> None:
