@@ -54,7 +54,7 @@ def test_a_file_of_the_run_is_never_replaced_and_another_on_request(tmp_path: Pa
     own, other = tmp_path / "curves.png", tmp_path / "other.png"
     other.touch()
     command = [str(tmp_path), "--output"]
-    assert_one_line_error(call(main, *command, str(own), "--overwrite"), f"--to: {own} belongs to the run ")
+    assert_one_line_error(call(main, *command, str(own), "--overwrite"), f"--output: {own} belongs to the run ")
     assert_one_line_error(call(main, *command, str(other)), f"{other}: already exists; choose another --output or pass")
     assert call(main, *command, str(other), "--overwrite").returncode == 0
     assert other.stat().st_size
