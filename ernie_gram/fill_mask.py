@@ -149,7 +149,8 @@ def main() -> None:
         metavar="N",
         help="for a model trained with a generator, the number of its samples to average over (%(default)s)",
     )
-    arguments = parser.parse_args()
+    # With parse_args, an option between MODEL and the first text would be an error.
+    arguments = parser.parse_intermixed_args()
     for name in ("top", "draws"):
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name}: must be at least 1")

@@ -134,7 +134,7 @@ def open_answerer(arguments: argparse.Namespace, description: Description) -> An
     lexicon = Lexicon.load(folder / LEXICON) if description.task.get("has_ngrams") else None
     draws = arguments.draws if description.task.get("has_generator") else 1
     units = UnitNames(vocabulary, lexicon)
-    return FillMaskAnswers(Predictor(folder, description), texts, units, arguments.outputp, arguments.ngrams, draws)
+    return FillMaskAnswers(Predictor(folder, description), texts, units, arguments.top, arguments.ngrams, draws)
 
 
 def print_answers(answers: Answers) -> None:
