@@ -102,4 +102,4 @@ def export(arguments: argparse.Namespace) -> None:
     print(f"{arguments.folder}: {arguments.outputs} outputs of {model.source} ({model.format})")
     if arguments.outputs == ENCODER and model.pretraining is not None:
         print(f"the model has prediction heads as well: --outputs {FILL_MASK} exports them")
-    print(f"answer lines with it:  ernie-gram infer {arguments.folder} TEXT_FILE")
+    print(f"answer lines with it:  ernie-gram infer {arguments.folder} --input TEXT_FILE")
