@@ -21,7 +21,7 @@ CHILD = (
     "import os, signal, sys, time\n"
     "signal.signal(signal.SIGINT, lambda *_: (os.write(2, b'error: interrupted\\n'), os._exit(130)))\n"
     "print(os.getpid(), file=sys.stderr, flush=True)\n"
-    "time.sleep(60)\n"
+    "time.sleep(300)\n"
 )
 PARENT = (
     "import signal\n"
