@@ -24,7 +24,7 @@ from ernie_gram.gpu_checks.outcome import Result
 from ernie_gram.gpu_checks.report import row, summary, write_report
 from ernie_gram.gpu_checks.runner import run_checks
 from reader.errors import InputError, OneLineParser
-from reader.system.output_files import add_output_file, check_output_path
+from reader.system.output_files import add_output_file, claimed_file
 
 
 def main() -> None:
@@ -45,11 +45,13 @@ def main() -> None:
             raise InputError(f"--only: no check {name!r}; the checks are {', '.join(NAMES)}")
     if arguments.limit < 0:
         raise InputError(f"--limit: {arguments.limit} must be positive, or 0 for the limit of each check")
-    check_output_path("--output", arguments.output, arguments.overwrite)
     checks = [check for check in CHECKS if check.name in chosen]
     results: list[Result] = []
     folder = Path(tempfile.mkdtemp(prefix="gpu_check_"))
-    with closing(run_checks(checks, folder, arguments.quick, arguments.limit)) as found:
+    with (
+        claimed_file("--output", arguments.output, arguments.overwrite),
+        closing(run_checks(checks, folder, arguments.quick, arguments.limit)) as found,
+    ):
         for result in found:
             results.append(result)
             print(row(result), flush=True)

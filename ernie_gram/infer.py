@@ -30,7 +30,7 @@ from reader.corpus.units import UnitNames
 from reader.errors import InputError, OneLineParser
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_file
-from reader.system.output_files import add_output_file, check_output_path
+from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
 from reader.tokenization.vocabulary_file import load_vocabulary
 
@@ -146,13 +146,13 @@ def print_answers(answers: Answers) -> None:
         print(json.dumps(request.record | answer, ensure_ascii=False), flush=True)
 
 
-def write_vectors(answers: Answers, path: Path) -> None:
+def write_vectors(answers: Answers, path: Path, overwrite: bool) -> None:
     """Write `vectors`, float32 [N, H], and `names`, the file and line of each; raises InputError if there are none."""
     found = [(answer["vector"], request.name) for request, answer in answers]
     if not found:
         raise InputError(f"{path}: not written, there is no valid text")
     vectors, names = zip(*found, strict=True)
-    with atomic_file(path) as partial, partial.open("wb") as file:
+    with claimed_file("--output", path, overwrite), atomic_file(path) as partial, partial.open("wb") as file:
         np.savez(file, vectors=np.stack(vectors), names=np.array(names))
     print(f"{path}: {len(vectors):,} vectors of {len(vectors[0])} numbers")
 
@@ -175,7 +175,7 @@ def main() -> None:
             arguments.batch_size,
         )
         if arguments.output is not None:
-            write_vectors(answers, arguments.output)
+            write_vectors(answers, arguments.output, arguments.overwrite)
         else:
             print_answers(answers)
     if answers.invalid:

@@ -22,6 +22,7 @@ from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals
+from reader.errors import print_warning
 from reader.system.progress import progress
 
 DESCRIPTION = (
@@ -41,6 +42,8 @@ def main() -> None:
     check_output(run.output, RANK == 0)
     if RANK == 0:
         print(run.describe(), flush=True)
+        for line in run.warnings():
+            print_warning(line)
     if "check" in given:
         if RANK == 0:
             check(run)
@@ -67,12 +70,10 @@ def train(run: Run) -> None:
 
 
 def check(run: Run) -> None:
-    """Print what --check has found beyond the summary: the start values of a warm start, and warnings."""
+    """Print what --check has found beyond the summary: the start values of a warm start."""
     if run.start:
         # Which parameters the run has is known from its network, so this needs Paddle.
         from ernie_gram.pretraining.job import describe_start
 
         load_paddle().enable_static()
         print("\n".join(describe_start(run)))
-    for line in run.warnings():
-        print(f"warning: {line}", file=sys.stderr)

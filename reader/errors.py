@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -61,7 +62,12 @@ def print_note(message: str) -> None:
 
 
 def print_warning(message: str) -> None:
-    """Print what is valid but unlikely to be meant, as one line on standard error."""
+    """Print what is valid but unlikely to be meant, as one line on standard error.
+
+    The launchers set NO_WARNINGS for a check before a run, because the run prints its warnings itself.
+    """
+    if os.environ.get("NO_WARNINGS") == "1":
+        return
     sys.stderr.write(f"warning: {' '.join(message.split())}\n")
 
 

@@ -138,6 +138,8 @@ def _check(module: str, arguments: Sequence[str], processes: int, options: Seque
         PADDLE_TRAINERS_NUM=str(processes * machines),
         PADDLE_TRAINER_ID=str(rank * processes),
         PADDLE_LOCAL_SIZE=str(processes),
+        # Left to the run.
+        NO_WARNINGS="1",
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import IO, Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.run import checkpoint
-from reader.errors import InputError
+from reader.errors import InputError, print_warning
 from reader.system.lock_files import check_unlocked, lock_folder
 from reader.system.output_files import check_output_folder
 
@@ -123,7 +122,7 @@ def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Pat
             )
         # The other ranks find the damage of some files only, and would repeat it.
         if checkpoint.MODEL in names:
-            print(f"warning: {checkpoint.passed_over(damage, chosen)}", file=sys.stderr, flush=True)
+            print_warning(checkpoint.passed_over(damage, chosen))
     return chosen
 
 

@@ -142,18 +142,22 @@ def test_an_unwritable_folder_for_logs_is_refused_before_training(built: Path, t
 def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_path: Path) -> None:
     """With PADDLE_VERBOSE=1, Paddle's launcher and its processes print some 40 lines more.
 
-    There is one GPU, but the two processes are to use the CPU; so their groups are gloo's, whatever the environment.
+    There is one GPU, but the two processes are to use the CPU; so their groups are gloo's, whatever the environment. A
+    warning is printed once, although the launcher first runs a check.
     """
     more = ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.log_every=2", "--trainer.device=cpu"]
+    more.append(f"--paths.held_out={built / 'corpus'}")
     environment = {"NPROC": "2", "LOG_DIR": str(tmp_path / "log"), **pretended_gpu.environment(1)}
     environment["PADDLE_DISTRI_BACKEND"] = "nccl"
     config = "conf/ablation/explicit.yaml"
     done = pretrain_sh(built, tmp_path / "run", *more, config=config, **environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    known = ("corpus ", "training ", "output ", "eval", "train step", "saved ")
+    warning = f"warning: paths.held_out: {built / 'corpus'} has the text of "
+    assert done.stdout.count(warning) == 1
+    known = (warning, "corpus ", "training ", "output ", "eval", "train step", "saved ")
     assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
-    assert len(done.stdout.splitlines()) == 10
+    assert len(done.stdout.splitlines()) == 11
     # The files have all meters, the console only some.
     from ernie_gram.training.meters import METERS
 

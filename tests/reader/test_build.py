@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from reader.build import build_parser
+from reader.build import build_parser, main
 from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import sha256_of
+from reader.system.output_files import claimed_file
 from reader.system.resumable_folder import resumable_folder
 from reader.text.map_segments import (
     BASE_MEMORY_BYTES,
@@ -24,7 +27,7 @@ from reader.text.map_segments import (
     QUEUED_BYTES_PER_TEXT_BYTE,
 )
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, call
 
 
 def run(*arguments: object) -> None:
@@ -229,3 +232,14 @@ def test_the_numba_cache_folder_depends_on_the_sources(tmp_path: Path) -> None:
         folders.append(Path(shown.stdout.strip()))
     assert folders[0] == folders[2] != folders[1]
     assert folders[0].parent == tmp_path / "reader" / "__pycache__"
+
+
+def test_two_processes_that_write_one_vocabulary(text: Path, tmp_path: Path) -> None:
+    """The second begins while the first writes: it is refused in one line, and disturbs nothing."""
+    target = tmp_path / "vocab.txt"
+    arguments = ["vocab", "--input", str(text), "--size", "60", "--output", str(target)]
+    with claimed_file("--output", target, overwrite=False):
+        done = call(main, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"error: {target}: is being written by process {os.getpid()} on .*\n", done.stderr)
+    assert call(main, *arguments).returncode == 0
