@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
-# Pre-train a model: run_pretrain.sh CONFIG [--section.key VALUE ...]
+# `ernie-gram pretrain` of this checkout, which need not be installed: run_pretrain.sh CONFIG [--section.key VALUE ...]
+# PYTHON is the interpreter (default: that of .venv, or python).
 set -euo pipefail
-. "$(dirname "$0")/ernie_gram/distributed/launch.sh"
-case ${1:-} in "") usage 2 ;; --help) usage 0 ;; esac
-config=$1
-shift
-choose_processes
-check_input ernie_gram.pretrain --config "$config" "$@"
-launch ernie_gram.pretrain --config "$config" "$@"
+here=$(cd "$(dirname "$0")" && pwd)
+PYTHON=${PYTHON:-$([ -x "$here/.venv/bin/python" ] && echo "$here/.venv/bin/python" || echo python)}
+export PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}"
+exec "$PYTHON" -m reader.console_script pretrain "$@"

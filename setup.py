@@ -13,7 +13,11 @@ setup(
     license="Apache-2.0",
     # The upper bound is that of Paddle's wheels.
     python_requires=">=3.10,<3.14",
-    packages=find_packages(include=["reader", "reader.*", "ernie_gram", "ernie_gram.*", "tasks", "tasks.*"]),
+    packages=[*find_packages(include=["reader*", "ernie_gram*", "tasks*"]), "ernie_gram.conf"],
+    # In a wheel, the settings are inside of a package (see reader/system/installation.py).
+    package_dir={"ernie_gram.conf": "conf"},
+    package_data={"ernie_gram.conf": ["*/*.yaml"]},
+    entry_points={"console_scripts": ["ernie-gram = reader.console_script:main"]},
     install_requires=[
         "docstring-parser>=0.16,<1",
         "jieba>=0.42.1,<1",
@@ -49,6 +53,8 @@ setup(
             "pytest-timeout>=2.3,<3",
             "pytest-xdist>=3.6,<4",
             "ruff>=0.8,<1",
+            # Its bdist_wheel makes the wheel of a test without the network.
+            "setuptools>=70.1",
             "types-PyYAML>=6,<7",
             "types-tqdm>=4.66,<5",
         ],

@@ -262,7 +262,7 @@ class LoadedModel(Model):
 
 
 class ExportedModel(Model):
-    """A program that `python -m ernie_gram.export_inference` wrote."""
+    """A program that `ernie-gram export-inference` wrote."""
 
     def __init__(self, folder: Path, description: Description | None = None) -> None:
         self.description = description or load_description(folder)

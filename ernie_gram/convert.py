@@ -1,9 +1,9 @@
 """Convert a model folder to another format: our own, upstream's two, PaddleNLP's, and Hugging Face's BERT.
 
-    python -m ernie_gram.convert SRC DST --to bert
+    ernie-gram convert SRC DST --to bert
 
 SRC is a run's folder, a `step_N`, or a model folder of any format, which is found by looking. DST is a new folder. What
-a format cannot hold is refused with the reason; --accept-loss writes everything else.
+a format cannot hold is refused with the reason; --accept_loss writes everything else.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def next_step(model: Model, folder: Path) -> str:
     if model.format == paddlenlp.NAME:
         return f"load it in PaddleNLP, and publish it, as {folder / FILE_NAME} describes"
     if model.pretraining is not None:
-        return shlex.join(["python", "-m", "ernie_gram.fill_mask", "--model", str(folder), EXAMPLE_TEXT])
-    return shlex.join(["python", "-m", "ernie_gram.pretrain", "--paths.start", str(folder)]) + " ..."
+        return shlex.join(["ernie-gram", "fill-mask", str(folder), EXAMPLE_TEXT])
+    return shlex.join(["ernie-gram", "pretrain", "--paths.start", str(folder)]) + " ..."
 
 
 def formats_list() -> str:
@@ -63,7 +63,7 @@ def formats_list() -> str:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.convert", description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument(
         "source", type=Path, nargs="?", metavar="SRC", help="a run's folder, a step_N or a model folder"
     )
@@ -76,7 +76,7 @@ def main() -> None:
         help=f"{', '.join(WRITTEN_NAMES)} (%(default)s)",
     )
     parser.add_argument(
-        "--accept-loss", action="store_true", help="write what the format can hold, and list what is lost"
+        "--accept_loss", action="store_true", help="write what the format can hold, and list what is lost"
     )
     parser.add_argument("--list", action="store_true", help="list the formats and exit")
     arguments = parser.parse_args()

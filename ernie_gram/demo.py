@@ -1,6 +1,6 @@
 """Run all steps once, without a download: text, vocabulary, lexicon, corpus, two-process pre-training, prediction.
 
-`python -m ernie_gram.demo` prints each command before it runs it; the commands also work when typed.
+`ernie-gram demo` prints each command before it runs it; the commands also work when typed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("ernie_gram.demo")
 
-import os
 import resource
 import shlex
 import shutil
@@ -33,10 +32,11 @@ from ernie_gram.pretraining.count_baselines import Perplexities, count_baselines
 from ernie_gram.run.run_log import Record, read_log
 from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
+from reader.console_script import PROGRAM
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser
+from reader.system.installation import child_environment
 
-ROOT = Path(__file__).resolve().parent.parent
 CONFIG = "conf/pretrain/demo.yaml"
 
 
@@ -44,11 +44,9 @@ def step(command: str, **environment: str) -> None:
     """Print a command and run it; raises InputError if it fails. The next command that it names is left out."""
     settings = "".join(f"{key}={value} " for key, value in environment.items())
     print(f"\n$ {settings}{command}", flush=True)
-    words = shlex.split(command)
-    if words[0] == "python":
-        words[0] = sys.executable
-    started = {**os.environ, "PYTHON": sys.executable, **environment}
-    with subprocess.Popen(words, cwd=ROOT, env=started, stdout=subprocess.PIPE, text=True) as process:
+    program, *arguments = shlex.split(command)
+    words = [sys.executable, "-m", "reader.console_script", *arguments] if program == PROGRAM else [program, *arguments]
+    with subprocess.Popen(words, env=child_environment(**environment), stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             if not line.startswith("next: "):
                 print(line, end="", flush=True)
@@ -112,7 +110,7 @@ def _trend(first: Record, last: Record, metric: str) -> str:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.demo", description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=2, help="training processes (%(default)s)")
     parser.add_argument("--steps", type=int, help="training steps, at least 10 (default: the config's)")
     parser.add_argument("--seed", type=int, help="random seed of the training (default: the config's)")
@@ -126,25 +124,24 @@ def main() -> None:
         warmup = arguments.steps // 10
         overrides += ["--trainer.max_steps", str(arguments.steps), "--optimizer.warmup_steps", str(warmup)]
     folder = Path("output/demo")
-    shutil.rmtree(ROOT / folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
-    step(f"python -m reader.demo_text --output {folder}")
+    step(f"ernie-gram demo-text --output {folder}")
     texts = {name: f"--input {folder}/{name}.txt" for name in ("train", "held_out")}
-    step(f"python -m reader.build vocab {texts['train']} --size 2500 --output {folder}/vocab.txt")
+    step(f"ernie-gram vocab {texts['train']} --size 2500 --output {folder}/vocab.txt")
     step(
-        f"python -m reader.build lexicon {texts['train']} --vocab {folder}/vocab.txt "
+        f"ernie-gram lexicon {texts['train']} --vocab {folder}/vocab.txt "
         f"--top 2:1000,3:500 --output {folder}/lexicon.tsv"
     )
     for name, corpus in (("train", "corpus"), ("held_out", "held_out")):
         step(
-            f"python -m reader.build corpus {texts[name]} --vocab {folder}/vocab.txt "
+            f"ernie-gram corpus {texts[name]} --vocab {folder}/vocab.txt "
             f"--lexicon {folder}/lexicon.tsv --output {folder}/{corpus}"
         )
     began, cpu_before = time.monotonic(), _cpu_seconds()
-    step(shlex.join(["./run_pretrain.sh", CONFIG, *overrides]), NPROC=str(arguments.processes), LOG_DIR=f"{folder}/log")
+    step(shlex.join([PROGRAM, "pretrain", CONFIG, *overrides]), NPROC=str(arguments.processes), LOG_DIR=f"{folder}/log")
     wall, cpu = time.monotonic() - began, _cpu_seconds() - cpu_before
 
-    os.chdir(ROOT)
     run = folder / "run"
     plot_runs([run], folder / "curve.png")
     load_paddle()  # it sets the number of threads in the environment, which the training above must not inherit

@@ -1,9 +1,9 @@
 """Write a model as a folder that `paddle.inference` runs, with its tokenizer settings.
 
-    python -m ernie_gram.export_inference output/base encoder_model
-    python -m ernie_gram.export_inference output/base fill_mask_model --outputs fill_mask
+    ernie-gram export-inference output/base encoder_model
+    ernie-gram export-inference output/base fill_mask_model --outputs fill_mask
 
-`python -m ernie_gram.infer` answers texts with such a folder; ernie_gram/inference/description.py lists its files.
+`ernie-gram infer` answers texts with such a folder; ernie_gram/inference/description.py lists its files.
 """
 
 from __future__ import annotations
@@ -75,9 +75,7 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(
-        prog="python -m ernie_gram.export_inference", description=__doc__.split("\n")[0] if __doc__ else ""
-    )
+    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("model", type=Path, metavar="MODEL", help="a run's folder, a step_N or a model folder")
     parser.add_argument("folder", type=Path, metavar="DST", help="the folder to write; it must not exist")
     parser.add_argument(
@@ -105,4 +103,4 @@ def export(arguments: argparse.Namespace) -> None:
     print(f"{arguments.folder}: {arguments.outputs} outputs of {model.source} ({model.format})")
     if arguments.outputs == ENCODER and model.pretraining is not None:
         print(f"the model has prediction heads as well: --outputs {FILL_MASK} exports them")
-    print(f"answer lines with it:  python -m ernie_gram.infer {arguments.folder} TEXT_FILE")
+    print(f"answer lines with it:  ernie-gram infer {arguments.folder} --input TEXT_FILE")

@@ -1,6 +1,6 @@
 """Predict the units behind [MASK] with a pre-trained model; n-grams are among the candidates if it knows any.
 
-    python -m ernie_gram.fill_mask --model output/run "the [MASK] proposed [MASK] a radical overhaul"
+    ernie-gram fill-mask output/run "the [MASK] proposed [MASK] a radical overhaul"
 
 Without a text, lines are read from standard input. Invalid texts are named on standard error; the valid ones are
 answered in order, and the exit status is then 2.
@@ -75,15 +75,14 @@ def show(text: str, guesses: list[list[Guess]], as_json: bool) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.fill_mask", description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("text", nargs="*", help=f"texts with {MASK} in place of whole words (default: standard input)")
+    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument(
-        "--model",
+        "model",
         type=Path,
-        required=True,
-        metavar="DIR",
+        metavar="MODEL",
         help="a run's folder (its newest checkpoint), a step_N, or another model folder with prediction heads",
     )
+    parser.add_argument("text", nargs="*", help=f"texts with {MASK} in place of whole words (default: standard input)")
     parser.add_argument("--top", type=int, default=5, metavar="K", help="number of units to show (%(default)s)")
     parser.add_argument("--ngrams", action="store_true", help="rank n-grams only")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line: text, masks, units")
@@ -94,7 +93,8 @@ def main() -> None:
         metavar="N",
         help="for a model trained with a generator, the number of its samples to average over (%(default)s)",
     )
-    arguments = parser.parse_args()
+    # With parse_args, an option between MODEL and the first text would be an error.
+    arguments = parser.parse_intermixed_args()
     for name in ("top", "draws"):
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name}: must be at least 1")

@@ -1,6 +1,6 @@
 """Check in a few minutes whether this project computes on this machine's GPUs what it should, and how fast:
 
-    python -m ernie_gram.gpu_check
+    ernie-gram gpu-check
 
 It prints PASS, FAIL or SKIPPED for each check, with a reason or figures, and writes all figures as JSON, to be attached
 to a report of a fault. The exit status is 1 if a check fails. Checks of several GPUs are skipped on a machine with one.
@@ -29,7 +29,7 @@ from reader.system.output_files import add_output_file, claimed_file
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.gpu_check", description=__doc__)
+    parser = OneLineParser(description=__doc__)
     add_output_file(parser, "--output", "the JSON file (%(default)s)", default=Path("gpu_check.json"))
     parser.add_argument("--only", default=",".join(NAMES), metavar="NAME,...", help="these checks (%(default)s)")
     parser.add_argument(

@@ -1,9 +1,9 @@
 """Answer texts with an exported model: one JSON object per line.
 
-    python -m ernie_gram.infer MODEL texts.txt             # a vector per line, or the units behind [MASK]
-    python -m ernie_gram.infer MODEL --to vectors.npz < texts.txt
+    ernie-gram infer MODEL --input texts.txt     # a vector per line, or the units behind [MASK]
+    ernie-gram infer MODEL --output vectors.npz < texts.txt
 
-MODEL is a folder that `python -m ernie_gram.export_inference` wrote. Invalid lines are named on standard error; the
+MODEL is a folder that `ernie-gram export-inference` wrote. Invalid lines are named on standard error; the
 valid ones are answered in order, and the exit status is then 2.
 """
 
@@ -36,26 +36,29 @@ from reader.system.progress import progress
 VECTORS = ("mean", "cls", "pooled")
 # The options that only one kind of outputs has, with their defaults.
 OPTIONS: dict[str, dict[str, Any]] = {
-    ENCODER: {"vector": VECTORS[0], "truncate": False, "to": None},
+    ENCODER: {"vector": VECTORS[0], "truncate": False, "output": None},
     FILL_MASK: {"top": 5, "ngrams": False, "draws": DRAWS},
 }
 
 
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError. An option of OPTIONS that is not given is None."""
-    parser = OneLineParser(prog="python -m ernie_gram.infer", description=__doc__.split("\n")[0] if __doc__ else "")
-    parser.add_argument("model", type=Path, metavar="MODEL", help="folder written by ernie_gram.export_inference")
+    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="folder that `ernie-gram export-inference` wrote")
     parser.add_argument(
-        "files",
+        "--input",
         type=Path,
-        nargs="*",
+        nargs="+",
+        default=[],
         metavar="FILE",
         help="texts, one per line (standard input); a blank line is invalid, except at the end of a file",
     )
     parser.add_argument(
-        "--json_lines",
-        action="store_true",
-        help='every line is a JSON object with "text", or "text_a" and "text_b"; the answer repeats its keys',
+        "--layout",
+        choices=("lines", "json"),
+        default="lines",
+        help='json: every line is a JSON object with "text", or "text_a" and "text_b"; the answer repeats its keys '
+        "(%(default)s)",
     )
     parser.add_argument(
         "--batch_size",
@@ -72,25 +75,24 @@ def parse_arguments() -> argparse.Namespace:
     )
     encoder.add_argument("--truncate", action="store_true", default=None, help="cut off the end of texts too long")
     meaning = "write arrays instead: vectors [N, H] and the lines' names [N]"
-    add_output_file(encoder, "--to", meaning, metavar="FILE.npz")
+    add_output_file(encoder, "--output", meaning, metavar="FILE.npz")
     masks = parser.add_argument_group("fill-mask outputs")
     masks.add_argument("--top", type=int, metavar="K", help="number of units for each [MASK] (5)")
     masks.add_argument("--ngrams", action="store_true", default=None, help="rank n-grams only")
-    masks.add_argument("--draws", type=int, metavar="N", help=f"see python -m ernie_gram.fill_mask ({DRAWS})")
-    # With parse_args, an option between MODEL and the first FILE would be an error.
-    arguments = parser.parse_intermixed_args()
+    masks.add_argument("--draws", type=int, metavar="N", help=f"see ernie-gram fill-mask ({DRAWS})")
+    arguments = parser.parse_args()
     for name in ("batch_size", "top", "draws"):
         if (getattr(arguments, name) or 1) < 1 or getattr(arguments, name) == 0:
             raise InputError(f"--{name}: must be at least 1")
-    for path in arguments.files:
+    for path in arguments.input:
         if not path.is_file():
             raise InputError(f"{path}: no such file")
-    if arguments.to is None and arguments.overwrite:
-        raise InputError("--overwrite: is for --to; leave it out")
-    if arguments.to is not None:
-        if arguments.to.suffix != ".npz":
-            raise InputError(f"--to: {arguments.to}: the name must end in .npz")
-        check_output_path("--to", arguments.to, arguments.overwrite, arguments.files)
+    if arguments.output is None and arguments.overwrite:
+        raise InputError("--overwrite: is for --output; leave it out")
+    if arguments.output is not None:
+        if arguments.output.suffix != ".npz":
+            raise InputError(f"--output: {arguments.output}: the name must end in .npz")
+        check_output_path("--output", arguments.output, arguments.overwrite, arguments.input)
     return arguments
 
 
@@ -139,7 +141,7 @@ def write_vectors(answers: Answers, path: Path, overwrite: bool) -> None:
     if not found:
         raise InputError(f"{path}: not written, there is no valid text")
     vectors, names = zip(*found, strict=True)
-    with claimed_file("--to", path, overwrite), atomic_file(path) as partial, partial.open("wb") as file:
+    with claimed_file("--output", path, overwrite), atomic_file(path) as partial, partial.open("wb") as file:
         np.savez(file, vectors=np.stack(vectors), names=np.array(names))
     print(f"{path}: {len(vectors):,} vectors of {len(vectors[0])} numbers")
 
@@ -152,15 +154,15 @@ def main() -> None:
     line_request = pair_request if description.outputs == ENCODER else single_request
     with progress("loading the program"):
         answerer = open_answerer(arguments, description)
-    with answering(arguments.files) as phase:
+    with answering(arguments.input) as phase:
         answers = Answers(
-            read_lines(arguments.files, phase.advance),
-            json_request if arguments.json_lines else line_request,
+            read_lines(arguments.input, phase.advance),
+            json_request if arguments.layout == "json" else line_request,
             answerer,
             arguments.batch_size,
         )
-        if arguments.to is not None:
-            write_vectors(answers, arguments.to, arguments.overwrite)
+        if arguments.output is not None:
+            write_vectors(answers, arguments.output, arguments.overwrite)
         else:
             print_answers(answers)
     if answers.invalid:

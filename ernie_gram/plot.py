@@ -1,4 +1,4 @@
-"""Plot the curves of one or more runs: `python -m ernie_gram.plot OUTPUT [OUTPUT ...] --to FILE.png`."""
+"""Plot the curves of one or more runs: `ernie-gram plot OUTPUT [OUTPUT ...] --output FILE.png`."""
 
 from __future__ import annotations
 
@@ -188,10 +188,10 @@ def _plot_score(axes: Axes, records: list[Record], name: str, color: str) -> Non
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.plot", description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="a run's folder (paths.output)")
-    add_output_file(parser, "--to", "file to write: .png, .pdf or .svg", required=True)
+    add_output_file(parser, "--output", "file to write: .png, .pdf or .svg", required=True)
     arguments = parser.parse_args()
-    with claimed_file("--to", arguments.to, arguments.overwrite):
-        plot_runs(arguments.outputs, arguments.to)
-    print(f"written  {arguments.to}")
+    with claimed_file("--output", arguments.output, arguments.overwrite):
+        plot_runs(arguments.outputs, arguments.output)
+    print(f"written  {arguments.output}")

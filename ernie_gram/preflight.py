@@ -1,6 +1,6 @@
 """Predict what a pre-training run needs, and check its input, before anybody pays for a cluster:
 
-    python -m ernie_gram.preflight --config CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --memory 32GB \\
+    ernie-gram preflight --config CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --memory 32GB \\
         --peak_tflops 125 --utilisation 0.4 --bandwidth 10GB
 
 Nothing is written. Started with several processes (python -m ernie_gram.distributed.launch), it also compares the
@@ -90,7 +90,7 @@ def parse_sizes(text: str) -> tuple[CorpusSizes, float]:
 
 def build_parser() -> OneLineParser:
     """Return the parser of the command's own options."""
-    parser = OneLineParser(prog="python -m ernie_gram.preflight", description=DESCRIPTION, allow_abbrev=False)
+    parser = OneLineParser(description=DESCRIPTION, allow_abbrev=False)
     parser.add_argument(
         "--nodes",
         type=parse_positive,
@@ -143,7 +143,7 @@ def main() -> None:
         build_parser().print_help()
         return
     own, settings = build_parser().parse_known_args()
-    config, given = load_config(PretrainConfig, settings, "python -m ernie_gram.preflight", DESCRIPTION, {})
+    config, given = load_config(PretrainConfig, settings, sys.argv[0], DESCRIPTION, {})
     ranks = own.nodes * own.gpus
     require(
         ranks <= config.data.batch_size,

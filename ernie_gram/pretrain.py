@@ -1,6 +1,6 @@
-"""Pre-train ERNIE-Gram: `python -m ernie_gram.pretrain --config FILE [--section.key VALUE ...]`.
+"""Pre-train ERNIE-Gram: `ernie-gram pretrain --config FILE [--section.key VALUE ...]`.
 
-run_pretrain.sh starts several processes with `python -m paddle.distributed.launch`; they divide each batch.
+run_pretrain.py starts several processes with Paddle's launcher; they divide each batch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CHECK_HELP = "check the configuration, the corpora and the output folder, print 
 
 def main() -> None:
     """Run the command line."""
-    program, flags = "python -m ernie_gram.pretrain", {"check": CHECK_HELP}
+    program, flags = "ernie-gram pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
     check_device(config.trainer.device, config.optimizer.precision, attention=config.model.attention)
     with progress("checking the settings and the corpora"):

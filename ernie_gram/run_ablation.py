@@ -1,6 +1,6 @@
 """Run the ablation: train the rungs of conf/ablation on the same data, evaluate them, and compare them in a table.
 
-    python -m ernie_gram.run_ablation --output output/ablation --rungs contiguous explicit full --jobs 2
+    ernie-gram ablation --output output/ablation --rungs contiguous explicit full --jobs 2
 
 Other options are passed to every rung, e.g. --trainer.max_steps 2000. After an interruption, the same command resumes.
 """
@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import mean, median
 
 from ernie_gram.plot import curve, new_figure, save_figure, set_step_axis
-from ernie_gram.pretraining.ablation_plan import ROOT, RUNGS, AblationRun, check, plan
-from ernie_gram.run.many_runs import CONSOLE, Command, last_error, run_all, stop_at_sigterm
+from ernie_gram.pretraining.ablation_plan import RUNGS, AblationRun, check, plan
+from ernie_gram.run.many_runs import CONSOLE, Command, last_error, launcher, run_all, stop_at_sigterm
 from ernie_gram.run.run_folder import check_output, lock_output
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.errors import InputError, OneLineParser
@@ -54,8 +54,8 @@ def train(jobs: list[AblationRun], parallel: int, processes: int) -> None:
         left = f"; about {(len(jobs) - progress) / rate / 60:.0f} min left" if rate else ""
         print(f"done  {command.name}: {result}{left}", flush=True)
 
-    launcher = str(ROOT / "run_pretrain.sh")
-    commands = [Command(job.name, job.output, (launcher, *job.options[1:])) for job in unfinished.values()]
+    program = launcher("ernie_gram.run_pretrain")
+    commands = [Command(job.name, job.output, (*program, *job.options)) for job in unfinished.values()]
     run_all(commands, parallel, processes, ended)
 
 
@@ -115,7 +115,7 @@ def draw(jobs: list[AblationRun], target: Path) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m ernie_gram.run_ablation", description=__doc__, allow_abbrev=False)
+    parser = OneLineParser(description=__doc__, allow_abbrev=False)
     parser.add_argument(
         "--output", type=Path, required=True, metavar="DIR", help="folder for the runs, the table and the figure"
     )
@@ -127,15 +127,15 @@ def main() -> None:
         metavar="RUNG",
         help="rungs to train: " + ", ".join(RUNGS) + " (default: all)",
     )
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1], metavar="N", help="seeds of each rung (1)")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="number of seeds: 1 to N (%(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="number of runs at a time (%(default)s)")
     parser.add_argument("--processes", type=int, default=1, help="processes per run, as NPROC (%(default)s)")
     parser.add_argument("--token_corpus", metavar="DIR", help="corpus of the rung `token`, made without a lexicon")
     arguments, overrides = parser.parse_known_args()
-    for name in ("jobs", "processes"):
+    for name in ("seeds", "jobs", "processes"):
         if getattr(arguments, name) < 1:
             raise InputError(f"--{name}: must be at least 1")
-    jobs = plan(arguments.output, arguments.rungs, arguments.seeds, arguments.token_corpus, overrides)
+    jobs = plan(arguments.output, arguments.rungs, range(1, arguments.seeds + 1), arguments.token_corpus, overrides)
     check_output(arguments.output, option="--output")
     check(jobs, arguments.processes)
     with lock_output(arguments.output, "--output"):

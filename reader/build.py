@@ -1,4 +1,4 @@
-"""Command line of the reader: `python -m reader.build vocab | lexicon | corpus | join | check | inspect`."""
+"""The commands of the reader: `ernie-gram vocab | lexicon | corpus | join | check | inspect`."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def nonblank_lines(text: TextFiles, phase: Phase) -> Iterator[str]:
 def build_parser() -> OneLineParser:
     """Return the parser of the command line."""
     text_format, output, input_output, resources, vocab, segmenter = shared_options()
-    main = OneLineParser(prog="python -m reader.build", description=__doc__)
+    main = OneLineParser(description=__doc__)
     commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check | inspect")
 
     command = commands.add_parser(

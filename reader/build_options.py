@@ -108,7 +108,7 @@ def shared_options() -> SharedOptions:
         help="maximum memory of all processes together (%(default)s)",
     )
     resources.add_argument(
-        "--workers",
+        "--processes",
         type=parse_positive,
         default=os.cpu_count() or 1,
         metavar="N",
@@ -135,8 +135,8 @@ def shared_options() -> SharedOptions:
 
 
 def resources_from(args: argparse.Namespace) -> Resources:
-    """Return the resources that --memory and --workers allow."""
-    return Resources(args.memory, min(args.workers, max_workers(args.memory)))
+    """Return the resources that --memory and --processes allow."""
+    return Resources(args.memory, min(args.processes, max_workers(args.memory)))
 
 
 def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:

@@ -12,12 +12,18 @@ from typing import NoReturn
 INTERRUPTED = 128 + signal.SIGINT
 
 
-def run_command(name: str) -> NoReturn:
+def run_command(name: str, program: str = "") -> NoReturn:
     """Import the module of a command, call its `main` as `one_line_errors` does, and end this process.
 
     A command's module calls this before its own imports, which take seconds, if it is run as `__main__`.
+
+    Args:
+        name: of the module.
+        program: what was typed before the arguments, for messages.
     """
     _use_utf8_file_names()
+    # Where argparse and load_config find it.
+    sys.argv[0] = program or f"python -m {name}"
     with ExitStack() as imports:
         imports.enter_context(interrupts_end_at_once())
         from importlib import import_module

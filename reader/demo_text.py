@@ -1,6 +1,6 @@
 """Write a text for a first model, and a task from the same text: which package, or file, is this paragraph from?
 
-`python -m reader.demo_text --output FOLDER` writes train.txt and held_out.txt, and the rows of the task: train.tsv and
+`ernie-gram demo-text --output FOLDER` writes train.txt and held_out.txt, and the rows of the task: train.tsv and
 dev.tsv. Without --input, the text is English that every Python installation contains: pydoc topics and docstrings of
 installed modules.
 """
@@ -144,7 +144,7 @@ def write_text(output: Path, found: Iterable[Document]) -> list[Path]:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m reader.demo_text", description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--input", nargs="+", metavar="TEXT", help="text of your own: files, folders or quoted globs")
     parser.add_argument("--max_size", type=int, default=MAX_TEXT_SIZE, help="of the English text, in characters")
     add_output_file(parser, "--output", "folder of the files", metavar="FOLDER", required=True)

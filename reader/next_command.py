@@ -11,11 +11,10 @@ from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.basic_tokenizer import is_han
 from reader.tokenization.chinese_segmentation import SEGMENTERS
 
-ROOT = Path(__file__).resolve().parents[1]
-LAUNCHER, CONFIG, CHINESE_CONFIG = "run_pretrain.sh", "conf/pretrain/small_en.yaml", "conf/pretrain/small_zh.yaml"
+CONFIG, CHINESE_CONFIG = "conf/pretrain/small_en.yaml", "conf/pretrain/small_zh.yaml"
 # For a corpus with the vocabulary of a BERT, which this token identifies. "BERT" stands for its folder, if unknown.
 BERT_CONFIG, BERT_TOKEN, BERT = "conf/pretrain/from_bert_en.yaml", "[unused1]", Path("BERT")
-BUILD = ("python", "-m", "reader.build")
+PROGRAM = "ernie-gram"
 # The name of the corpus for evaluation, as in README.md.
 HELD_OUT = "held_out"
 
@@ -24,13 +23,13 @@ def after_vocab(args: argparse.Namespace) -> str:
     """Return the command that makes a lexicon of the same text."""
     segmenter = [] if args.segmenter == SEGMENTERS[0] else ["--segmenter", args.segmenter]
     made_with = ["--vocab", args.output, *segmenter]
-    return _command(*BUILD, "lexicon", *_text_options(args), *made_with, "--output", _free(args.output, "lexicon.tsv"))
+    return _command(PROGRAM, "lexicon", *_text_options(args), *made_with, "--output", _free(args.output, "lexicon.tsv"))
 
 
 def after_lexicon(args: argparse.Namespace) -> str:
     """Return the command that makes a corpus of the same text."""
     made_with = ["--vocab", args.vocab, "--lexicon", args.output]
-    return _command(*BUILD, "corpus", *_text_options(args), *made_with, "--output", _free(args.output, "corpus"))
+    return _command(PROGRAM, "corpus", *_text_options(args), *made_with, "--output", _free(args.output, "corpus"))
 
 
 def after_corpus(args: argparse.Namespace) -> str:
@@ -38,7 +37,7 @@ def after_corpus(args: argparse.Namespace) -> str:
     if args.shard:
         num_shards = args.shard[1]
         joined = _command("--output", _free(args.output, "corpus"))
-        return f"{_command(*BUILD, 'join', '--input')} SHARD_1 ... SHARD_{num_shards} {joined}"
+        return f"{_command(PROGRAM, 'join', '--input')} SHARD_1 ... SHARD_{num_shards} {joined}"
     return _training(args.output, args.vocab)
 
 
@@ -57,7 +56,7 @@ def after_inspect(args: argparse.Namespace) -> str | None:
     if not args.input:
         return None
     made_with = ["--vocab", args.vocab, "--lexicon", args.lexicon]
-    return _command(*BUILD, "corpus", *_text_options(args), *made_with, "--output", _free(args.lexicon, "corpus"))
+    return _command(PROGRAM, "corpus", *_text_options(args), *made_with, "--output", _free(args.lexicon, "corpus"))
 
 
 def _training(path: Path, vocab: Path | None = None) -> str:
@@ -74,7 +73,7 @@ def _training(path: Path, vocab: Path | None = None) -> str:
     model = _model_of(vocab, Corpus(path))
     config = BERT_CONFIG if model else CHINESE_CONFIG if _is_chinese(Corpus(path)) else CONFIG
     start = ["--paths.start", model] if model else []
-    return _command(*_launcher(config), *start, *paths, "--paths.output", _free(path, "run"))
+    return _command(PROGRAM, "pretrain", config, *start, *paths, "--paths.output", _free(path, "run"))
 
 
 def _model_of(vocab: Path | None, corpus: Corpus) -> Path | None:
@@ -88,13 +87,6 @@ def _is_chinese(corpus: Corpus) -> bool:
     """Return whether more than half of a corpus's tokens contain Han characters."""
     han = [any(map(is_han, token)) for token in corpus.vocabulary.tokens]
     return bool(2 * corpus.token_counts[han].sum() > corpus.token_counts.sum())
-
-
-def _launcher(config: str) -> list[object]:
-    """Return the start of the training command, which depends on whether this is a checkout."""
-    if not (ROOT / LAUNCHER).is_file():
-        return ["python", "-m", "ernie_gram.pretrain"]
-    return [f"./{LAUNCHER}", config] if Path.cwd() == ROOT else [ROOT / LAUNCHER, ROOT / config]
 
 
 def _text_options(args: argparse.Namespace) -> list[object]:

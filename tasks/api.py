@@ -49,7 +49,7 @@ class FineTuned:
 
     @classmethod
     def load(cls, run: str | Path, checkpoint: str | Path | None = None) -> FineTuned:
-        """Read the best model of a fine-tuning, one checkpoint, or a program that `python -m tasks.export` wrote.
+        """Read the best model of a fine-tuning, one checkpoint, or a program that `ernie-gram export` wrote.
 
         Args:
             checkpoint: another checkpoint of the run.
@@ -64,7 +64,7 @@ class FineTuned:
         return cls(with_null_threshold_of(model, folder, lambda line: warnings.warn(line, stacklevel=2)))
 
     def predict(self, rows: Sequence[Row], batch_size: int = 32) -> list[Record]:
-        """Return the answers to rows, in order, as `python -m tasks.predict` writes them (see `records_of`).
+        """Return the answers to rows, in order, as `ernie-gram predict` writes them (see `records_of`).
 
         Args:
             rows: each a text; a pair, or context and question, as a tuple; or a dict with the keys of `--layout json`.

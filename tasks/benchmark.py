@@ -1,6 +1,6 @@
 """Fine-tune a model on all tasks of a benchmark whose files are there, and print one table.
 
-    python -m tasks.benchmark english MODEL --data FOLDER --output output/english --seeds 3
+    ernie-gram benchmark english MODEL --data FOLDER --output output/english --seeds 3
 
 The benchmarks are the files in conf/benchmarks; the settings of each task are those of conf/tasks. Other options are
 passed to every run. After an interruption, the same command resumes; it does not repeat finished runs.
@@ -30,7 +30,6 @@ from tasks.sweeps.runs import add_run_options, check_run_options, check_runs, ra
 def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
     """Return the parsed options and those for every run; raises InputError."""
     parser = OneLineParser(
-        prog="python -m tasks.benchmark",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -53,10 +52,10 @@ def main() -> None:
         known = ", ".join(benchmark.tasks)
         require(name in benchmark.tasks, "--tasks", f"{name} is not in it: {known}{similar(name, benchmark.tasks)}")
     wanted = [name for name in benchmark.tasks if name in (arguments.tasks or benchmark.tasks)]
-    there = [name for name in available_tasks(benchmark, Path(arguments.data)) if name in wanted]
+    there = [name for name in available_tasks(benchmark, arguments.data) if name in wanted]
     missing = [name for name in wanted if name not in there]
     if not there:
-        raise InputError(f"{arguments.data}: has the files of none of {', '.join(wanted)}; see python -m tasks.list")
+        raise InputError(f"{arguments.data}: has the files of none of {', '.join(wanted)}; see ernie-gram tasks")
     if missing:
         print(f"no files in {arguments.data}: {', '.join(missing)}", flush=True)
     seeds, overrides = range(1, arguments.seeds + 1), [*overrides, f"--paths.data={arguments.data}"]

@@ -1,6 +1,6 @@
 """Read the files of tasks and print the account of their rows, as training and prediction would read them.
 
-    python -m tasks.check_files mrpc my_task.yaml --data FOLDER
+    ernie-gram check-files mrpc my_task.yaml --data FOLDER
 
 reads every split that is there; without names, every task of the registry that is there.
 """
@@ -15,6 +15,7 @@ if __name__ == "__main__":
 from pathlib import Path
 
 from reader.errors import InputError, OneLineParser
+from tasks.reading.data_option import add_data_option
 from tasks.reading.load import OnBadRow, Report, load_split, with_labels
 from tasks.reading.official_files import available_splits, find_files
 from tasks.registry import TASKS
@@ -35,9 +36,9 @@ def check_task(task: Task, data: Path, on_bad_row: OnBadRow) -> list[Report]:
 
 
 def main() -> None:
-    parser = OneLineParser(prog="python -m tasks.check_files", description="Read the files of tasks and count rows.")
+    parser = OneLineParser(description="Read the files of tasks and count rows.")
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="names, or .yaml files (default: all that are there)")
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="the folder with the official files")
+    add_data_option(parser, is_required=True)
     parser.add_argument(
         "--on_bad_row",
         choices=("error", "skip"),
@@ -47,7 +48,7 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.tasks or [name for name, task in TASKS.items() if available_splits(task, arguments.data)]
     if not names:
-        raise InputError(f"{arguments.data}: has the files of no task; python -m tasks.list shows their names")
+        raise InputError(f"{arguments.data}: has the files of no task; ernie-gram tasks shows their names")
     for name in names:
         for report in check_task(find_task(name), arguments.data, arguments.on_bad_row):
             print("\n".join(report.lines()), flush=True)

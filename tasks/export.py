@@ -1,9 +1,9 @@
 """Export a fine-tuned model with its output layer: a model folder of PaddleNLP, or a program for paddle.inference.
 
-    python -m tasks.export output/mrpc mrpc_model --to paddlenlp
-    python -m tasks.export output/mrpc mrpc_program --to inference
+    ernie-gram export output/mrpc mrpc_model --to paddlenlp
+    ernie-gram export output/mrpc mrpc_program --to inference
 
-`python -m tasks.predict` runs the program as it runs a fine-tuned model.
+`ernie-gram predict` runs the program as it runs a fine-tuned model.
 """
 
 from __future__ import annotations
@@ -132,12 +132,12 @@ def export_inference(finetuned: Finetuned, folder: Path, world: World, task_file
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m tasks.export", description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a fine-tuning, or a checkpoint in it")
     parser.add_argument("folder", type=Path, metavar="DST", help="the folder to write; it must not exist")
     parser.add_argument("--to", choices=(PADDLENLP, INFERENCE), required=True, help="the form of the export")
     parser.add_argument(
-        "--accept-loss", action="store_true", help="with paddlenlp: write what it can hold, and list what is lost"
+        "--accept_loss", action="store_true", help="with paddlenlp: write what it can hold, and list what is lost"
     )
     arguments = parser.parse_args()
     with claimed_new_folder(arguments.folder):
@@ -160,4 +160,4 @@ def export(arguments: argparse.Namespace) -> None:
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.folder.iterdir()))
     print(f"written  {arguments.folder}: {arguments.to} of {finetuned.source}; {files}")
     if arguments.to == INFERENCE:
-        print(f"next     python -m tasks.predict {arguments.folder} --input FILE --output FILE")
+        print(f"next     ernie-gram predict {arguments.folder} --input FILE --output FILE")

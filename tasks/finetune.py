@@ -1,6 +1,6 @@
-"""Fine-tune a model on a task: `python -m tasks.finetune --config FILE --paths.model MODEL [--section.key VALUE ...]`.
+"""Fine-tune a model on a task: `ernie-gram finetune --config FILE --paths.model MODEL [--section.key VALUE ...]`.
 
-run_finetune.sh starts several processes with `python -m paddle.distributed.launch`; they divide each batch.
+tasks/run_finetune.py starts several processes with Paddle's launcher; they divide each batch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
     from tasks.training.evaluation import Predictor
 
-PROGRAM = "python -m tasks.finetune"
+PROGRAM = "ernie-gram finetune"
 DESCRIPTION = (
     "Fine-tune a model on a task, from the official files to predictions and scores. Settings come from --config and "
     "from the options after it; their defaults and meanings are listed below, and --print_config prints them as a file."
@@ -62,7 +62,7 @@ def main() -> None:
     if "check" not in given:
         with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
-        _say(f"next: python -m tasks.predict {run.output} --input TEXTS --output answers.jsonl")
+        _say(f"next: ernie-gram predict {run.output} --input TEXTS --output answers.jsonl")
 
 
 def _say(line: str) -> None:

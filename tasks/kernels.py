@@ -1,6 +1,6 @@
 """Print the kernels that fine-tuning and prediction of each kind of task run on the GPU, for `ernie_gram.gpu_check`:
 
-    python -m tasks.kernels float32 bfloat16
+    ernie-gram kernels float32 bfloat16
 
 The output is a line of JSON: name of a program -> its kernels, each as [name, type of its numbers].
 """
@@ -62,7 +62,7 @@ def task_programs(world: World, precision: Precision) -> Iterator[tuple[str, Pro
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(prog="python -m tasks.kernels", description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("precision", nargs="+", choices=get_args(Precision), help="precisions of matrix products")
     arguments = parser.parse_args()
     world = start_world("gpu")

@@ -1,4 +1,4 @@
-"""List the tasks of the registry: `python -m tasks.list [--data FOLDER]`.
+"""List the tasks of the registry: `ernie-gram tasks [--data FOLDER]`.
 
 Below each task are its files: commas separate the splits, `|` separates alternatives, of which the first that is there
 is read, and `+` joins files that are read together. With a folder of official files it also shows which splits are
@@ -16,6 +16,7 @@ from pathlib import Path
 from textwrap import TextWrapper
 
 from reader.errors import OneLineParser
+from tasks.reading.data_option import add_data_option
 from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
 from tasks.registry.task import Split
@@ -55,6 +56,6 @@ def as_text(rows: list[tuple[str, ...]]) -> str:
 
 
 def main() -> None:
-    parser = OneLineParser(prog="python -m tasks.list", description="List the tasks, their metrics and files.")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="also show which splits are in this folder")
+    parser = OneLineParser(description="List the tasks, their metrics and files.")
+    add_data_option(parser)
     print(as_text(table(parser.parse_args().data)))

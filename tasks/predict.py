@@ -1,7 +1,7 @@
 """Predict with a fine-tuned model: the file that a benchmark asks for, or JSON lines for one's own texts.
 
-python -m tasks.predict output/mrpc --data glue/MRPC --split test --output MRPC.tsv
-python -m tasks.predict output/mrpc --input pairs.txt --layout lines --output answers.jsonl
+ernie-gram predict output/mrpc --data glue/MRPC --split test --output MRPC.tsv
+ernie-gram predict output/mrpc --input pairs.txt --layout lines --output answers.jsonl
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_
 from reader.errors import OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
+from reader.system.installation import child_environment
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
 from tasks.kinds.base import Decoded
@@ -35,12 +36,12 @@ from tasks.prediction.finetuned import (
 )
 from tasks.prediction.own_texts import FORMS, load_texts
 from tasks.prediction.records import records_of
+from tasks.reading.data_option import MEANING, data_folder
 from tasks.reading.load import Examples, load_split
 from tasks.registry.task import Task
 from tasks.submissions.catalog import form_of, submission_files
 from tasks.submissions.form import Predicted, json_bytes
 
-ROOT = Path(__file__).resolve().parents[1]
 # Bad rows that are listed on the console.
 MAX_LISTED = 20
 
@@ -61,7 +62,6 @@ end of the file are ignored."""
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
     parser = OneLineParser(
-        prog="python -m tasks.predict",
         description=__doc__.split("\n")[0] if __doc__ else "",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -70,20 +70,20 @@ def parse_arguments() -> argparse.Namespace:
         "run",
         type=Path,
         metavar="RUN",
-        help="the folder of a fine-tuning, of which `best` is used; or a program that tasks.export wrote",
+        help="the folder of a fine-tuning, of which `best` is used; or a program that `ernie-gram export` wrote",
     )
     parser.add_argument(
         "--checkpoint", type=Path, metavar="DIR", help="another checkpoint of RUN, for example step_100"
     )
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--data", type=Path, metavar="FOLDER", help="the folder with the official files of the task")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--data", type=Path, metavar="FOLDER", help=MEANING)
     source.add_argument(
         "--input", type=Path, metavar="FILE", help="one's own texts, see below; /dev/stdin is standard input"
     )
     parser.add_argument("--layout", choices=FORMS, help="with --input: the form of FILE, see below (default: task)")
     parser.add_argument("--split", help="with --data: the split to predict (default: the task's first test split)")
     add_output_file(parser, "--output", "the file to write; or a folder, for official names", required=True)
-    parser.add_argument("--json_lines", action="store_true", help="with --data: write JSON lines, not a submission")
+    parser.add_argument("--json", action="store_true", help="with --data: write JSON lines, not a submission")
     parser.add_argument(
         "--on_bad_row",
         choices=("error", "skip"),
@@ -101,9 +101,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="(%(default)s)")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="processes that share the work (1)")
     arguments = parser.parse_args()
+    arguments.data = arguments.data or (None if arguments.input else data_folder())
+    require(bool(arguments.data or arguments.input), "--data or --input", "must be given")
     for name in ("batch_size", "processes"):
         require(getattr(arguments, name) > 0, f"--{name}", "must be at least 1")
-    for name in ("split", "json_lines"):
+    for name in ("split", "json"):
         require(not (arguments.input and getattr(arguments, name)), f"--{name}", "is for --data; leave it out")
     require(not (arguments.data and arguments.layout), "--layout", "is for --input; leave it out")
     if arguments.input and arguments.input.exists() and not (arguments.input.is_file() or arguments.input.is_dir()):
@@ -177,7 +179,7 @@ def files_to_write(
 ) -> dict[Path, bytes]:
     """Return the content of each file to write."""
     path = main_file(arguments, finetuned.task, rows.report.split)
-    if arguments.input or arguments.json_lines:
+    if arguments.input or arguments.json:
         return {path: b"".join(map(json_bytes, records_of(finetuned.task.kind, rows.examples, decoded)))}
     files = submission_files(Predicted(finetuned.task, rows.report.split, rows.examples, decoded))
     main, *others = files
@@ -189,7 +191,7 @@ def main_file(arguments: argparse.Namespace, task: Task, split: str) -> Path:
     output: Path = arguments.output
     if not output.is_dir():
         return output
-    is_records = arguments.input or arguments.json_lines
+    is_records = arguments.input or arguments.json
     return output / (f"{task.name}_{split}.jsonl" if is_records else form_of(task).file_name(task, split))
 
 
@@ -197,7 +199,7 @@ def check_files(arguments: argparse.Namespace, task: Task, rows: Examples) -> No
     """Raise InputError unless all files to write may be written; those of a folder are known only now."""
     path = main_file(arguments, task, rows.report.split)
     paths = [path]
-    if not (arguments.input or arguments.json_lines):
+    if not (arguments.input or arguments.json):
         nothing = Predicted(task, rows.report.split, (), Decoded((), (), (), null_threshold=0.0))
         paths += [path.parent / name for name in form_of(task).companions(nothing)]
     for path in paths:
@@ -209,8 +211,7 @@ def start_processes(count: int) -> None:
     command = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
     command += ["--nproc_per_node", str(count), "--log_dir", os.environ.get("LOG_DIR", "log"), __file__, *sys.argv[1:]]
     sys.stdout.flush()
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    os.execve(sys.executable, command, {**os.environ, "PYTHONPATH": path})
+    os.execve(sys.executable, command, child_environment())
 
 
 def main() -> None:
@@ -242,10 +243,6 @@ def main() -> None:
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
     if not is_unlabelled(arguments, finetuned):
         print(json.dumps(finetuned.kind.figures(decoded, rows.examples), ensure_ascii=False))
-    elif (
-        (missing := len(rows.report.bad) + len(rows.report.omitted))
-        and not arguments.input
-        and not arguments.json_lines
-    ):
+    elif (missing := len(rows.report.bad) + len(rows.report.omitted)) and not arguments.input and not arguments.json:
         form = form_of(finetuned.task)
         print(f"warning: no prediction for {counted(missing, 'row')}; {form.name} asks for all", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Score a file of predictions: `python -m tasks.score METRIC GOLD [PREDICTIONS]`. The figures are printed as JSON."""
+"""Score a file of predictions: `ernie-gram score METRIC GOLD [PREDICTIONS]`. The figures are printed as JSON."""
 
 from __future__ import annotations
 
@@ -88,7 +88,6 @@ def _warn(line: str) -> None:
 def main() -> None:
     descriptions = "\n".join(f"  {metric.name:19} {metric.description}" for metric in METRICS.values())
     parser = OneLineParser(
-        prog="python -m tasks.score",
         description="Score a file of predictions as the official scorer does.",
         epilog=EPILOG + descriptions,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -1,6 +1,6 @@
 """Fine-tune a model with every combination of some settings and seeds, and compare them in a table.
 
-    python -m tasks.sweep mrpc MODEL --data glue --output output/mrpc_sweep --grid paper --seeds 10 --jobs 2
+    ernie-gram sweep mrpc MODEL --data glue --output output/mrpc_sweep --grid paper --seeds 10 --jobs 2
 
 Other options are passed to every run, e.g. --input.max_seq_len 64. After an interruption, the same command resumes; it
 does not repeat finished runs.
@@ -37,12 +37,13 @@ SHORT = {
 def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
     """Return the parsed options and those for every run; raises InputError."""
     parser = OneLineParser(
-        prog="python -m tasks.sweep",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("task", metavar="TASK", help="a task of run_finetune.sh --list, or the .yaml file of one's own")
+    parser.add_argument(
+        "task", metavar="TASK", help="a task that `ernie-gram tasks` lists, or the .yaml file of one's own"
+    )
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder or a run")
     add_run_options(parser)
     parser.add_argument(

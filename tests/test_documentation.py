@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from reader.console_script import MODULES
 from tests.support.commands import ROOT
 from tests.support.import_graph import PACKAGES, imports, sources
 
@@ -147,6 +148,8 @@ def test_links_and_commands_refer_to_existing_files(page: Path) -> None:
         assert anchor in anchors, f"{target}#{anchor}"
     for module in re.findall(rf"python -m ((?:{FOLDERS})[\w.]*)", text):
         assert (ROOT / (module.replace(".", "/") + ".py")).is_file(), module
+    for command in re.findall(r"ernie-gram ([a-z][\w-]*)", text):
+        assert command in MODULES, command
     for file in re.findall(rf"`((?:{FOLDERS})/[\w/.]+\.\w+)`", text):
         assert (ROOT / file).is_file(), file
 

@@ -20,7 +20,7 @@ ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
 
 # What the commands of README.zh.md have in place of those of README.md.
 TRANSLATIONS = {
-    "reader.demo_text --output": "reader.demo_text --input texts --output",
+    "demo-text --output": "demo-text --input texts --output",
     "small_en.yaml": "small_zh.yaml",
     "base_en_16g.yaml": "base_zh.yaml",
     "language: en": "language: zh",
@@ -38,7 +38,7 @@ LAYOUT = "repository-layout"  # its blocks are names with explanations
 
 # Less of everything, so that the commands end within seconds.
 SMALLER = {
-    "demo_text --output": "demo_text --max_size 700000 --output",
+    "demo-text --output": "demo-text --max_size 700000 --output",
     "--trainer.max_steps 2000 --optimizer.warmup_steps 100": "--trainer.max_steps 6 --optimizer.warmup_steps 2",
     "cat > output/first/source.yaml": "sed -i -n 1~10p output/first/train.tsv\ncat > output/first/source.yaml",
     "--optimizer.epochs 3": "--optimizer.epochs 1",
@@ -121,7 +121,7 @@ def test_the_ten_minutes_can_be_typed(page: Path, tmp_path: Path) -> None:
     typed = replaced("\n".join(blocks), SMALLER)
     assert all(new in typed or "max_size" in new for new in SMALLER.values())
     folders = {"output/first": str(tmp_path / "first"), "--input texts": f"--input {tmp_path / 'texts'}"}
-    script = f'python() {{ "$PYTHON" "$@"; }}\nset -x\n{replaced(typed, folders)}'
+    script = f'ernie-gram() {{ "$PYTHON" -m reader.console_script "$@"; }}\nset -x\n{replaced(typed, folders)}'
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=ROOT,

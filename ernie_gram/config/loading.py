@@ -1,7 +1,8 @@
 """Read a configuration dataclass from a YAML file and the command line.
 
 A file states only what differs from the defaults, or from the file that its `base:` key names. A section may also be
-given as the name of a file that contains it. Relative paths are relative to the file that contains them.
+given as the name of a file that contains it. Relative paths are relative to the file that contains them. The settings
+of this project are found by their names, conf/..., from every folder.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from docstring_parser import parse as parse_docstring
 from jsonargparse import ArgumentError, ArgumentParser
 
 from reader.errors import InputError, OneLineParser
+from reader.system.installation import settings_file
 
 Tree = dict[str, Any]
 Config = TypeVar("Config")
@@ -55,7 +57,7 @@ def load_config(
         if key != "help":
             _check_key(config_type, key, "command line")
     files: dict[str, Path] = {}
-    tree = read_tree(config_type, Path(known.config), files) if known.config else {}
+    tree = read_tree(config_type, settings_file(Path(known.config)), files) if known.config else {}
     parser = ArgumentParser(prog=program, description=description, exit_on_error=False)
     parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
     for flag, meaning in flags.items():

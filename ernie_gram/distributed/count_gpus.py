@@ -1,4 +1,4 @@
-"""Print how many GPUs a job on this machine can use: `python -m ernie_gram.distributed.count_gpus`, for launch.sh."""
+"""Print how many GPUs a job on this machine can use: `python -m ernie_gram.distributed.count_gpus`, for launcher.py."""
 
 from __future__ import annotations
 

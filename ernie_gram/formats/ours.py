@@ -41,7 +41,7 @@ PRETRAINING, TRAINING = "pretraining", "training"
 
 LOADING = """
 This is a model folder of the ERNIE-Gram project. Its commands take it wherever they take a model, and
-`python -m ernie_gram.convert` writes it in the formats of other projects. `model.safetensors` has float32 arrays;
+`ernie-gram convert` writes it in the formats of other projects. `model.safetensors` has float32 arrays;
 matrices are [in, out].
 """
 

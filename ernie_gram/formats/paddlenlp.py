@@ -140,7 +140,7 @@ def _lost_heads(model: Model) -> list[str]:
         lost.append(f"{heads}: no class of PaddleNLP's ErnieGram has such a head")
     outputs = [name for name in model.parameters if name.startswith(TASK_PREFIX)]
     if outputs:
-        lost.append(f"{', '.join(outputs)}: the output layer of a fine-tuned task; python -m tasks.export keeps it")
+        lost.append(f"{', '.join(outputs)}: the output layer of a fine-tuned task; ernie-gram export keeps it")
     if model.lexicon is not None:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
     return lost

@@ -74,7 +74,7 @@ def read_model(path: Path, format_name: str | None = None) -> Model:
     if not found:
         raise InputError(
             f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint or another model folder; "
-            f"`python -m ernie_gram.convert --list` names the files of each format"
+            f"`ernie-gram convert --list` names the files of each format"
         )
     if len(found) > 1:
         raise InputError(
@@ -108,7 +108,7 @@ def accepted_losses(model: Model, format_name: str, obstacles: Sequence[Obstacle
     for obstacle in obstacles:
         if not (obstacle.is_loss and accept_loss):
             more = f" (and {len(obstacles) - 1} more)" if len(obstacles) > 1 else ""
-            advice = "; --accept-loss writes the model all the same" if all(each.is_loss for each in obstacles) else ""
+            advice = "; --accept_loss writes the model all the same" if all(each.is_loss for each in obstacles) else ""
             raise InputError(f"{model.source}: {format_name} cannot hold {obstacle.reason}{more}{advice}")
     return [obstacle.reason for obstacle in obstacles]
 

@@ -54,7 +54,7 @@ def record_of_json(value: object, source: str) -> TrainingRecord | None:
     types = {each.name: type(getattr(default, each.name)) for each in fields(TrainingRecord)}
     valid = isinstance(value, dict) and all(isinstance(part, types.get(key, ())) for key, part in value.items())
     if not isinstance(value, dict) or not valid or not all(map(_is_number, value.get("scores", {}).values())):
-        raise InputError(f"{source}: expected {', '.join(types)}, as `python -m ernie_gram.convert` writes them")
+        raise InputError(f"{source}: expected {', '.join(types)}, as `ernie-gram convert` writes them")
     return TrainingRecord(**value)
 
 

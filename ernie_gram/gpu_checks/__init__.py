@@ -1,1 +1,1 @@
-"""The checks of `python -m ernie_gram.gpu_check`: whether this machine's GPUs compute what they should."""
+"""The checks of `ernie-gram gpu-check`: whether this machine's GPUs compute what they should."""

@@ -21,6 +21,7 @@ from ernie_gram.gpu_checks.lowering import Kernel, kernels_of
 from ernie_gram.gpu_checks.outcome import Passed, Setup, require
 from ernie_gram.gpu_checks.programs import RUNGS, pretraining_programs
 from reader.errors import InputError
+from reader.system.installation import child_environment
 
 # In a precision that a task can have.
 TASK_PRECISIONS = ("float32", "bfloat16")
@@ -96,7 +97,7 @@ def _is_on_gpu(kernel: Kernel, variants: Iterable[str]) -> bool:
 def _task_programs(chosen: list[str]) -> dict[str, Iterable[Kernel]]:
     """Return the kernels of the programs of all kinds of tasks. Another process lists them: this package is below."""
     command = [sys.executable, "-m", "tasks.kernels", *chosen]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
     last = (done.stderr.strip().splitlines() or ["no output"])[-1]
     require(done.returncode == 0, f"tasks.kernels ended with status {done.returncode}: {last}")
     found = json.loads(done.stdout.splitlines()[-1])

@@ -15,8 +15,8 @@ from ernie_gram.distributed.device import visible_gpus
 from ernie_gram.gpu_checks.equal_numbers import FLOAT32, compared, on_gpu, require_equal
 from ernie_gram.gpu_checks.outcome import Failed, Figures, Passed, Setup, Skipped, require
 from ernie_gram.gpu_checks.runs import NO_DROPOUT, STEPS, options, started, steps_of
+from reader.system.installation import PACKAGES, child_environment
 
-ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 2
 # A job with a dead process must have ended after this many seconds: see the constants of distributed/watch.py.
 MAX_ENDING_SECONDS = 30.0
@@ -85,10 +85,9 @@ def start_job(setup: Setup, name: str, script: str, *arguments: str) -> subproce
         raise Skipped(f"needs {PROCESSES} GPUs, and Paddle sees {gpus}")
     launcher = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
     launcher += ["--nproc_per_node", str(PROCESSES), "--log_dir", str(setup.folder / f"{name}_log")]
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
-        [*launcher, str(ROOT / script), *arguments],
-        env={**os.environ, "PYTHONPATH": path, "PYTHON": sys.executable},
+        [*launcher, str(PACKAGES / script), *arguments],
+        env=child_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

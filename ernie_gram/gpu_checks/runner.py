@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ernie_gram.gpu_checks.catalog import FIRST, PROCESSES, Check
 from ernie_gram.gpu_checks.outcome import Figures, Result
+from reader.system.installation import child_environment
 
 # The process that makes checks.
 WORKER = "ernie_gram.gpu_checks.worker"
@@ -54,7 +55,7 @@ def _run_together(
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", WORKER, *arguments],
-            env={**os.environ, **environment},
+            env=child_environment(**environment),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -53,7 +53,7 @@ def _build(*arguments: str) -> None:
 
 
 def options(setup: Setup, name: str, steps: int, *more: str, rung: str = WITHOUT_DRAWING) -> list[str]:
-    """Return the options of `python -m ernie_gram.pretrain` for a run in the folder `name`, of a rung of the ablation.
+    """Return the options of `ernie-gram pretrain` for a run in the folder `name`, of a rung of the ablation.
 
     Later options count: `more` may change any of them.
     """
@@ -87,7 +87,7 @@ def trained(
 ) -> Path:
     """Return the folder `name` of a run on a device, "cpu" or "gpu", which is trained, or resumed, unless it is done.
 
-    Raises InputError as `python -m ernie_gram.pretrain` does.
+    Raises InputError as `ernie-gram pretrain` does.
     """
     arguments = options(setup, name, steps, f"--trainer.device={device}", *more, rung=rung)
     config, given = load_config(PretrainConfig, arguments, "gpu_check", "", {})

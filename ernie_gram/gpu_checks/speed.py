@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
 
 # isort: off
 from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
@@ -33,8 +32,9 @@ from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.training.program import Program, build_training
 from reader.batches.fields import Batch
+from reader.system.installation import CONF
 
-CONFIG = Path(__file__).resolve().parents[2] / "conf" / "pretrain" / "base_en_16g.yaml"
+CONFIG = CONF / "pretrain" / "base_en_16g.yaml"
 SIZES, QUICK_SIZES = CorpusSizes(30522, 300_000), CorpusSizes(1000, 600)
 QUICK = (
     *("--model.hidden_size=64", "--model.num_hidden_layers=1", "--model.num_attention_heads=4"),

@@ -1,4 +1,4 @@
 """Exported models: a program with its parameters and its tokenizer settings, written once and run without a checkpoint.
 
-`python -m ernie_gram.export_inference` writes such a folder, `python -m ernie_gram.infer` answers lines with it.
+`ernie-gram export-inference` writes such a folder, `ernie-gram infer` answers lines with it.
 """

@@ -62,7 +62,7 @@ class EncoderAnswers:
 
 @dataclass
 class FillMaskAnswers:
-    """Answers with the most probable units for every [MASK] of a text.
+    """Answers with the most probable units for every [MASK] of a text, as `ernie-gram fill-mask` does.
 
     Attributes:
         limit, ngrams_only, draws: see Model.fill_mask.

@@ -104,9 +104,9 @@ def write_checksums(folder: Path) -> None:
 def verify_folder(folder: Path) -> None:
     """Raise InputError unless a folder is complete and has the checksums stored when it was written."""
     if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; write one with `python -m ernie_gram.export_inference`")
+        raise InputError(f"{folder}: no such folder; write one with `ernie-gram export-inference`")
     if not (folder / CHECKSUMS).is_file() and not (folder / DESCRIPTION).is_file():
-        raise InputError(f"{folder}: not an exported model; write one with `python -m ernie_gram.export_inference`")
+        raise InputError(f"{folder}: not an exported model; write one with `ernie-gram export-inference`")
     try:
         sums = json.loads((folder / CHECKSUMS).read_text(encoding="utf-8"))
         for name in {DESCRIPTION, PROGRAM, PARAMETERS} - sums.keys():

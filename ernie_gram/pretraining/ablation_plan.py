@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,10 +15,10 @@ from ernie_gram.run.run_folder import CONFIG, check_output
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
+from reader.system.installation import CONF
 from reader.text.input_files import CORPUS_INFO
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = ROOT / "conf" / "ablation"
+CONFIGS = CONF / "ablation"
 # From the baselines to the full objective. The numbers are rows of the paper's table, which lacks the first two.
 RUNGS = {
     "token": "token-level masking",
@@ -91,7 +92,7 @@ def _load(options: list[str]) -> tuple[PretrainConfig, set[str]]:
 
 
 def plan(
-    output: Path, rungs: list[str], seeds: list[int], token_corpus: str | None, overrides: list[str]
+    output: Path, rungs: list[str], seeds: Sequence[int], token_corpus: str | None, overrides: list[str]
 ) -> list[AblationRun]:
     """Return the runs of an ablation.
 
@@ -148,7 +149,7 @@ def _check_corpora(jobs: list[AblationRun]) -> None:
     described = "; ".join(f"{options[key]} {path}: {uses[key]}" for key, path in needed.items() if path)
     paths = {key: path or None for key, path in needed.items()}
     commands = [command for command in COMMANDS if not any(f"{{{key}}}" in command for key in paths if not paths[key])]
-    steps = "; ".join(f"python -m reader.build {command.format(**paths)}" for command in commands)
+    steps = "; ".join(f"ernie-gram {command.format(**paths)}" for command in commands)
     raise InputError(f"{', '.join(missing)}: no corpus there. The ablation needs {described}. To build them: {steps}")
 
 

@@ -155,7 +155,7 @@ class PathsConfig:
     """Folders of a run.
 
     Attributes:
-        corpus: the training corpus, made by `python -m reader.build corpus`; required.
+        corpus: the training corpus, made by `ernie-gram corpus`; required.
         held_out: a corpus for evaluation, made with the same vocabulary and, unless masking is contiguous, the same
             lexicon; null means no evaluation.
         output: folder of the run, for checkpoints, logs and the resolved configuration; required.

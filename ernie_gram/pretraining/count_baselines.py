@@ -1,6 +1,6 @@
 """Perplexities of predictors that only count: what a trained model has to beat. No Paddle.
 
-`python -m ernie_gram.pretraining.count_baselines RUN` prints them for the corpora of a run. Counts are those of the
+`ernie-gram count-baselines RUN` prints them for the corpora of a run. Counts are those of the
 training corpus. The predicted units are exactly those of the run's evaluation: the same held-out sequences and the same
 masks.
 
@@ -36,7 +36,6 @@ from reader.text.input_files import CORPUS_INFO
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 
-PROGRAM = "python -m ernie_gram.pretraining.count_baselines"
 HIDDEN = -1  # in place of a neighbour that is masked, or beyond the end of the sequence
 
 
@@ -206,7 +205,7 @@ def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
     if not (run / CONFIG).is_file():
         raise InputError(f"{run}: not the folder of a pre-training run: there is no {CONFIG}")
     options = [f"--paths.{key}={folder}" for key, folder in moved.items()]
-    config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG), *options], PROGRAM, "", {})
+    config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG), *options], "", "", {})
     corpus = Corpus(Path(config.paths.corpus))
     _, held_out = feeders(config, corpus)
     if held_out is None:
@@ -228,7 +227,7 @@ def main() -> None:
     description = (
         "Print the held-out perplexities of predictors that count, on the units that a run's evaluation masks."
     )
-    parser = OneLineParser(prog=PROGRAM, description=description)
+    parser = OneLineParser(description=description)
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a pre-training run; its settings are used")
     for key in ("corpus", "held_out"):
         parser.add_argument(f"--paths.{key}", dest=key, metavar="FOLDER", help="where this corpus is now, if it moved")

@@ -137,7 +137,7 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     Raises InputError that names the key or file at fault.
     """
     paths = config.paths
-    require(bool(paths.corpus), "paths.corpus", "must be given: a folder made by `python -m reader.build corpus`")
+    require(bool(paths.corpus), "paths.corpus", "must be given: a folder made by `ernie-gram corpus`")
     require(bool(paths.output), "paths.output", "must be given: a folder for checkpoints and logs")
     require(
         world_size <= config.data.batch_size,

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from reader.errors import InputError
+from reader.system.installation import child_environment
 from reader.system.parent_death import signal_at_parent_death
 from reader.system.progress import progress
 
-ROOT = Path(__file__).resolve().parents[2]
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"
 
@@ -28,12 +28,17 @@ class Command:
     Attributes:
         name: for the console.
         folder: of the run; the command's output is appended to console.txt in it.
-        arguments: the launcher and its arguments.
+        arguments: the program and its arguments.
     """
 
     name: str
     folder: Path
     arguments: tuple[str, ...]
+
+
+def launcher(module: str) -> tuple[str, ...]:
+    """Return the program of a command that starts a training in NPROC processes."""
+    return (sys.executable, "-m", module)
 
 
 def run_all(commands: Sequence[Command], parallel: int, processes: int, ended: Callable[[Command, int], None]) -> None:
@@ -75,11 +80,9 @@ def check_devices(devices: Iterable[tuple[str, str, str]], processes: int) -> No
         devices: trainer.device, optimizer.precision and model.attention of each run.
         processes: of each run.
     """
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     for asked in dict.fromkeys(devices):
         command = [sys.executable, "-m", "ernie_gram.distributed.check_device", *asked, str(processes)]
-        environment = {**os.environ, "PYTHONPATH": path}
-        done = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             raise InputError(done.stderr.strip().rpartition("\n")[2].removeprefix("error: "))
 
@@ -100,13 +103,9 @@ def last_error(folder: Path) -> str:
 def _start(command: Command, parallel: int, processes: int) -> subprocess.Popen[bytes]:
     command.folder.mkdir(exist_ok=True)
     threads = max(1, (os.cpu_count() or 1) // (parallel * processes))
-    environment = {
-        **os.environ,
-        "NPROC": str(processes),
-        "PYTHON": sys.executable,
-        "LOG_DIR": str(command.folder / "launcher"),
-        "OMP_NUM_THREADS": str(threads),
-    }
+    environment = child_environment(
+        NPROC=str(processes), LOG_DIR=str(command.folder / "launcher"), OMP_NUM_THREADS=str(threads)
+    )
     print(f"start {command.name}: {command.folder / CONSOLE}", flush=True)
     with (command.folder / CONSOLE).open("ab") as console:
         return subprocess.Popen(

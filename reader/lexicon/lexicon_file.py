@@ -88,7 +88,7 @@ class Lexicon:
         """Read a lexicon. Raises InputError if it is missing, damaged or edited."""
         path = Path(path)
         if not path.is_file():
-            raise InputError(f"{path}: no such lexicon; make one with `python -m reader.build lexicon`")
+            raise InputError(f"{path}: no such lexicon; make one with `ernie-gram lexicon`")
         try:
             info = LexiconInfo(**json.loads(info_path(path).read_text()))
         except FileNotFoundError as error:

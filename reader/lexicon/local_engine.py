@@ -118,7 +118,7 @@ class _MergeWords:
     """Callable that merges buckets [first, last) of all segments' words, and returns them sorted by bucket.
 
     The sorting makes the order of the words independent of how the buckets are divided into tasks. Keys of longer
-    n-grams contain word IDs, so a stopped job can be resumed with other values of --memory and --workers only if the
+    n-grams contain word IDs, so a stopped job can be resumed with other values of --memory and --processes only if the
     word IDs do not change.
     """
 

@@ -12,10 +12,10 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from reader.errors import InputError, SystemRefusedError
+from reader.system.installation import PACKAGES
 from reader.system.progress import Phase, progress
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def spark_settings(master: str | None) -> dict[str, str]:
         # No limit: the driver must receive all kept words and l-grams. --top bounds their number.
         "spark.driver.maxResultSize": "0",
         # Executors without an installed package import it from this path, on the storage shared with the driver.
-        "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "spark.executorEnv.PYTHONPATH": str(PACKAGES),
     }
     if settings["spark.master"].startswith("local"):
         settings |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}

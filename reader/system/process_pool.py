@@ -44,7 +44,7 @@ def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], worke
         except BrokenProcessPool as error:
             raise SystemRefusedError(
                 "a worker process was killed, perhaps because the machine ran out of memory: "
-                "use a smaller --memory or fewer --workers, and run the command again"
+                "use a smaller --memory or fewer --processes, and run the command again"
             ) from error
         finally:
             for future in pending:

@@ -49,7 +49,7 @@ class Vocabulary(ABC):
         if missing:
             names = ", ".join(missing)
             raise InputError(
-                f"{source}: special tokens missing: {names}; `python -m reader.build vocab` creates a valid vocabulary"
+                f"{source}: special tokens missing: {names}; `ernie-gram vocab` creates a valid vocabulary"
             )
         self.special_ids = [self.ids[token] for token in SPECIAL_TOKENS]
         self.pad, self.unk, self.cls, self.sep, self.mask = self.special_ids

@@ -89,15 +89,13 @@ def is_exported(folder: Path) -> bool:
 
 
 def load_exported(folder: Path) -> Finetuned:
-    """Return the fine-tuned model of an exported program (see tasks.export).
+    """Return the fine-tuned model of an exported program (see tasks/export.py).
 
     Raises InputError that names the folder or file if it is not that of a fine-tuned model, or if it is damaged.
     """
     exported = load_description(folder)
     if exported.outputs != TASK_SCORES:
-        raise InputError(
-            f"{folder}: has {exported.outputs} outputs, not those of a task; use python -m ernie_gram.infer"
-        )
+        raise InputError(f"{folder}: has {exported.outputs} outputs, not those of a task; use ernie-gram infer")
     description = read_description(folder)
     vocabulary = load_vocabulary(folder / exported.text.vocabulary, exported.text.lowercase)
     return Finetuned(folder, description, Tokenizer(vocabulary, description.segmenter), None)

@@ -11,16 +11,16 @@ from typing import Any
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import read_yaml
 from reader.errors import InputError
+from reader.system.installation import CONF, settings_file
 from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
 from tasks.reading.official_files import available_splits
 from tasks.registry import task_named
 from tasks.registry.task import TRAIN
-from tasks.sweeps.plan import ROOT
 from tasks.sweeps.results import Result, Spread, figures_of, reported_figures, reported_value, spread_of
 from tasks.sweeps.runs import Finished
 
-BENCHMARKS = ROOT / "conf" / "benchmarks"
+BENCHMARKS = CONF / "benchmarks"
 KEYS = ("title", "tasks", "reported")
 MISSING = "-"
 
@@ -57,7 +57,7 @@ def read_benchmark(name: str) -> Benchmark:
 
     Raises InputError that names the file and the key.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else BENCHMARKS / f"{name}.yaml"
+    path = settings_file(Path(name)) if name.endswith((".yaml", ".yml")) else BENCHMARKS / f"{name}.yaml"
     known = sorted(each.stem for each in BENCHMARKS.glob("*.yaml"))
     if not path.is_file():
         raise InputError(f"{path}: no such benchmark; the benchmarks are {', '.join(known)}{similar(name, known)}")

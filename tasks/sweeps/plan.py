@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.loading import flatten, load_config, read_yaml
-from ernie_gram.run.many_runs import Command
+from ernie_gram.run.many_runs import Command, launcher
 from reader.errors import InputError
+from reader.system.installation import CONF, settings_file
 from tasks.layouts.columns import similar
+from tasks.registry.settings_file import settings_of
 from tasks.registry.task_file import find_task
 from tasks.sweeps.results import Result, read_result
 from tasks.training.config import FinetuneConfig
 
-ROOT = Path(__file__).resolve().parents[2]
-GRIDS = ROOT / "conf" / "grids"
+GRIDS = CONF / "grids"
 # What a sweep sets itself, or what would make the runs different trainings.
 OWN = ("--config", "--print_config", "--task", "--seed", "--paths.output", "--paths.model")
 # Settings that do not change the result of a run.
@@ -36,7 +37,7 @@ class SweepRun:
     Attributes:
         settings: the settings that the sweep varies: dotted key -> value as on the command line.
         seed: of the run.
-        arguments: those of run_finetune.sh.
+        arguments: those of `ernie-gram finetune`.
         config: the resolved settings.
     """
 
@@ -55,7 +56,7 @@ class SweepRun:
 
     @property
     def command(self) -> Command:
-        return Command(self.name, self.folder, (str(ROOT / "run_finetune.sh"), *self.arguments))
+        return Command(self.name, self.folder, (*launcher("tasks.run_finetune"), *self.arguments))
 
     def result(self) -> Result | None:
         """Return the result of the run, or None if it is not finished.
@@ -89,7 +90,7 @@ def read_grid(name: str, task: str) -> Grid:
     The grids of the file have the names of tasks, also for a task of one's own, which is given as a YAML file.
     Raises InputError if there is no such file, or if it has no grid for the task.
     """
-    path = Path(name) if name.endswith((".yaml", ".yml")) else GRIDS / f"{name}.yaml"
+    path = settings_file(Path(name)) if name.endswith((".yaml", ".yml")) else GRIDS / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(each.stem for each in GRIDS.glob("*.yaml")))
         raise InputError(f"--grid: no file {path}; the grids of this project are {known}")
@@ -120,8 +121,8 @@ def plan(
         key = option.partition("=")[0]
         if key in OWN or key.removeprefix("--") in grid:
             raise InputError(f"{key}: not among the options for every run; the sweep sets it")
-    is_own = find_task(task).name != task
-    start = ["--task", task] if is_own else ["--config", str(ROOT / "conf" / "tasks" / f"{task}.yaml")]
+    find_task(task)
+    start = settings_of(task)
     runs = []
     for seed in seeds:
         for values in itertools.product(*grid.values()):

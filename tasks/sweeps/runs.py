@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from ernie_gram.run.run_folder import check_output
 from reader.errors import InputError
 from reader.plurals import counted
 from tasks.metrics.catalog import METRICS
+from tasks.reading.data_option import add_data_option
 from tasks.sweeps.plan import NO_DEV_SPLIT, SweepRun
 from tasks.sweeps.results import Result, reported_value
 from tasks.training.prepare import check_settings, prepare
@@ -23,7 +23,7 @@ Finished = list[tuple[SweepRun, Result]]
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where data and results are, and how many runs there are at a time."""
-    parser.add_argument("--data", default=os.environ.get("DATA"), metavar="FOLDER", help="official files (or DATA)")
+    add_data_option(parser, is_required=True)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for the runs and the tables")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="number of seeds: 1 to N (%(default)s)")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of runs at a time (%(default)s)")
@@ -36,7 +36,6 @@ def check_run_options(arguments: argparse.Namespace) -> None:
     """Raise InputError for invalid values of the options of `add_run_options`."""
     for name in ("seeds", "jobs", "processes"):
         require(getattr(arguments, name) > 0, f"--{name}", "must be at least 1")
-    require(bool(arguments.data), "--data", "must be given: the folder with the official files")
     check_output(arguments.output, option="--output")
 
 

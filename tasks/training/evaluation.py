@@ -102,8 +102,8 @@ def write_predictions(
 
     For metrics of labels and scores that is a TSV file "index<TAB>prediction", as GLUE's submissions are: the index is
     the example's ID, which is the number of its row if the official file has no IDs. Otherwise it is a JSON file
-    {"ID": prediction}. `python -m tasks.score` reads both, except that of tagging: conlleval and CLUENER have files of
-    other forms, which `python -m tasks.predict` writes.
+    {"ID": prediction}. `ernie-gram score` reads both, except that of tagging: conlleval and CLUENER have files of
+    other forms, which `ernie-gram predict` writes.
     """
     if METRICS[kind.task.metric].kind in ("labels", "scores"):
         path = folder / f"{PREDICTIONS}{split}.tsv"

@@ -186,7 +186,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0, say: Say
     Raises InputError that names the key or file at fault.
     """
     began = time.monotonic()
-    require(bool(config.task), "task", "must be given: `python -m tasks.list` shows the tasks")
+    require(bool(config.task), "task", "must be given: `ernie-gram tasks` shows the tasks")
     task = find_task(config.task)
     require(bool(config.paths.model), "paths.model", "must be given: the folder of the model to start from")
     require(bool(config.paths.data), "paths.data", "must be given: the folder with the files of the task")

@@ -39,8 +39,8 @@ def test_the_summary_names_the_format_the_files_and_a_next_command_that_works(
     assert lines["read"].startswith(f"{model}: ernie_gram; 2 layers, 16 wide, 4 heads; 42 parameters with ")
     assert lines["read"].endswith("; 20 tokens; prediction heads")
     assert lines["written"] == f"{tmp_path / 'static'}: upstream_static; ernie_config.json, params/, vocab.txt"
-    python, minus_m, module, *arguments = shlex.split(lines["next"])
-    assert [python, minus_m, module] == ["python", "-m", "ernie_gram.fill_mask"]
+    program, command, *arguments = shlex.split(lines["next"])
+    assert [program, command] == ["ernie-gram", "fill-mask"]
     with fresh_scope():
         filled = call(fill_mask.main, *arguments)
     assert filled.returncode == 0, filled.stderr
@@ -53,7 +53,7 @@ def test_a_converted_run_fills_masks_as_the_run_does(finished: Path, tmp_path: P
     outputs = []
     for folder in (finished, tmp_path / "converted"):
         with fresh_scope():
-            filled = call(fill_mask.main, "--model", str(folder), "--json", "--ngrams", "the [MASK] of [MASK]")
+            filled = call(fill_mask.main, str(folder), "--json", "--ngrams", "the [MASK] of [MASK]")
         assert filled.returncode == 0, filled.stderr
         outputs.append(filled.stdout)
     assert outputs[0] == outputs[1]
@@ -64,9 +64,9 @@ def test_losses_are_refused_then_listed_if_accepted(model: Path, tmp_path: Path)
     refused = call(main, str(model), str(target), "--to", "bert")
     assert refused.returncode == 2
     assert "bert cannot hold relative position" in refused.stderr
-    assert "--accept-loss" in refused.stderr
+    assert "--accept_loss" in refused.stderr
     assert not target.exists()
-    done = call(main, str(model), str(target), "--to", "bert", "--accept-loss")
+    done = call(main, str(model), str(target), "--to", "bert", "--accept_loss")
     assert done.returncode == 0, done.stderr
     assert "lost     relative position: BERT has no bias by distance" in done.stdout
     expected = read_model(model).parameters
@@ -77,8 +77,8 @@ def test_losses_are_refused_then_listed_if_accepted(model: Path, tmp_path: Path)
 def test_a_model_without_heads_is_for_training_and_cannot_fill_masks(tmp_path: Path) -> None:
     write_model(random_model(use_relative_position=False), tmp_path / "bert", "bert")
     done = call(main, str(tmp_path / "bert"), str(tmp_path / "ernie_gram"))
-    assert f"next     python -m ernie_gram.pretrain --paths.start {tmp_path / 'ernie_gram'}" in done.stdout
-    filled = call(fill_mask.main, "--model", str(tmp_path / "ernie_gram"), "a [MASK]")
+    assert f"next     ernie-gram pretrain --paths.start {tmp_path / 'ernie_gram'}" in done.stdout
+    filled = call(fill_mask.main, str(tmp_path / "ernie_gram"), "a [MASK]")
     assert filled.returncode == 2
     assert filled.stderr.startswith(f"error: {tmp_path / 'ernie_gram'}: the model has no prediction heads")
 
@@ -88,7 +88,7 @@ def test_fill_mask_says_what_reading_the_folder_assumed(tmp_path: Path) -> None:
     write_model(random_model(with_head=True, use_relative_position=False), folder, "bert")
     (folder / "tokenizer_config.json").unlink()
     with fresh_scope():
-        done = call(fill_mask.main, "--model", str(folder), "the [MASK]")
+        done = call(fill_mask.main, str(folder), "the [MASK]")
     assert done.returncode == 0, done.stderr
     assert f"note: {folder}: tokenizer_config.json does not say whether text becomes lower case" in done.stderr
     assert "note" not in done.stdout
@@ -110,7 +110,7 @@ def test_settings_of_prediction_heads_from_strangers_are_checked_where_they_are_
     ):
         settings["pretraining"]["objective"] = section
         path.write_text(json.dumps(settings))
-        done = call(fill_mask.main, "--model", str(model), "a [MASK]")
+        done = call(fill_mask.main, str(model), "a [MASK]")
         assert done.returncode == 2
         assert done.stderr.startswith(f"error: {model}")
         assert len(done.stderr.splitlines()) == 1

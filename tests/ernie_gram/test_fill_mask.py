@@ -47,7 +47,7 @@ class Filled(NamedTuple):
 
 @pytest.fixture
 def fill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Filled]:
-    """Return a function that runs `python -m ernie_gram.fill_mask` in this process.
+    """Return a function that runs `ernie-gram fill-mask` in this process.
 
     A new process would load Paddle, which takes seconds.
     """
@@ -75,7 +75,7 @@ LINES = b"the [MASK] of a [MASK] is\nin [MASK]\n\n"
 def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
     trained: Path, fill: Callable[..., Filled], monkeypatch: pytest.MonkeyPatch, phases: dict[str, Phase]
 ) -> None:
-    done = fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES)
+    done = fill(str(trained), "--json", "--top", "4000", stdin=LINES)
     assert done.returncode == 0, done.error
     announced = {f"reading the model in {trained}", "loading Paddle", "building the network", "answering"}
     assert set(phases) == announced
@@ -93,24 +93,24 @@ def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
         assert has_ngrams == (trained.name != "contiguous")
     # A text gets the same probabilities alone, in a batch, and when the command is repeated.
     monkeypatch.chdir(trained / "step_8")
-    again = fill("--model", ".", "--json", "--top", "4000", "in [MASK]")
+    again = fill(".", "--json", "--top", "4000", "in [MASK]")
     (alone,) = json.loads(again.stdout)["masks"]
     if trained.name != "full":  # the generator's samples depend on the position in the batch
         for one, other in zip(alone[:20], second["masks"][0][:20], strict=True):
             assert one["unit"] == other["unit"]
             assert one["probability"] == pytest.approx(other["probability"], rel=1e-4)
-    assert fill("--model", str(trained), "--json", "--top", "4000", stdin=LINES).stdout == done.stdout
+    assert fill(str(trained), "--json", "--top", "4000", stdin=LINES).stdout == done.stdout
 
 
 def test_an_argument_gives_a_readable_list_of_the_best_units_per_mask(
     trained: Path, fill: Callable[..., Filled]
 ) -> None:
-    done = fill("--model", str(trained), "--top", "3", "the [MASK] of a [MASK] is")
+    done = fill(str(trained), "--top", "3", "the [MASK] of a [MASK] is")
     lines = done.stdout.splitlines()
     assert lines[0] == "the [MASK] of a [MASK] is"
     assert [line.strip() for line in lines if "[MASK " in line] == ["[MASK 1]", "[MASK 2]"]
     assert sum("%" in line for line in lines) == 6
-    ngrams = fill("--model", str(trained), "--top", "3", "--ngrams", "the [MASK] is")
+    ngrams = fill(str(trained), "--top", "3", "--ngrams", "the [MASK] is")
     if trained.name == "contiguous":
         assert ngrams.returncode == 2
         assert ngrams.error.endswith("was not trained to predict n-grams")
@@ -161,13 +161,13 @@ def test_invalid_input_gives_a_one_line_error(trained: Path, tmp_path: Path, fil
     run = str(trained)
     long = " ".join(["word"] * 40) + " [MASK]"
     for arguments, stdin, message in (
-        (["--model", str(tmp_path / "nowhere"), "[MASK]"], b"", "nowhere: no such folder"),
-        (["--model", str(tmp_path), "[MASK]"], b"", "not a checkpoint, and not a run's folder"),
-        (["--model", run, "no mask"], b"", "text 1: no [MASK] in it"),
-        (["--model", run, "--top", "0", "[MASK]"], b"", "--top: must be at least 1"),
-        (["--model", run], b"a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
-        (["--model", run], b"\xff [MASK]\n", "standard input, line 1: not UTF-8"),
-        (["--model", run, long], b"", "tokens, but the model was trained on at most 32"),
+        ([str(tmp_path / "nowhere"), "[MASK]"], b"", "nowhere: no such folder"),
+        ([str(tmp_path), "[MASK]"], b"", "not a checkpoint, and not a run's folder"),
+        ([run, "no mask"], b"", "text 1: no [MASK] in it"),
+        ([run, "--top", "0", "[MASK]"], b"", "--top: must be at least 1"),
+        ([run], b"a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
+        ([run], b"\xff [MASK]\n", "standard input, line 1: not UTF-8"),
+        ([run, long], b"", "tokens, but the model was trained on at most 32"),
     ):
         done = fill(*arguments, stdin=stdin)
         assert done.returncode == 2
@@ -178,7 +178,7 @@ def test_invalid_input_gives_a_one_line_error(trained: Path, tmp_path: Path, fil
         target = tmp_path / "run" / path.relative_to(trained)
         target.mkdir(exist_ok=True, parents=True) if path.is_dir() else target.write_bytes(path.read_bytes())
     (tmp_path / "run/vocab.txt").write_text((trained / "vocab.txt").read_text() + "more\n")
-    done = fill("--model", str(tmp_path / "run"), "[MASK]")
+    done = fill(str(tmp_path / "run"), "[MASK]")
     assert "vocab.txt: not the vocabulary the model was trained with" in done.error
 
 
@@ -196,7 +196,7 @@ def test_bad_texts_are_named_and_the_good_ones_among_them_answered(
         ([], [*good, "last [MASK]"], names),
         (arguments, ["a [MASK]", "b [MASK]"], ["text 2: no [MASK] in it", "text 3: not UTF-8 (invalid start byte"]),
     ):
-        monkeypatch.setattr(sys, "argv", ["fill", "--model", str(trained), "--json", "--top", "1", *given])
+        monkeypatch.setattr(sys, "argv", ["fill", str(trained), "--json", "--top", "1", *given])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         capsys.readouterr()
         with fresh_scope(), pytest.raises(SystemExit) as exited:

@@ -53,9 +53,9 @@ def test_a_file_of_the_run_is_never_replaced_and_another_on_request(tmp_path: Pa
     log.close()
     own, other = tmp_path / "curves.png", tmp_path / "other.png"
     other.touch()
-    command = [str(tmp_path), "--to"]
-    assert_one_line_error(call(main, *command, str(own), "--overwrite"), f"--to: {own} belongs to the run ")
-    assert_one_line_error(call(main, *command, str(other)), f"{other}: already exists; choose another --to or pass")
+    command = [str(tmp_path), "--output"]
+    assert_one_line_error(call(main, *command, str(own), "--overwrite"), f"--output: {own} belongs to the run ")
+    assert_one_line_error(call(main, *command, str(other)), f"{other}: already exists; choose another --output or pass")
     assert call(main, *command, str(other), "--overwrite").returncode == 0
     assert other.stat().st_size
 
@@ -65,7 +65,7 @@ def test_an_unwritable_home_directory_gives_one_line_and_a_plot(tmp_path: Path) 
     log.record("train", 10, {"loss": 1.0})
     log.close()
     home = {"HOME": "/dev/null/home", "MPLCONFIGDIR": "", "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": ""}
-    done = python("-m", "ernie_gram.plot", str(tmp_path), "--to", str(tmp_path / "curve.png"), **home)
+    done = python("-m", "ernie_gram.plot", str(tmp_path), "--output", str(tmp_path / "curve.png"), **home)
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
     assert line == "warning: Matplotlib's cache folder cannot be written; it uses a temporary one"
@@ -106,7 +106,7 @@ def test_few_points_have_markers_and_all_ticks_are_whole_steps(
 
 
 def test_the_command_prints_the_path(tmp_path: Path) -> None:
-    done = call(main, str(logged(tmp_path / "run", range(1, 3))), "--to", str(tmp_path / "curve.svg"))
+    done = call(main, str(logged(tmp_path / "run", range(1, 3))), "--output", str(tmp_path / "curve.svg"))
     assert done == (0, f"written  {tmp_path / 'curve.svg'}\n", "")
 
 

@@ -54,7 +54,7 @@ def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended
 
     text = "a [MASK] statement"
     (tmp_path / "text").write_text(text)
-    filled = run(fill_mask.main, text, "--model", finished, "--json")
+    filled = run(fill_mask.main, finished, text, "--json")
     assert on_gpu(pretended_gpu) == []
     for outputs in ("encoder", "fill_mask"):
         run(export_inference.main, finished, tmp_path / outputs, "--outputs", outputs)

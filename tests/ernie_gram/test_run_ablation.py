@@ -136,7 +136,7 @@ def test_the_command_of_the_readme_without_corpora_says_which_it_needs_and_how_t
         assert line.startswith(f"error: {', '.join(f'data/en/{path}' for path in paths)}: no corpus there. ")
         parser = build_parser()
         commands = line.partition("To build them: ")[2].split("; ")
-        outputs = [str(parser.parse_args(shlex.split(command)[3:]).output) for command in commands]
+        outputs = [str(parser.parse_args(shlex.split(command)[1:]).output) for command in commands]
         assert outputs == ["vocab.txt", "lexicon.tsv", *(f"data/en/{path}" for path in paths)]
         assert all(option in line for option in ("--paths.corpus", "--paths.held_out"))
         assert ("--token_corpus" in line) == ("token" in rungs)

@@ -106,7 +106,7 @@ def corpora(folder: Path) -> dict[str, str]:
     (folder / "vocab.txt").write_text(vocabulary())
     for name, lines, seed in (("train", 400, 1), ("held_out", 60, 2)):
         (folder / f"{name}.txt").write_text(text(lines, seed))
-    shared = ["--vocab", str(folder / "vocab.txt"), "--workers", "1"]
+    shared = ["--vocab", str(folder / "vocab.txt"), "--processes", "1"]
     lexicon = ["--lexicon", str(folder / "lexicon.tsv")]
     train, held_out = (["--input", str(folder / f"{name}.txt"), *shared] for name in ("train", "held_out"))
     run(build, "lexicon", *train, "--top", "2:30,3:15", "--output", lexicon[1])

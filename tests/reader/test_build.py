@@ -203,7 +203,7 @@ def test_many_workers_respect_the_memory_limit() -> None:
         )
 
     for memory, workers, allowed in (("2GB", 8, 8), ("320MB", 64, 6), ("2GB", 256, 82)):
-        args = build_parser().parse_args([*arguments, "--memory", memory, "--workers", str(workers)])
+        args = build_parser().parse_args([*arguments, "--memory", memory, "--processes", str(workers)])
         assert resources_from(args).workers == allowed
         assert peak_memory(allowed) <= args.memory
         assert allowed == workers or peak_memory(allowed + 1) > args.memory

@@ -15,7 +15,8 @@ from tests.support.task_files import write
 
 # Processes that other commands start, and that Ctrl-C reaches through those.
 WORKERS = {"ernie_gram.gpu_checks.worker", "ernie_gram.gpu_checks.exchange_rank"}
-COMMANDS = sorted({module(path) for path in sources() if '"__main__"' in path.read_text(encoding="utf-8")} - WORKERS)
+STARTED = {module(path) for path in sources() if '"__main__"' in path.read_text(encoding="utf-8")}
+COMMANDS = sorted(STARTED - WORKERS - {"reader.console_script"})
 # Runs modules as `python -m` does, each in a process of its own, which gets SIGINT when it imports a module: the
 # `times`-th time that somebody looks for `trigger`.
 INTERRUPT = """

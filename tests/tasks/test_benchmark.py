@@ -12,8 +12,8 @@ from ernie_gram.run.many_runs import Command
 from reader.errors import InputError
 from tasks import benchmark, finetune
 from tasks.benchmark import main
+from tasks.registry.settings_file import settings_of
 from tasks.sweeps import runs
-from tasks.sweeps.plan import ROOT
 from tests.support.commands import Done, call
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write
@@ -23,13 +23,12 @@ from tests.support.tiny_task import LETTERS, SETTINGS
 def train_here(
     commands: Sequence[Command], parallel: int, processes: int, ended: Callable[[Command, int], None]
 ) -> None:
-    """Run run_finetune.sh's commands in this process. The tests of sweeps start real ones."""
+    """Run the commands of a sweep in this process. The tests of sweeps start real ones."""
     for command in commands:
-        _, task, model, *options = command.arguments
+        _, _, _, task, model, *options = command.arguments
         command.folder.mkdir(exist_ok=True)
-        config = ROOT / "conf" / "tasks" / f"{task}.yaml"
         with fresh_scope():
-            done = call(finetune.main, "--config", str(config), "--paths.model", model, *options)
+            done = call(finetune.main, *settings_of(task), "--paths.model", model, *options)
         (command.folder / "console.txt").write_text(done.stdout + done.stderr)
         ended(command, done.returncode)
 
@@ -117,7 +116,7 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -
         (["germn", model, *common], "no such benchmark; the benchmarks are chinese, clue, english"),
         (["clue", model, *common], "has the files of none of afqmc, tnews"),
         (["clue", model, *common, "--tasks", "tnew"], "--tasks: tnew is not in it"),
-        (["clue", model, "--output", "out"], "--data: must be given"),
+        (["clue", model, "--output", "out"], "the following arguments are required: --data"),
     ):
         done = call(main, *arguments)
         assert done.returncode == 2

@@ -251,7 +251,7 @@ def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path,
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout.splitlines()[-1]) == result["figures"][name]
         answers = json.loads((tmp_path / f"{name}.out").read_text())
-        assert predict(tmp_path / "run", *arguments, "--json_lines").returncode == 0
+        assert predict(tmp_path / "run", *arguments, "--json").returncode == 0
         for line in (tmp_path / f"{name}.out").read_text().splitlines():
             record = json.loads(line)
             assert record["answer"] == answers[record["id"]]

@@ -80,7 +80,7 @@ def test_every_slow_phase_is_announced_and_counted(rte: Path, tmp_path: Path, ph
 
 def test_two_processes_write_the_same_file(rte: Path, tmp_path: Path) -> None:
     pairs_file(tmp_path / "test.tsv", labels=False)
-    common = [str(rte), "--data", str(tmp_path), "--json_lines", "--batch_size", "4"]
+    common = [str(rte), "--data", str(tmp_path), "--json", "--batch_size", "4"]
     one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
     assert len(records(*common, output=one)) == 25
     done = python(
@@ -214,7 +214,7 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
     column = "no column 'sentence1' in the header; it has: it, ran; expected files like the task's own: layout tsv with"
     for arguments, message in (
         ([tmp_path, "--input", texts], "not a fine-tuned model: there is no task.json"),
-        ([rte], "one of the arguments --data --input is required"),
+        ([rte], "--data or --input: must be given"),
         ([rte, "--input", texts, "--split", "dev"], "--split: is for --data"),
         ([rte, "--input", tmp_path / "none.tsv"], "none.tsv: no such file or folder"),
         ([rte, "--input", plain], f"plain.tsv:1: {column} text_a in sentence1, text_b in sentence2; for other forms"),

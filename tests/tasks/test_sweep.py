@@ -17,7 +17,7 @@ from reader.errors import InputError
 from tasks.metrics.catalog import METRICS
 from tasks.registry import TASKS
 from tasks.sweep import main, write_tables
-from tasks.sweeps.plan import GRIDS, ROOT, SweepRun, plan, read_grid
+from tasks.sweeps.plan import GRIDS, SweepRun, plan, read_grid
 from tasks.sweeps.report import csv_rows, markdown
 from tasks.sweeps.results import figures_of, read_result, spread_of
 from tasks.training.config import FinetuneConfig
@@ -48,7 +48,7 @@ def test_every_combination_has_every_seed_and_its_own_folder(tiny_task: Path, tm
     last = runs[-1].config
     assert (last.optimizer.learning_rate, last.optimizer.batch_size, last.seed) == (0.002, 16, 2)
     assert (last.task, last.optimizer.epochs, last.input.max_seq_len) == ("mrpc", 10, 16)
-    assert runs[-1].command.arguments[:3] == (str(ROOT / "run_finetune.sh"), "mrpc", str(tiny_task / "model"))
+    assert runs[-1].command.arguments[2:5] == ("tasks.run_finetune", "mrpc", str(tiny_task / "model"))
 
 
 def test_the_grids_are_those_of_tasks_and_settings_that_exist() -> None:

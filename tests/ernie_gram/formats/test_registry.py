@@ -150,7 +150,7 @@ def test_a_folder_without_a_format_or_with_several_is_refused_with_what_was_look
     with pytest.raises(InputError) as caught:
         read_model(tmp_path / "empty")
     assert str(caught.value).startswith(f"{tmp_path / 'empty'}: not a checkpoint, and not a run's folder")
-    assert "`python -m ernie_gram.convert --list` names the files" in str(caught.value)
+    assert "`ernie-gram convert --list` names the files" in str(caught.value)
     (folder / "saved_weights.pdparams").touch()
     with pytest.raises(InputError, match=r"files of several formats: ernie_gram \(.*\); upstream_dygraph \(.*\); keep"):
         read_model(folder)

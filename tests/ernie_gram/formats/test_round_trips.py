@@ -94,7 +94,7 @@ def test_what_cannot_be_held_is_refused_with_the_reason_and_losses_only_if_accep
         with pytest.raises(InputError) as caught:
             write_model(model, folder, target)
         assert f"{target} cannot hold {reason}" in str(caught.value)
-        assert str(caught.value).endswith("; --accept-loss writes the model all the same")
+        assert str(caught.value).endswith("; --accept_loss writes the model all the same")
         assert list(tmp_path.glob("*refused*")) == []
         folder = tmp_path / f"accepted-{target}"
         (lost,) = write_model(model, folder, target, accept_loss=True)
@@ -110,7 +110,7 @@ def test_what_cannot_be_held_is_refused_with_the_reason_and_losses_only_if_accep
     ):
         with pytest.raises(InputError, match=reason) as caught:
             write_model(random_model(**changes), tmp_path / "never", target, accept_loss=True)
-        assert "--accept-loss" not in str(caught.value)
+        assert "--accept_loss" not in str(caught.value)
     assert not (tmp_path / "never").exists()
 
 

@@ -28,7 +28,7 @@ def test_a_run_is_exported_and_answers_as_fill_mask_does(
         answers = []
         for main, arguments in (
             (infer.main, [str(tmp_path / "masks")]),
-            (fill_mask.main, ["--model", str(finished), "--json"]),
+            (fill_mask.main, [str(finished), "--json"]),
         ):
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
             done = call(main, *arguments, "--top", "2000")

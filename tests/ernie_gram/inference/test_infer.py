@@ -79,7 +79,9 @@ def test_answers_equal_evaluation_whatever_the_length_of_the_line(
     texts = masked_sentences(2 * LINES_PER_BATCH + 3)
     (tmp_path / "one.txt").write_text("\n".join(texts[:20]), encoding="utf-8")
     (tmp_path / "two.txt").write_text("\n".join(texts[20:]) + "\n \n\n", encoding="utf-8")
-    found = answers(infer(fill_mask_folder, "--top", TOKENS + NGRAMS, tmp_path / "one.txt", tmp_path / "two.txt"))
+    found = answers(
+        infer(fill_mask_folder, "--top", TOKENS + NGRAMS, "--input", tmp_path / "one.txt", tmp_path / "two.txt")
+    )
     assert [answer["text"] for answer in found] == texts
     assert (
         phases["answering"].done == phases["answering"].total == sum(path.stat().st_size for path in tmp_path.iterdir())
@@ -108,7 +110,17 @@ def test_a_new_process_draws_the_samples_of_a_generator_that_the_executor_draws(
     texts = masked_sentences(LINES_PER_BATCH + 3)
     lines = folder.parent / "lines.jsonl"
     lines.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)))
-    command = ["-m", "ernie_gram.infer", str(folder), str(lines), "--json_lines", "--top=52", "--draws=2"]
+    command = [
+        "-m",
+        "ernie_gram.infer",
+        str(folder),
+        "--input",
+        str(lines),
+        "--layout",
+        "json",
+        "--top=52",
+        "--draws=2",
+    ]
     done = python(*command, OMP_NUM_THREADS="1")
     found = answers(Done(done.returncode, done.stdout, done.stderr))
     assert [answer["id"] for answer in found] == list(range(len(texts)))
@@ -151,12 +163,12 @@ def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
         assert [{**answer, "vector": 0} for answer in found] == [{**record, "vector": 0} for record in records]
         np.testing.assert_allclose([answer["vector"] for answer in found], values, atol=2e-6)
     assert (
-        infer(encoder_folder, "--json_lines", "--vector", "pooled", stdin=as_json).stdout
+        infer(encoder_folder, "--layout", "json", "--vector", "pooled", stdin=as_json).stdout
         == infer(encoder_folder, "--vector", "pooled", stdin=plain).stdout
     )
     one_by_one = answers(infer(encoder_folder, "--batch_size", 1, stdin=plain))
     np.testing.assert_allclose([answer["vector"] for answer in one_by_one], expected["mean"], atol=2e-6)
-    done = infer(encoder_folder, "--to", tmp_path / "vectors.npz", stdin=plain + b"\n\n")
+    done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=plain + b"\n\n")
     assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'vectors.npz'}: 40 vectors of 24 numbers\n"), done.stderr
     with np.load(tmp_path / "vectors.npz") as arrays:
         assert arrays["vectors"].dtype == np.float32
@@ -197,10 +209,10 @@ def test_bad_lines_are_named_and_the_good_ones_answered(
     messages += ['expected the key "text", or "text_a" and "text_b"; found text and text_b']
     messages += ['expected the key "text", or "text_a" and "text_b"; found text_a', "not JSON"]
     stdin = b"\n".join([*bad, b'{"text": "ba", "more": [1]}'])
-    check(infer(encoder_folder, "--json_lines", stdin=stdin), 1, dict(enumerate(messages, start=1)))
+    check(infer(encoder_folder, "--layout", "json", stdin=stdin), 1, dict(enumerate(messages, start=1)))
     pair = b'{"text_a": "[MASK]", "text_b": "be"}\n{"text": "[MASK]"}'
-    check(infer(fill_mask_folder, "--json_lines", stdin=pair), 1, {1: "a pair of texts"})
-    done = infer(encoder_folder, "--to", tmp_path / "vectors.npz", stdin=b"\xff\n")
+    check(infer(fill_mask_folder, "--layout", "json", stdin=pair), 1, {1: "a pair of texts"})
+    done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=b"\xff\n")
     assert done.returncode == 2
     assert "vectors.npz: not written, there is no valid text" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -218,16 +230,16 @@ def test_invalid_options_give_one_line(
     for arguments, message in (
         ([tmp_path / "nowhere"], "nowhere: no such folder"),
         ([damaged], "model.pdiparams: truncated or altered"),
-        ([encoder_folder, tmp_path / "missing.txt"], "missing.txt: no such file"),
+        ([encoder_folder, "--input", tmp_path / "missing.txt"], "missing.txt: no such file"),
         ([encoder_folder, "--top", 3], "--top: for fill_mask outputs, but"),
         ([encoder_folder, "--batch_size", 0], "--batch_size: must be at least 1"),
         ([plain, "--vector", "pooled"], "has no pooler; use mean or cls"),
-        ([encoder_folder, "--to", tmp_path / "vectors.json"], "the name must end in .npz"),
-        ([encoder_folder, "--to", "/nowhere/at/all.npz"], "there is no folder"),
-        ([encoder_folder, "--to", other], f"{other}: already exists; choose another --to or pass --overwrite"),
-        ([encoder_folder, other, "--to", other, "--overwrite"], f"--to: {other} is also an input"),
-        ([encoder_folder, "--overwrite"], "--overwrite: is for --to; leave it out"),
-        ([fill_mask_folder, "--to", tmp_path / "vectors.npz"], "--to: for encoder outputs, but"),
+        ([encoder_folder, "--output", tmp_path / "vectors.json"], "the name must end in .npz"),
+        ([encoder_folder, "--output", "/nowhere/at/all.npz"], "there is no folder"),
+        ([encoder_folder, "--output", other], f"{other}: already exists; choose another --output or pass --overwrite"),
+        ([encoder_folder, "--input", other, "--output", other, "--overwrite"], f"--output: {other} is also an input"),
+        ([encoder_folder, "--overwrite"], "--overwrite: is for --output; leave it out"),
+        ([fill_mask_folder, "--output", tmp_path / "vectors.npz"], "--output: for encoder outputs, but"),
         ([fill_mask_folder, "--draws", 0], "--draws: must be at least 1"),
     ):
         done = infer(*arguments, stdin=b"ba [MASK]")

@@ -74,7 +74,7 @@ def test_a_result_is_overwritten_only_on_request(built: Path) -> None:
 @pytest.mark.parametrize("stage", ["cut/0", "cut/2", "cut/*"])
 def test_a_killed_build_is_resumed(built: Path, tmp_path: Path, stage: str) -> None:
     (tmp_path / "text.txt").write_bytes((built / "train.txt").read_bytes() * 40)
-    text = ["--input", str(tmp_path / "text.txt"), "--workers", "2"]
+    text = ["--input", str(tmp_path / "text.txt"), "--processes", "2"]
     made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv")]
     command = ["-m", "reader.build", "corpus", *text, *made_with, "--output"]
     work = tmp_path / ".corpus.work"
@@ -122,7 +122,7 @@ def test_segments_may_outnumber_the_limit_of_open_files(built: Path, tmp_path: P
     limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30))"
     small = "from reader import build; from reader.text import map_segments; map_segments.MAX_SEGMENT_BYTES = 1 << 20"
     limited = f"{limit}; {small}; build.main()"
-    made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv"), "--workers", "1"]
+    made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv"), "--processes", "1"]
     text = ["--input", str(tmp_path / "text.txt")]
     done = python("-c", limited, "corpus", *text, *made_with, "--output", str(tmp_path / "corpus"))
     assert done.returncode == 0, done.stderr

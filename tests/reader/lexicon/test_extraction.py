@@ -88,7 +88,7 @@ def test_little_memory_is_respected_by_merging_many_ranges(
     [
         ("--memory", "100MB", "too little memory; at least"),
         ("--memory", "2 apples", "expected a size such as"),
-        ("--workers", "0", "expected an integer of at least 1"),
+        ("--processes", "0", "expected an integer of at least 1"),
         ("--top", "2:5,6:5", "orders must be 1 to 5"),
         ("--top", "2", "expected ORDER:NUMBER"),
         ("--segmenter", "none", "invalid choice"),
@@ -145,7 +145,7 @@ def test_order_1_keeps_words_of_several_han_characters(tmp_path: Path) -> None:
 
 def arguments(built: Path, output: Path) -> list[str]:
     text = ["--input", str(output.with_name("text.txt")), "--vocab", str(built / "vocab.txt")]
-    return ["-m", "reader.build", "lexicon", *text, "--workers", "2", "--top", "2:300,3:200", "--output", str(output)]
+    return ["-m", "reader.build", "lexicon", *text, "--processes", "2", "--top", "2:300,3:200", "--output", str(output)]
 
 
 @pytest.mark.parametrize("stage", ["split/1", "order_2_of_*/0", "order_3_of_*/0"])

@@ -79,7 +79,7 @@ def test_error_names_the_file_and_line_that_is_invalid(
     (tmp_path / name).write_bytes(content)
     (tmp_path / "good.txt").write_text("the one and the other\n" * 10)
     output = tmp_path / "lexicon.tsv"
-    inputs = ["--input", str(tmp_path / name), str(tmp_path / "good.txt"), "--workers", "2"]
+    inputs = ["--input", str(tmp_path / name), str(tmp_path / "good.txt"), "--processes", "2"]
     done = call(main, "lexicon", *inputs, "--vocab", str(built / "vocab.txt"), "--output", str(output))
     assert done.returncode == 2
     last = done.stderr.strip().splitlines()[-1]

@@ -75,7 +75,7 @@ def test_memory_limit_holds_for_texts_of_any_size(tmp_path: Path) -> None:
     for name in ("once", "four"):
         text, output = tmp_path / f"{name}.txt", tmp_path / name / "l.tsv"
         output.parent.mkdir()
-        options = ["--vocab", VOCAB, "--output", str(output), "--memory", MEMORY, "--workers", "2"]
+        options = ["--vocab", VOCAB, "--output", str(output), "--memory", MEMORY, "--processes", "2"]
         memory, disk = peaks_of(["lexicon", "--input", str(text), *options], output.parent)
         print(f"{text.stat().st_size:,} bytes of text: memory {memory:,}, disk {disk:,}")
         assert memory <= 1.2 * 500e6

@@ -244,7 +244,7 @@ def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path
     from tests.support.static_programs import fresh_scope
 
     with fresh_scope():
-        done = call(fill_mask.main, "--model", str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。")
+        done = call(fill_mask.main, str(run), "--json", "--top", "4000", "The [MASK] 中国人民[MASK]。")
     assert done.returncode == 0, done.stderr
     corpus = Corpus(pieces / "corpus")
     for mask in json.loads(done.stdout)["masks"]:
@@ -255,7 +255,7 @@ def test_a_model_can_be_trained_and_used_to_fill_masks(built: Path, pieces: Path
     other = trained(**OURS)
     (run / "spm.model").write_bytes(other)
     (run / "vocab.txt").unlink()
-    done = call(fill_mask.main, "--model", str(run), "[MASK]")
+    done = call(fill_mask.main, str(run), "[MASK]")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("spm.model: not the vocabulary the model was trained with")
     (run / "spm.model").unlink()

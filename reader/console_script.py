@@ -1,0 +1,89 @@
+"""The console script: `ernie-gram COMMAND ...` starts the module of a command. Nothing is imported but that module."""
+
+from __future__ import annotations
+
+import sys
+
+from reader.commands import interrupts_end_at_once, run_command
+
+PROGRAM = "ernie-gram"
+# Topic -> command -> its module, and what it does. Modules are named by strings: the reader imports no other package.
+TOPICS = {
+    "Text": {
+        "demo-text": ("reader.demo_text", "write a small text and a small task, from Python's documentation"),
+        "vocab": ("reader.build", "train a vocabulary"),
+        "lexicon": ("reader.build", "find the n-grams of a text"),
+        "inspect": ("reader.build", "show the n-grams of a lexicon, and its coverage of a text"),
+        "corpus": ("reader.build", "cut a text into units, and store them as a corpus"),
+        "join": ("reader.build", "join the shards of a corpus"),
+        "check": ("reader.build", "check that corpora are unchanged"),
+    },
+    "Pre-training": {
+        "pretrain": ("ernie_gram.run_pretrain", "pre-train a model, in NPROC processes"),
+        "preflight": ("ernie_gram.preflight", "predict memory and time of a pre-training"),
+        "ablation": ("ernie_gram.run_ablation", "train variants of the objective, and compare them"),
+        "plot": ("ernie_gram.plot", "plot the curves of runs"),
+        "count-baselines": ("ernie_gram.pretraining.count_baselines", "perplexities of predictors that only count"),
+        "fill-mask": ("ernie_gram.fill_mask", "print the most probable units for [MASK]"),
+    },
+    "Fine-tuning": {
+        "tasks": ("tasks.list", "list the tasks, their metrics and files"),
+        "check-files": ("tasks.check_files", "read the official files of tasks, and count their rows"),
+        "finetune": ("tasks.run_finetune", "fine-tune a model on a task, in NPROC processes"),
+        "predict": ("tasks.predict", "predict with a fine-tuned model"),
+        "score": ("tasks.score", "score a file of predictions as the official scorer does"),
+        "sweep": ("tasks.sweep", "fine-tune with every combination of some settings and seeds"),
+        "benchmark": ("tasks.benchmark", "fine-tune on all tasks of a benchmark"),
+    },
+    "Models": {
+        "convert": ("ernie_gram.convert", "convert a pre-trained model from and to six formats"),
+        "export": ("tasks.export", "export a fine-tuned model to PaddleNLP or paddle.inference"),
+        "export-inference": ("ernie_gram.export_inference", "export a pre-trained model to paddle.inference"),
+        "infer": ("ernie_gram.infer", "answer lines of text with an exported pre-trained model"),
+    },
+    "This machine": {
+        "demo": ("ernie_gram.demo", "run the steps from text to a pre-trained model once, in minutes"),
+        "gpu-check": ("ernie_gram.gpu_check", "check what the GPUs compute, and how fast"),
+        "kernels": ("tasks.kernels", "count the kernels that a GPU starts in a step of fine-tuning"),
+    },
+}
+MODULES = {name: module for commands in TOPICS.values() for name, (module, _) in commands.items()}
+# A module of several commands: its first argument is the command.
+SEVERAL = "reader.build"
+
+
+def main() -> None:
+    """Run the command that the first argument names; `sys.argv` has the arguments."""
+    with interrupts_end_at_once():
+        name = sys.argv[1] if len(sys.argv) > 1 else "--help"
+        if name in ("-h", "--help"):
+            print(usage())
+            return
+        if name not in MODULES:
+            # Imported late: it is needed for an error only.
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, MODULES, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            sys.stderr.write(f"error: no command {name}{hint} (see {PROGRAM} --help)\n")
+            sys.exit(2)
+        module = MODULES[name]
+        if module == SEVERAL:
+            program = PROGRAM
+        else:
+            program = f"{PROGRAM} {name}"
+            del sys.argv[1]
+        run_command(module, program)
+
+
+def usage() -> str:
+    """Return the list of the commands, with a line for each."""
+    width = max(map(len, MODULES))
+    lines = [f"usage: {PROGRAM} COMMAND ...", "", f"{PROGRAM} COMMAND --help explains a command."]
+    for topic, commands in TOPICS.items():
+        lines += ["", f"{topic}:", *(f"  {name:{width}}  {what}" for name, (_, what) in commands.items())]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""--data of the commands: the folder with the official files of tasks, which the environment variable DATA may name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+VARIABLE = "DATA"
+MEANING = f"folder with the official files of a task, or the benchmark's folder above it (default: {VARIABLE})"
+
+
+def add_data_option(parser: argparse.ArgumentParser, is_required: bool = False) -> None:
+    """Add --data; if it is required, DATA will do as well."""
+    folder = data_folder()
+    required = is_required and folder is None
+    parser.add_argument("--data", type=Path, default=folder, required=required, metavar="FOLDER", help=MEANING)
+
+
+def data_folder() -> Path | None:
+    """Return the folder that DATA names, None without one."""
+    text = os.environ.get(VARIABLE)
+    return Path(text) if text else None

@@ -1,0 +1,15 @@
+"""The settings with which a task is fine-tuned unless others are given: conf/tasks/NAME.yaml."""
+
+from __future__ import annotations
+
+from reader.system.installation import CONF
+
+
+def settings_of(task: str) -> list[str]:
+    """Return the options of fine-tuning that select a task and its settings.
+
+    Without a file of settings it is a task of one's own, which is given as a .yaml file, or an unknown name.
+    """
+    path = CONF / "tasks" / f"{task}.yaml"
+    has_settings = not task.endswith((".yaml", ".yml")) and path.is_file()
+    return ["--config", str(path)] if has_settings else ["--task", task]

@@ -1,0 +1,42 @@
+"""Fine-tune in one or several processes: `ernie-gram finetune TASK MODEL [--section.key VALUE ...]`."""
+
+from __future__ import annotations
+
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.run_finetune")
+
+import sys
+
+from ernie_gram.distributed.launcher import ENVIRONMENT, launch
+from reader.errors import InputError
+from tasks.reading.data_option import data_folder
+from tasks.registry.settings_file import settings_of
+
+USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
+
+Fine-tune a model on a task. TASK is a name that `ernie-gram tasks` lists, with the settings in conf/tasks/TASK.yaml, or
+the .yaml file of a task of one's own. MODEL is a model folder or a run. `{0} --print_config` prints all settings with
+their meaning. --check checks everything, and does not train.
+
+{1}
+  DATA         folder with the official files of the task, or the benchmark's folder above it (or --paths.data)"""
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = sys.argv[1:]
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(USAGE.format(sys.argv[0], ENVIRONMENT))
+        return
+    words = [word for word in arguments[:2] if not word.startswith("-")]
+    if len(words) == 2:
+        task, model = words
+        folder = data_folder()
+        data = ["--paths.data", str(folder)] if folder else []
+        arguments = [*settings_of(task), "--paths.model", model, *data, *arguments[2:]]
+    elif words or not arguments:
+        raise InputError(f"TASK and MODEL: must be given (see {sys.argv[0]} --help)")
+    # A single process reports errors in one line by itself; reading the data twice would take time.
+    launch("tasks.finetune", arguments, checks_single=False)

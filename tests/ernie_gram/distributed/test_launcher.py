@@ -1,0 +1,106 @@
+"""The processes that the launcher waits for: their errors and signals, and the options of Paddle's launcher."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.distributed import launcher
+from ernie_gram.distributed.launcher import _value, _with_address_of_master, launch
+from reader.errors import InputError
+from tests.support.commands import ROOT
+
+# A check of the input that is interrupted, as `run_command` would end it.
+CHILD = (
+    "import os, signal, sys, time\n"
+    "signal.signal(signal.SIGINT, lambda *_: (os.write(2, b'error: interrupted\\n'), os._exit(130)))\n"
+    "print(os.getpid(), file=sys.stderr, flush=True)\n"
+    "time.sleep(300)\n"
+)
+PARENT = (
+    "import signal\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "from ernie_gram.distributed.launcher import _run\n"
+    "from reader.errors import one_line_errors\n"
+    f"one_line_errors(lambda: _run('-c', {CHILD!r}))\n"
+)
+
+
+def waiting() -> tuple[subprocess.Popen[str], int]:
+    """Return a launcher that waits for a check of the input, and the process of that check."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT], cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    return process, int(process.stderr.readline())
+
+
+def test_an_interrupt_while_the_input_is_checked_is_one_line() -> None:
+    process, _ = waiting()
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60)[1] == "error: interrupted\n"
+    assert process.returncode == 130
+
+
+def test_the_check_of_the_input_ends_with_a_killed_launcher() -> None:
+    process, child = waiting()
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{child}/cmdline").exists() and Path(f"/proc/{child}/cmdline").read_bytes():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_failed_check_ends_the_launcher_with_its_status() -> None:
+    with pytest.raises(SystemExit) as ended:
+        launcher._run("-c", "exit(7)")
+    assert ended.value.code == 7
+    with pytest.raises(SystemExit) as ended:
+        launcher._run("-c", "import os; os.kill(os.getpid(), 9)")
+    assert ended.value.code == 137
+    assert launcher._run("-c", "import os; print(os.environ['MORE'])", MORE="yes") == "yes\n"
+
+
+def test_options_of_the_launcher_are_found_in_both_spellings() -> None:
+    options = ["--nnodes=2", "--rank", "1", "--ranks=3"]
+    assert [_value(options, name) for name in ("--nnodes", "--rank", "--master")] == ["2", "1", None]
+
+
+def test_the_first_machine_has_the_address_of_the_master() -> None:
+    for given in (["--master=localhost:5", "--rank=0"], ["--master", "localhost:5", "--rank", "0"]):
+        found = _with_address_of_master(given)
+        assert found[:2] == ["--host", "127.0.0.1"]
+        assert [_value(found, name) for name in ("--master", "--rank")] == ["127.0.0.1:5", "0"]
+    for other in (["--master", "127.0.0.1:5", "--rank", "1"], ["--master", "etcd://host:5"], []):
+        assert _with_address_of_master(other) == other
+    with pytest.raises(InputError, match=r"^LAUNCH_ARGS: --master localhost: must be HOST:PORT$"):
+        _with_address_of_master(["--master", "localhost"])
+
+
+def test_a_single_process_replaces_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[str, ...]] = []
+
+    def replace(*arguments: str) -> None:
+        started.append((*arguments, os.environ["GLIBC_TUNABLES"] if "--help" not in arguments else ""))
+        raise SystemExit
+
+    monkeypatch.setattr(launcher, "_replace", replace)
+    monkeypatch.setattr(launcher, "_run", lambda *arguments, **_: started.append(arguments))
+    monkeypatch.setattr(os, "environ", {"NPROC": "1"})
+    run = ("-m", "tasks.finetune", "--seed", "2")
+    for checks in (False, True):
+        with pytest.raises(SystemExit):
+            launch("tasks.finetune", run[2:], checks_single=checks)
+    assert started == [(*run, launcher.MEMORY), (*run, "--check"), (*run, launcher.MEMORY)]
+    # Help needs neither a check nor a number of processes.
+    monkeypatch.setattr(os, "environ", {"NPROC": "many"})
+    with pytest.raises(SystemExit):
+        launch("tasks.finetune", ["--help"], checks_single=True)
+    assert started[-1] == ("-m", "tasks.finetune", "--help", "")

@@ -1,0 +1,155 @@
+"""The wheel: installed in an environment of its own, it does everything from another folder, without the checkout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import ROOT
+from tests.support.further_cases import FURTHER
+from tests.support.runs import TINY
+from tests.support.task_files import write
+from tests.support.tiny_task import DEV_ROWS, SETTINGS, TASK, TRAIN_ROWS, rows
+
+SOURCES = ("reader", "ernie_gram", "tasks", "conf", "setup.py", "pyproject.toml", "README.md", "LICENSE")
+# In the environment of the wheel: every process adds the files of the project's modules that it has imported to a list.
+NOTE = """
+import atexit, os, sys
+
+def note():
+    names = [name for name in sys.modules if name.split(".")[0] in ("reader", "ernie_gram", "tasks", "tests")]
+    with open(os.environ["IMPORTED"], "a") as file:
+        file.writelines(f"{getattr(sys.modules[name], '__file__', None)}\\n" for name in names)
+
+atexit.register(note)
+"""
+
+Run = Callable[..., str]
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the wheel from a copy of the sources, because setuptools writes beside them."""
+    for name in SOURCES:
+        path = ROOT / name
+        if path.is_dir():
+            shutil.copytree(path, folder / "source" / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(path, folder / "source" / name)
+    # Setuptools 70.1 and later needs no other package; otherwise pip downloads one.
+    offline = ["--no-build-isolation"] if find_spec("setuptools.command.bdist_wheel") else []
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", *offline, "--wheel-dir", str(folder)]
+    subprocess.run([*command, str(folder / "source")], check=True)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a function that runs a command of the wheel in the folder `place`, and returns what is printed."""
+    wheel = build_wheel(tmp_path)
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = environment / "lib" / version / "site-packages"
+    # The dependencies are those of this environment. Its own .pth files, such as that of the checkout, have no effect.
+    write(packages / "dependencies.pth", f"{sysconfig.get_path('purelib')}\nimport note_imports\n")
+    write(packages / "note_imports.py", NOTE)
+    place = tmp_path / "place"
+    place.mkdir()
+    if sys.version_info >= (3, 11):
+        # The user's own files may have the names of packages.
+        write(place / "reader.py", "raise SystemExit('the wrong package')\n")
+    own = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHON", "NPROC", "DATA")}
+    own |= {
+        "PATH": f"{environment / 'bin'}{os.pathsep}{own['PATH']}",
+        "IMPORTED": str(tmp_path / "imported.txt"),
+        "OMP_NUM_THREADS": "1",
+    }
+
+    def run(*arguments: object, **more: str) -> str:
+        done = subprocess.run(
+            ["ernie-gram", *map(str, arguments)],
+            cwd=place,
+            env={**own, **more},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+def write_task(folder: Path, task: str = TASK) -> None:
+    """Write a task of one's own, or with the names of columns of LCQMC, its rows."""
+    folder.mkdir(parents=True)
+    write(folder / "task.yaml", task)
+    for seed, (name, count) in enumerate((("train", TRAIN_ROWS), ("dev", DEV_ROWS))):
+        lines = (f"{text}\t{label}\n" for text, label in rows(count, seed))
+        write(folder / f"{name}.tsv", "text\tlabel\n" + "".join(lines))
+
+
+@FURTHER
+@pytest.mark.timeout(1800)
+def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path) -> None:
+    place, steps = tmp_path / "place", ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.device=cpu"]
+    run("demo-text", "--max_size", 200_000, "--output", "text")
+    for name in ("train", "held_out"):
+        assert (place / "text" / f"{name}.txt").is_file()
+    run("vocab", "--input", "text/train.txt", "--size", 800, "--output", "vocab.txt")
+    made_with = ["--vocab", "vocab.txt"]
+    more = ["--top", "2:400,3:200", "--min_count", 2, "--processes", 2]
+    following = run("lexicon", "--input", "text/train.txt", *made_with, *more, "--output", "lexicon.tsv")
+    assert "next: ernie-gram corpus --input text/train.txt " in following
+    made_with += ["--lexicon", "lexicon.tsv"]
+    for text, corpus in (("train", "corpus"), ("held_out", "held_out")):
+        following = run("corpus", "--input", f"text/{text}.txt", *made_with, "--output", corpus)
+    assert "next: ernie-gram pretrain conf/pretrain/small_en.yaml --paths.corpus corpus " in following
+    paths = ["--paths.corpus", "corpus", "--paths.held_out", "held_out"]
+
+    # Two processes, with the settings that the reader has named.
+    pretrain = ["pretrain", "conf/pretrain/small_en.yaml", *TINY, *paths, *steps, "--paths.output", "model"]
+    assert "train step 4/4" in run(*pretrain, NPROC="2")
+    assert "unit frequencies" in run("count-baselines", "model")
+    assert "[MASK 1]" in run("fill-mask", "model", "the [MASK] of a list")
+    run("plot", "model", "--output", "curve.png")
+    small = [option for option in TINY if not option.startswith("--objective")]
+    run("ablation", "--output", "ablation", "--rungs", "contiguous", *small, *paths, *steps)
+    assert "| contiguous |" in (place / "ablation" / "table.md").read_text()
+
+    write_task(place / "task")
+    settings = [*SETTINGS, "--optimizer.epochs=1", "--trainer.device=cpu"]
+    finetune = ["finetune", "task/task.yaml", "model", *settings, "--paths.output", "finetuned"]
+    assert "next: ernie-gram predict finetuned " in run(*finetune, DATA="task", NPROC="1")
+    write(place / "own.tsv", "text\na b c\n")
+    run("predict", "finetuned", "--input", "own.tsv", "--output", "answers.jsonl", "--device", "cpu")
+    assert (place / "answers.jsonl").read_text().count("\n") == 1
+    run("sweep", "task/task.yaml", "model", "--data", "task", "--output", "sweep", "--seeds", 1, *settings[:1])
+    assert "seed" in (place / "sweep" / "table.csv").read_text()
+
+    # A benchmark and its task have settings in the wheel.
+    write_task(place / "data" / "chnsenticorp")
+    for path in (place / "data" / "chnsenticorp").glob("*.tsv"):
+        lines = (line.split("\t") for line in path.read_text().splitlines()[1:])
+        write(path, "label\ttext_a\n" + "".join(f"{label}\t{text}\n" for text, label in lines))
+    benchmark = ["benchmark", "chinese", "model", "--data", "data", "--tasks", "chnsenticorp"]
+    run(*benchmark, "--output", "benchmark", *settings)
+    assert "| ChnSentiCorp | dev | accuracy | 1 |" in (place / "benchmark" / "table.md").read_text()
+
+    imported = {Path(line) for line in (tmp_path / "imported.txt").read_text().splitlines() if line != "None"}
+    assert len(imported) > 200
+    assert {path for path in imported if not path.is_relative_to(tmp_path / "environment")} == set()
+    wanted = ("reader/lexicon/extraction.py", "ernie_gram/training/trainer.py", "tasks/training/job.py")
+    assert all(any(str(path).endswith(f"site-packages/{name}") for path in imported) for name in wanted)
