@@ -54,8 +54,8 @@ class MaskFiller:
             raise InputError(f"{model.source}: the model has no {lacks}, so it cannot fill masks; choose another model")
         import paddle
 
-        from ernie_gram.pretraining.network import VocabularySizes
         from ernie_gram.pretraining.programs import build_prediction, prediction_config
+        from ernie_gram.pretraining.sizes import CorpusSizes
         from ernie_gram.training.variables import set_parameters
 
         self.units = UnitNames(model.vocabulary, model.lexicon)
@@ -63,7 +63,7 @@ class MaskFiller:
         self.draws = draws if self.config.objective.has_generator else 1
         self._seed = paddle.seed
         self.texts = TextEncoder(self.units.vocabulary, segmenter_of(self.units.lexicon), self.config.data.max_seq_len)
-        sizes = VocabularySizes(len(self.units.vocabulary), self.units.num_ngrams)
+        sizes = CorpusSizes(len(self.units.vocabulary), self.units.num_ngrams)
         self._program = build_prediction(self.config, sizes)
         self._executor = paddle.static.Executor(world.place)
         set_parameters(self._program.main, model.parameters, str(model.source), world.place)

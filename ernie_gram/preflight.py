@@ -26,14 +26,10 @@ from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_
 from ernie_gram.planning.conflicts import conflicts
 from ernie_gram.planning.prediction import Cluster, Speeds, predict
 from ernie_gram.planning.report import report
-from ernie_gram.planning.sizes import (
-    BatchShape,
-    CorpusSizes,
-    assumed_shape,
-    measured_shape,
-)
+from ernie_gram.planning.sizes import assumed_shape, measured_shape
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_positive
 from reader.corpus.file_digests import check_corpus

@@ -12,7 +12,14 @@ import numpy as np
 
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.names import MLM_ROWS
-from ernie_gram.formats.parameters import HEAD_BIAS, HEAD_TRANSFORM, check_shapes, encoder_shapes, head_shapes
+from ernie_gram.formats.parameters import (
+    HEAD_BIAS,
+    HEAD_TRANSFORM,
+    check_shapes,
+    encoder_shapes,
+    head_shapes,
+    transform_shapes,
+)
 from ernie_gram.formats.untrusted.arrays import Shapes
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import Arrays
@@ -114,5 +121,5 @@ def check_own_parameters(
     else:
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
         if HEAD_TRANSFORM[0] in shapes:
-            expected |= head_shapes(config, 0, own_table=False)
+            expected |= transform_shapes(config)
     check_shapes(shapes, expected, source)

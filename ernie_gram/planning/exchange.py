@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from ernie_gram.distributed.buckets import is_summed_by_row, plan_buckets
-from ernie_gram.planning.parameters import Shapes, count_parameters, parameter_shapes
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.model.parameters import Shapes, count
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.parameters import parameter_shapes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 
 FLOAT = 4
 # Per parameter: its values and the two moments of Adam, all float32.
@@ -80,7 +81,7 @@ def count_terms(config: PretrainConfig) -> int:
 
 def checkpoint_bytes(config: PretrainConfig, sizes: CorpusSizes) -> int:
     """Return the size of a checkpoint, except for names and settings: some hundred bytes per parameter."""
-    return CHECKPOINT_COPIES * FLOAT * count_parameters(parameter_shapes(config, sizes))
+    return CHECKPOINT_COPIES * FLOAT * count(parameter_shapes(config, sizes))
 
 
 def checkpoint_steps(config: PretrainConfig) -> Iterator[int]:

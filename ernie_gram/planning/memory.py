@@ -16,11 +16,12 @@ from math import prod
 
 from ernie_gram.distributed.buckets import plan_buckets
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.parameters import count
 from ernie_gram.planning.exchange import tables_by_row, used_rows
-from ernie_gram.planning.parameters import count_parameters, parameter_shapes
 from ernie_gram.planning.products import SAMPLING_BLOCKS
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.parameters import parameter_shapes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from reader.batches.sampler import accumulation_steps
 
 FLOAT, HALF = 4, 2
@@ -119,7 +120,7 @@ class _Head:
 def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> Memory:
     """Return the predicted memory of one of `ranks` processes that holds a batch of the given shape at a time."""
     shapes = parameter_shapes(config, sizes)
-    numbers = count_parameters(shapes)
+    numbers = count(shapes)
     ledger = _Ledger()
     if accumulation_steps(config.data.batch_size, ranks, config.trainer.micro_batch) > 1:
         ledger.change(ACCUMULATED, numbers * FLOAT)

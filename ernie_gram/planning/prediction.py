@@ -10,8 +10,9 @@ from typing import NamedTuple
 from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints_on_disk, step_exchange
 from ernie_gram.planning.memory import Memory, rank_memory
 from ernie_gram.planning.products import FORWARD, recomputed_flops, step_flops
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes, sequences_per_rank
+from ernie_gram.planning.sizes import sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from reader.batches.sampler import accumulation_steps
 
 DAY = 24 * 60 * 60.0

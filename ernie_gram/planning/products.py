@@ -8,8 +8,8 @@ relative position bias, which is below a hundredth of the attention.
 from __future__ import annotations
 
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 
 # Forward pass, and backward pass with respect to both factors.
 FORWARD, TRAINING = 1, 3

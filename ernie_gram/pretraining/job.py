@@ -14,13 +14,13 @@ from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.world import World
 from ernie_gram.formats.model import Model
 from ernie_gram.planning.products import step_flops
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
-from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+from ernie_gram.pretraining.network import PretrainModel
 from ernie_gram.pretraining.objectives import encode, fields_of, softmax_options, terms_of
 from ernie_gram.pretraining.prepare import Run
 from ernie_gram.pretraining.programs import build_evaluation
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.warm_start import StartValue, Units, warm_start_values
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.termination import until_requested
@@ -47,7 +47,7 @@ def pretraining_job(run: Run, world: World) -> Job:
     """
     config, corpus = run.config, run.train.corpus
     check = BackgroundCheck(run.corpora) if world.is_first else None
-    sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
+    sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
 
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
         size, workers = config.data.batch_size, config.trainer.workers
@@ -77,7 +77,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         resume_from=run.resume_from,
         row_counts=partial(row_counts, config),
         check_data=check.wait if check else None,
-        flops=partial(batch_flops, config, CorpusSizes(sizes.tokens, sizes.ngrams)),
+        flops=partial(batch_flops, config, sizes),
     )
 
 
@@ -98,7 +98,7 @@ def describe_start(run: Run) -> list[str]:
     if run.start is None:
         return []
     info = run.train.corpus.info
-    network = PretrainNetwork(run.config, VocabularySizes(info.num_tokens, info.num_ngrams), world_size=1)
+    network = PretrainNetwork(run.config, CorpusSizes(info.num_tokens, info.num_ngrams), world_size=1)
     with open_program(network.fields) as opened:
         network.losses(opened.feeds)
         names = opened.finish({}).parameters
@@ -144,7 +144,7 @@ def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> flo
 class PretrainNetwork:
     """The model and the terms of its objective (see training.job.Network)."""
 
-    def __init__(self, config: PretrainConfig, sizes: VocabularySizes, world_size: int) -> None:
+    def __init__(self, config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> None:
         self.config, self.sizes = config, sizes
         self._terms = terms_of(config.objective)
         self._softmax = softmax_options(config, True, world_size)
@@ -167,7 +167,7 @@ class PretrainNetwork:
 class HeldOutEvaluator:
     """Perplexity and accuracy on a held-out corpus (see evaluation.metrics)."""
 
-    def __init__(self, config: PretrainConfig, sizes: VocabularySizes, held_out: Feeder, corpus: Corpus) -> None:
+    def __init__(self, config: PretrainConfig, sizes: CorpusSizes, held_out: Feeder, corpus: Corpus) -> None:
         """`corpus` is the training corpus: its unit frequencies are the baseline."""
         self._config, self._sizes = config, sizes
         self._held_out, self._corpus = held_out, corpus

@@ -14,7 +14,7 @@ from ernie_gram.formats.model import Model
 from ernie_gram.graph.compute import computing
 from ernie_gram.pretraining.chunked_softmax import probabilities
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+from ernie_gram.pretraining.network import PretrainModel
 from ernie_gram.pretraining.objectives import (
     Encoded,
     Feeds,
@@ -25,6 +25,7 @@ from ernie_gram.pretraining.objectives import (
     softmax_options,
     terms_of,
 )
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program, open_program
 from reader.errors import InputError
 
@@ -40,7 +41,7 @@ def prediction_config(model: Model) -> PretrainConfig:
     return config_from_tree(PretrainConfig, settings, str(model.source))
 
 
-def build_evaluation(config: PretrainConfig, sizes: VocabularySizes, world_size: int) -> Program:
+def build_evaluation(config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> Program:
     """Build a program that fetches, for the first term, `row_loss` float32 [M] and `row_best` int64 [M], the top class.
 
     With a generator it also fetches the generator's `generator_loss`, float32 [M].
@@ -56,7 +57,7 @@ def build_evaluation(config: PretrainConfig, sizes: VocabularySizes, world_size:
         return opened.finish(fetches)
 
 
-def build_prediction(config: PretrainConfig, sizes: VocabularySizes) -> Program:
+def build_prediction(config: PretrainConfig, sizes: CorpusSizes) -> Program:
     """Build a program that fetches `probabilities`, float32 [M, C], of every class in every predicted slot.
 
     It holds all probabilities in memory, so it is meant for few slots. It is always float32. Under contiguous masking
@@ -70,7 +71,7 @@ def build_prediction(config: PretrainConfig, sizes: VocabularySizes) -> Program:
 
 
 def _encoded(
-    config: PretrainConfig, sizes: VocabularySizes, feeds: Feeds, softmax: SoftmaxOptions
+    config: PretrainConfig, sizes: CorpusSizes, feeds: Feeds, softmax: SoftmaxOptions
 ) -> tuple[PretrainModel, Encoded]:
     model = PretrainModel(config, sizes)
     model.eval()

@@ -9,7 +9,7 @@ import numpy as np
 
 from ernie_gram.planning.exchange import FLOAT
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch
 from reader.batches.sampler import rank_share, sample_indices
@@ -66,7 +66,7 @@ class Exchanged:
         return FLOAT * sum(self.numbers)
 
 
-def exchanges_of(config: PretrainConfig, sizes: VocabularySizes, rank: int, ranks: int) -> Exchanged:
+def exchanges_of(config: PretrainConfig, sizes: CorpusSizes, rank: int, ranks: int) -> Exchanged:
     """Return what a process sums over all processes, taken from the program that it would run."""
     # Imported late: they load Paddle.
     from ernie_gram.distributed import collectives

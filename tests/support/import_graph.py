@@ -25,6 +25,7 @@ WITHOUT_PADDLE = (
     "ernie_gram.distributed.buckets",
     "ernie_gram.formats.untrusted",
     *("ernie_gram.model.config", "ernie_gram.training.config", "ernie_gram.pretraining.config"),
+    *("ernie_gram.model.parameters", "ernie_gram.pretraining.parameters"),
     *("ernie_gram.pretraining.prepare", "ernie_gram.pretraining.ablation_plan"),
     *(f"ernie_gram.inference.{name}" for name in ("description", "requests", "texts", "units")),
     *("ernie_gram.pretraining.start_model", "ernie_gram.pretraining.warm_start"),

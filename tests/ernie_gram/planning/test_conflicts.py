@@ -9,7 +9,7 @@ import pytest
 
 from ernie_gram.planning.conflicts import conflicts
 from ernie_gram.planning.prediction import Cluster, predict
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from tests.support.configs import load
 
 GOOD = [

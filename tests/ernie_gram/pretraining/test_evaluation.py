@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
-from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.config import TrainerConfig
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
@@ -104,7 +104,7 @@ def test_a_model_with_a_generator_is_evaluated_over_eight_of_its_samples(corpus:
     from ernie_gram.training.program import Program
 
     feeder = Feeder(Corpus(built / "held_out"), 32, Masking(True, 0.15, seed=1), pack_documents=True)
-    sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
+    sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
     one_batch = TrainerConfig(eval_sequences=8)
     run = Program.run
     for rung, draws in (("explicit", 1), ("enrm", 8)):

@@ -6,9 +6,10 @@ import dataclasses
 
 import pytest
 
-from ernie_gram.planning.parameters import count_parameters, parameter_shapes
-from ernie_gram.planning.sizes import CorpusSizes
+from ernie_gram.model.parameters import count
 from ernie_gram.pretraining.config import GeneratorConfig, PretrainConfig
+from ernie_gram.pretraining.parameters import parameter_shapes
+from ernie_gram.pretraining.sizes import CorpusSizes
 from tests.support.expected_parameters import CASES, LENGTH, MODEL, NGRAMS, TOKENS
 from tests.support.small_model import MODEL as SMALL
 from tests.support.small_model import RUNGS, config_of
@@ -42,13 +43,14 @@ BUILT = {
 
 @pytest.mark.parametrize(("case", "ngrams"), [*((case, 12) for case in BUILT), ("enrm", 0), ("tied", 0)])
 def test_parameters_are_those_of_the_built_network(case: str, ngrams: int) -> None:
-    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+    from ernie_gram.pretraining.network import PretrainModel
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from ernie_gram.training.program import open_program
     from tests.support.static_programs import fresh_scope
 
     with fresh_scope(), open_program([]) as opened:
-        PretrainModel(BUILT[case], VocabularySizes(40, ngrams))
+        PretrainModel(BUILT[case], CorpusSizes(40, ngrams))
         built = {p.name: tuple(p.shape) for p in opened.main.global_block().all_parameters()}
     found = parameter_shapes(BUILT[case], CorpusSizes(40, ngrams))
     assert found == built
-    assert count_parameters(found) > 40 * 24
+    assert count(found) > 40 * 24
