@@ -26,10 +26,10 @@ from ernie_gram.gpu_checks.outcome import Failed, Figures, Passed, Setup, Skippe
 from ernie_gram.measuring.trial_step import random_batch
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.planning.prediction import largest_batch
-from ernie_gram.planning.products import step_flops
 from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
+from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.program import Program, build_training
 from reader.batches.fields import Batch

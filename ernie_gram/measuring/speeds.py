@@ -12,7 +12,7 @@ import paddle
 
 from ernie_gram.distributed.measure import exchange_bandwidth, matmul_peak
 from ernie_gram.measuring.trial_step import measured_utilisation
-from ernie_gram.planning.prediction import Speeds
+from ernie_gram.planning.cluster import Speeds
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 

@@ -17,9 +17,9 @@ import numpy as np
 import paddle
 # isort: on
 
-from ernie_gram.planning.products import recomputed_flops, step_flops
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
+from ernie_gram.pretraining.operations import recomputed_flops, step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.program import build_training
 from reader.batches import fields

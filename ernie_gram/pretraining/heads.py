@@ -13,7 +13,6 @@ from ernie_gram.model.encoder import activation
 from ernie_gram.model.layers import Bias, Embedding, LayerNorm, Linear, embedding
 from ernie_gram.model.parameters import HeadParameters
 from ernie_gram.pretraining.chunked_softmax import LazyLogits
-from ernie_gram.pretraining.parameters import DetectionParameters
 
 
 class LowRankHead(nn.Layer):
@@ -67,14 +66,20 @@ class TiedHead(nn.Layer):
         return LazyLogits(x_ME, table_CE, self.bias.value)
 
 
-class DetectionHead(nn.Layer):
-    """One logit per row, of "replaced": gelu(H W) w + b (choice: as in ELECTRA)."""
+def prediction_head(
+    declared: HeadParameters,
+    config: ModelConfig,
+    tokens: Embedding,
+    num_tokens: int,
+    ngrams: Embedding | None = None,
+    table: Embedding | None = None,
+) -> nn.Layer:
+    """Return a head of the kind that `config` asks for.
 
-    def __init__(self, declared: DetectionParameters, config: ModelConfig) -> None:
-        super().__init__()
-        self.transform, self.output = Linear(declared.transform), Linear(declared.output)
-        self.act = config.hidden_act
-
-    def forward(self, hidden_NH: paddle.Tensor) -> paddle.Tensor:
-        """Return the logits, [N]."""
-        return self.output(activation(self.act, self.transform(hidden_NH))).flatten()
+    Args:
+        tokens, num_tokens, ngrams: see TiedHead.
+        table: see LowRankHead.
+    """
+    if config.out_emb_size:
+        return LowRankHead(declared, config, table)
+    return TiedHead(declared, config, tokens, num_tokens, ngrams)

@@ -13,14 +13,15 @@ import paddle
 from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.world import World
 from ernie_gram.formats.model import Model
-from ernie_gram.planning.products import step_flops
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
-from ernie_gram.pretraining.network import PretrainModel
-from ernie_gram.pretraining.objectives import encode, fields_of, softmax_options, terms_of
+from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, log_frequencies, metrics
+from ernie_gram.pretraining.network import PretrainModel, softmax_options
+from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.prepare import Run
 from ernie_gram.pretraining.programs import build_evaluation
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import TERMS, evaluated, fields_of, sparse_parameters, terms_of
+from ernie_gram.pretraining.terms.term import Reference
 from ernie_gram.pretraining.warm_start import StartValue, Units, warm_start_values
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.termination import until_requested
@@ -34,10 +35,6 @@ from reader.batches.sampler import accumulation_steps
 from reader.corpus.file_digests import BackgroundCheck
 from reader.corpus.memmap import Corpus
 from reader.system.progress import progress
-
-# Output biases of the heads that predict units, and of the head that predicts single tokens (see network.py).
-UNIT_BIASES = ("mask_lm_out_fc.b_0", "generator_mask_lm_out_fc.b_0")
-TOKEN_BIASES = ("fine_lm_out_fc.b_0",)
 
 
 def pretraining_job(run: Run, world: World) -> Job:
@@ -71,7 +68,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         metrics_explained=EXPLANATION,
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
-        sparse_parameters=config.sparse_parameters,
+        sparse_parameters=sparse_parameters(config),
         optimizer=config.optimizer,
         trainer=config.trainer,
         resume_from=run.resume_from,
@@ -146,31 +143,26 @@ class PretrainNetwork:
 
     def __init__(self, config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> None:
         self.config, self.sizes = config, sizes
-        self._terms = terms_of(config.objective)
         self._softmax = softmax_options(config, True, world_size)
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return fields_of(self._terms)
+        return fields_of(terms_of(self.config.objective))
 
     def losses(self, feeds: Feeds) -> list[LossTerm]:
         model = PretrainModel(self.config, self.sizes)
         model.train()
-        encoded = encode(model, feeds, self._softmax)
-        losses = [term.loss(model, encoded, feeds, self._softmax) for term in self._terms]
-        return [
-            LossTerm(term.name, term.weight, loss.total, loss.count)
-            for term, loss in zip(self._terms, losses, strict=True)
-        ]
+        return model.losses(model.encode(feeds, self._softmax))
 
 
 class HeldOutEvaluator:
-    """Perplexity and accuracy on a held-out corpus (see evaluation.metrics)."""
+    """What the terms report of a held-out corpus."""
 
     def __init__(self, config: PretrainConfig, sizes: CorpusSizes, held_out: Feeder, corpus: Corpus) -> None:
         """`corpus` is the training corpus: its unit frequencies are the baseline."""
         self._config, self._sizes = config, sizes
         self._held_out, self._corpus = held_out, corpus
+        self._terms = evaluated(config.objective)
         self._program: Program | None = None
 
     def __call__(self, executor: paddle.static.Executor, world: World) -> dict[str, float]:
@@ -188,19 +180,15 @@ class HeldOutEvaluator:
                 phase.advance(len(batch[fields.LENGTHS.name]))
                 return program.run(executor, batch)
 
-            sums = unit_sums(
-                predict,
-                until_requested(batches),
-                log_frequencies(self._corpus.unit_counts) if same_units else None,
-                self._corpus.info.num_tokens,
-                draws,
-            )
-        return metrics(sum_vector(executor, sums, world))
+            baseline = log_frequencies(self._corpus.unit_counts) if same_units else None
+            reference = Reference(baseline, self._corpus.info.num_tokens)
+            sums = evaluation_sums(self._terms, predict, until_requested(batches), reference, draws)
+        return metrics(self._terms, sum_vector(executor, sums, world))
 
 
 def output_biases(corpus: Corpus, explicit: bool) -> Arrays:
     """Return output biases by name: the log frequency of every class in the training corpus."""
     tokens = log_frequencies(corpus.token_counts).astype(np.float32)
     units = log_frequencies(corpus.unit_counts).astype(np.float32)
-    biases = dict.fromkeys(TOKEN_BIASES, tokens)
-    return biases | dict.fromkeys(UNIT_BIASES, units if explicit else tokens)
+    biases = {name: tokens for term in TERMS for name in term.token_biases}
+    return biases | {name: units if explicit else tokens for term in TERMS for name in term.unit_biases}

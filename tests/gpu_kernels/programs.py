@@ -20,6 +20,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.accumulation import build_accumulation
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.job import Job, Network
@@ -126,7 +127,7 @@ def pretraining_cases(rung: str, precision: Precision, place: paddle.base.core.P
     for mode in MODES:
         world = World(0, 2 if mode == "two ranks" else 1, place)
         network = PretrainNetwork(config, SIZES, world.size)
-        yield from training_cases(rung, network, precision, mode, world, config.sparse_parameters)
+        yield from training_cases(rung, network, precision, mode, world, sparse_parameters(config))
     yield Case(f"{rung}, {precision}: evaluation", build_evaluation(config, SIZES, 1).main)
 
 

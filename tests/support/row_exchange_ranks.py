@@ -14,6 +14,7 @@ from ernie_gram.distributed.row_exchange import sum_gradients
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.program import build_training
 from ernie_gram.training.variables import get_arrays
 from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
@@ -81,7 +82,7 @@ def main() -> None:
     executor = paddle.static.Executor(world.place)
     collectives.BUCKET_NUMBERS = BUCKET_NUMBERS
     arrays: dict[str, np.ndarray] = {}
-    for way, sparse in (("row", CONFIG.sparse_parameters), ("dense", frozenset())):
+    for way, sparse in (("row", sparse_parameters(CONFIG)), ("dense", frozenset())):
         arrays |= {f"{way}/{name}": array for name, array in train(executor, world, sparse).items()}
         sums = sum_each(executor, world, frozenset(gradients_of(0)) if way == "row" else sparse)
         arrays |= {f"{way} sum/{name}": array for name, array in sums.items()}

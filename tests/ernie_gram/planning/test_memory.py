@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.planning.memory import ACTIVATIONS, CHUNK_BYTES, largest_bucket, rank_memory
-from ernie_gram.planning.products import SAMPLING_BLOCKS
+from ernie_gram.planning.memory import ACTIVATIONS, largest_bucket, rank_memory
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
@@ -121,9 +120,3 @@ def test_the_largest_bucket_holds_the_largest_tensors_that_are_exchanged_togethe
     assert largest_bucket([5, 6], 1) == 0
     million = 1 << 20
     assert largest_bucket([million, 200 * million, 9 * million, million], 2) == 201 * million
-
-
-def test_constants_are_those_of_the_softmax() -> None:
-    from ernie_gram.pretraining import chunked_softmax
-
-    assert (CHUNK_BYTES, SAMPLING_BLOCKS) == (chunked_softmax.CHUNK_BYTES, chunked_softmax.BLOCKS)

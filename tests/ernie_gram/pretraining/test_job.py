@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ernie_gram.planning.products import step_flops
+from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from tests.support.small_model import NGRAMS, RUNGS, TOKENS, config_of, random_batch
 
