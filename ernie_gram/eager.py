@@ -14,13 +14,15 @@ from paddle import nn
 
 from ernie_gram.formats.model import Model
 from ernie_gram.graph.modes import dynamic_mode
+from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.model.pooler import Pooler
-from ernie_gram.pretraining.chunked_softmax import all_logits, probabilities
+from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, all_logits, probabilities
 from ernie_gram.pretraining.config import prediction_config
-from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
-from ernie_gram.pretraining.objectives import SoftmaxOptions, encode, fields_of, masked_logits
+from ernie_gram.pretraining.network import PretrainModel
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import fields_of
 from ernie_gram.training.variables import check_array
 from reader.batches import fields
 from reader.batches.fields import Batch
@@ -44,7 +46,7 @@ class ModelLayer(nn.Layer):
     ) -> None:
         super().__init__()
         self.pretraining = pretraining
-        self.own_encoder = None if pretraining else Encoder(config, vocab_size)
+        self.own_encoder = None if pretraining else Encoder(parameters.encoder(config, vocab_size), config)
         self.pooler = Pooler(config) if has_pooler else None
         self.hidden_size = config.hidden_size
 
@@ -98,7 +100,7 @@ def load_layer(model: Model) -> ModelLayer:
         with paddle.LazyGuard(), paddle.utils.unique_name.guard():
             pretraining = None
             if model.pretraining is not None and model.vocabulary is not None:
-                sizes = VocabularySizes(len(model.vocabulary), len(model.lexicon) if model.lexicon else 0)
+                sizes = CorpusSizes(len(model.vocabulary), len(model.lexicon) if model.lexicon else 0)
                 pretraining = PretrainModel(prediction_config(model), sizes)
             layer = ModelLayer(model.config, rows, "pooled_fc.w_0" in arrays, pretraining)
         place = paddle.framework._current_expected_place()
@@ -136,8 +138,8 @@ class LayerPredictor:
         model = self._layer.pretraining
         assert model is not None
         feeds = {field.name: paddle.to_tensor(batch[field.name]) for field in fields_of([])}
-        encoded = encode(model, feeds, SoftmaxOptions(train=False, rows=1))
-        return probabilities(masked_logits(model, encoded, feeds))
+        encoded = model.encode(feeds, SoftmaxOptions(train=False, rows=1))
+        return probabilities(model.masked_logits(encoded.context, feeds))
 
 
 @contextmanager

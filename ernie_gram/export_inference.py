@@ -50,8 +50,8 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     from ernie_gram.inference.encoder_program import SHAPES, build_encoder
     from ernie_gram.inference.export import describe, export_program
     from ernie_gram.pretraining.config import prediction_config
-    from ernie_gram.pretraining.network import VocabularySizes
     from ernie_gram.pretraining.programs import build_prediction
+    from ernie_gram.pretraining.sizes import CorpusSizes
 
     check_exportable(model, outputs)
     assert model.vocabulary is not None
@@ -64,7 +64,7 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     if outputs == FILL_MASK:
         assert config is not None
         lexicon = model.lexicon if config.objective.is_explicit else None
-        program = build_prediction(config, VocabularySizes(len(vocabulary), len(lexicon) if lexicon else 0))
+        program = build_prediction(config, CorpusSizes(len(vocabulary), len(lexicon) if lexicon else 0))
         task = {"has_generator": config.objective.has_generator, "has_ngrams": lexicon is not None}
         description = describe(outputs, program, {"probabilities": "MC"}, text, task)
     else:

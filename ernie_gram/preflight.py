@@ -22,18 +22,13 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
+from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, World, start_world
-from ernie_gram.planning.conflicts import conflicts
-from ernie_gram.planning.prediction import Cluster, Speeds, predict
-from ernie_gram.planning.report import report
-from ernie_gram.planning.sizes import (
-    BatchShape,
-    CorpusSizes,
-    assumed_shape,
-    measured_shape,
-)
+from ernie_gram.planning.cluster import Cluster, Speeds
+from ernie_gram.planning.sizes import assumed_shape, measured_shape
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_positive
 from reader.corpus.file_digests import check_corpus
@@ -159,6 +154,13 @@ def main() -> None:
     if own.peak_tflops is None or WORLD_SIZE > 1:
         world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)
     checked = check_corpora(run, world) if run else []
+    if world is None:
+        load_paddle()
+    # Imported late: the terms of the objective need Paddle.
+    from ernie_gram.planning.conflicts import conflicts
+    from ernie_gram.planning.prediction import predict
+    from ernie_gram.planning.report import report
+
     sizes, shape = _sizes(own, config, run, ranks)
     with progress("measuring this machine"):
         speeds, measured = _speeds(own, config, sizes, shape, world)

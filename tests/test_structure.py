@@ -41,6 +41,7 @@ def test_imports_follow_the_rule(rule: str) -> None:
         ("training_is_independent_of_model_and_pretraining", "ernie_gram.training.trainer", "ernie_gram.model.layers"),
         ("training_is_independent_of_model_and_pretraining", "ernie_gram.model.encoder", "ernie_gram.training.program"),
         ("tasks_are_independent_of_pretraining", "tasks.finetune", "ernie_gram.pretraining.network"),
+        ("pretraining_is_independent_of_planning", "ernie_gram.pretraining.job", "ernie_gram.planning.memory"),
         ("loads_without_paddle", "ernie_gram.config.loading", "paddle"),
         ("loads_without_paddle", "ernie_gram.run.checkpoint", "ernie_gram.model.layers"),
         ("loads_without_paddle", "reader.errors", "paddle.nn"),

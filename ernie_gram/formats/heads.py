@@ -6,21 +6,28 @@ that a head belongs to are nested dicts here, because fine-tuning, which reads m
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.names import MLM_ROWS
-from ernie_gram.formats.parameters import HEAD_BIAS, HEAD_TRANSFORM, check_shapes, encoder_shapes, head_shapes
+from ernie_gram.formats.parameters import (
+    HEAD_BIAS,
+    HEAD_TRANSFORM,
+    check_shapes,
+    encoder_shapes,
+    head_shapes,
+    transform_shapes,
+)
 from ernie_gram.formats.untrusted.arrays import Shapes
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import Arrays
 
 TOKEN_HEAD = tuple(row.ours for row in MLM_ROWS)
-# The beginnings of the names of parameters that only pre-training reads.
-UNCHECKED_PREFIXES = ("fine_lm_", "rtd_", "generator_", "ngram_embedding", "query_embedding")
-PRETRAINING_PREFIXES = ("mask_lm_", *UNCHECKED_PREFIXES)
+# The tables of n-grams and of query rows, which only pre-training reads.
+PRETRAINING_TABLES = ("ngram_embedding", "query_embedding")
 # The beginning of the names of the output layers of fine-tuned tasks.
 TASK_PREFIX = "cls_"
 # The sections of pre-training settings that say how the heads predict. The others are about training.
@@ -57,8 +64,14 @@ def has_token_head(model: Model) -> bool:
 
 def encoder_parameters(model: Model) -> Arrays:
     """Return the parameters of the encoder and the pooler."""
-    heads = (*PRETRAINING_PREFIXES, TASK_PREFIX)
-    return {name: values for name, values in model.parameters.items() if not name.startswith(heads)}
+    config = replace(model.config, vocab_size=len(model.parameters["word_embedding"]))
+    return {name: model.parameters[name] for name in encoder_shapes(config)}
+
+
+def pretraining_parameters(model: Model) -> list[str]:
+    """Return the names of the parameters of prediction heads and of the tables that only pre-training reads."""
+    encoder = encoder_parameters(model)
+    return [name for name in model.parameters if name not in encoder and not name.startswith(TASK_PREFIX)]
 
 
 def token_head_parameters(model: Model) -> Arrays:
@@ -80,7 +93,7 @@ def lost_heads(model: Model, keeps_transform: bool = False) -> list[str]:
         keeps_transform: whether the format also holds `mask_lm_trans_fc` of a low-rank head.
     """
     lost = []
-    names = [name for name in model.parameters if name.startswith(PRETRAINING_PREFIXES)]
+    names = pretraining_parameters(model)
     if model.pretraining is not None and not has_token_head(model):
         kept = f"; {HEAD_TRANSFORM[0][:-4]} is kept" if keeps_transform and model.config.out_emb_size else ""
         lost.append(f"the {len(names)} parameters of the prediction heads: only a head over tokens can be held{kept}")
@@ -110,9 +123,12 @@ def check_own_parameters(
     expected = encoder_shapes(config)
     if pretraining is not None:
         expected |= head_shapes(config, classes)
-        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(UNCHECKED_PREFIXES)}
+        # The names of a term's parameters begin with its own, and its weight is among the settings.
+        weights = (key for key in pretraining.get("objective", {}) if key.endswith("_weight"))
+        unchecked = (*PRETRAINING_TABLES, *(key.removesuffix("weight") for key in weights))
+        shapes = {name: shape for name, shape in shapes.items() if not name.startswith(unchecked)}
     else:
         shapes = {name: shape for name, shape in shapes.items() if not name.startswith(TASK_PREFIX)}
         if HEAD_TRANSFORM[0] in shapes:
-            expected |= head_shapes(config, 0, own_table=False)
+            expected |= transform_shapes(config)
     check_shapes(shapes, expected, source)

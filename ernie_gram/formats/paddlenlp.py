@@ -21,7 +21,7 @@ import numpy as np
 
 from ernie_gram.formats.assembly import assembled
 from ernie_gram.formats.digest import digest_of
-from ernie_gram.formats.heads import PRETRAINING_PREFIXES, TASK_PREFIX, encoder_parameters
+from ernie_gram.formats.heads import TASK_PREFIX, encoder_parameters, pretraining_parameters
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.model_card import FILE_NAME, licence_of, model_card
 from ernie_gram.formats.names import RELATIVE, SEGMENTS, from_ours
@@ -133,7 +133,7 @@ def cannot_hold(model: Model) -> list[Obstacle]:
 
 
 def _lost_heads(model: Model) -> list[str]:
-    names = [name for name in model.parameters if name.startswith(PRETRAINING_PREFIXES)]
+    names = pretraining_parameters(model)
     lost = []
     if names:
         heads = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more parameters of prediction heads"

@@ -13,9 +13,9 @@ import numpy as np
 
 from ernie_gram.formats.names import RELATIVE, SEGMENTS, Column, Renaming, is_transposed, names, renaming, to_ours
 from ernie_gram.formats.settings import switched_on
-from ernie_gram.formats.untrusted.arrays import Shapes
 from ernie_gram.formats.untrusted.reading import read_arrays, read_variable_folder
-from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.parameters import Shapes, encoder, head, pooler, shapes_of, transform
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
@@ -49,48 +49,17 @@ def encoder_shapes(config: ModelConfig) -> Shapes:
     `config.vocab_size` must not be None.
     """
     assert config.vocab_size is not None
-    hidden, size, inner = config.hidden_size, config.embedding_size, config.feed_forward_size
-    shapes: Shapes = {
-        "word_embedding": (config.vocab_size, size),
-        "pos_embedding": (config.max_position_embeddings, size),
-        **_norm("pre_encoder", size),
-    }
-    if config.use_sentence_embedding:
-        shapes[SEGMENTS] = (config.sent_type_vocab_size, size)
-    if config.use_relative_position:
-        shapes[RELATIVE] = (NUM_BUCKETS, config.num_attention_heads)
-    if size != hidden:
-        shapes |= {"emb_hidden_mapping": (size, hidden), "emb_hidden_mapping_bias": (hidden,)}
-    for i in range(config.num_hidden_layers):
-        layer = f"encoder_layer_{i}"
-        for part in ("query", "key", "value", "output"):
-            shapes |= _linear(f"{layer}_multi_head_att_{part}_fc", hidden, hidden)
-        shapes |= _norm(f"{layer}_post_att", hidden) | _norm(f"{layer}_post_ffn", hidden)
-        shapes |= _linear(f"{layer}_ffn_fc_0", hidden, inner) | _linear(f"{layer}_ffn_fc_1", inner, hidden)
-    return shapes | (_linear("pooled_fc", hidden, hidden) if config.use_pooler else {})
+    return shapes_of(encoder(config, config.vocab_size), pooler(config) if config.use_pooler else None)
 
 
-def head_shapes(config: ModelConfig, classes: int, own_table: bool = True) -> Shapes:
-    """Return the names and shapes of the head "mask_lm": tied to the embeddings if out_emb_size is 0, or else low-rank.
-
-    Args:
-        own_table: False leaves out the output bias, and the output table of a low-rank head.
-    """
-    bias: Shapes = {HEAD_BIAS: (classes,)} if own_table else {}
-    if not config.out_emb_size:
-        size = config.embedding_size
-        return {**_linear("mask_lm_trans_fc", config.hidden_size, size), **_norm("mask_lm_trans", size), **bias}
-    transform = _linear("mask_lm_trans_fc", config.hidden_size, config.out_emb_size)
-    table: Shapes = {"mask_lm_out_embedding": (classes, config.out_emb_size)} if own_table else {}
-    return transform | table | bias
+def head_shapes(config: ModelConfig, classes: int) -> Shapes:
+    """Return the names and shapes of the head "mask_lm"."""
+    return shapes_of(head("mask_lm", config, classes))
 
 
-def _linear(name: str, size_in: int, size_out: int) -> Shapes:
-    return {f"{name}.w_0": (size_in, size_out), f"{name}.b_0": (size_out,)}
-
-
-def _norm(name: str, size: int) -> Shapes:
-    return {f"{name}_layer_norm_scale": (size,), f"{name}_layer_norm_bias": (size,)}
+def transform_shapes(config: ModelConfig) -> Shapes:
+    """Return the names and shapes of the transform of the head "mask_lm" alone."""
+    return shapes_of(transform("mask_lm", config))
 
 
 def load_parameters(path: Path, column: Column, config: ModelConfig, always_read: tuple[str, ...] = ()) -> Loaded:
@@ -138,7 +107,7 @@ def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> 
     if _has_token_head(stored):
         expected |= head_shapes(completed, sum(stored.get(HEAD_BIAS, ())))
     elif HEAD_TRANSFORM[0] in stored:
-        expected |= head_shapes(completed, 0, own_table=False)
+        expected |= transform_shapes(completed)
     unused = {name: stored[name] for name in OPTIONAL_TABLES if name in stored and name not in expected}
     spelled = names(column, config.num_hidden_layers) | {name: theirs for theirs, name in found.ours.items()}
     # In the file's orientation, which errors show.

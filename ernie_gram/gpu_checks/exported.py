@@ -21,8 +21,8 @@ from ernie_gram.inference.description import ENCODER, KINDS
 from ernie_gram.inference.encoder_program import build_encoder
 from ernie_gram.inference.predictor import Predictor
 from ernie_gram.pretraining.config import prediction_config
-from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.pretraining.programs import build_prediction
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.batches import fields
@@ -71,6 +71,4 @@ def _program(model: Model, outputs: str) -> Program:
     tokens = len(model.vocabulary)
     if outputs == ENCODER:
         return build_encoder(model.config, model.config.vocab_size or tokens)
-    return build_prediction(
-        prediction_config(model), VocabularySizes(tokens, len(model.lexicon) if model.lexicon else 0)
-    )
+    return build_prediction(prediction_config(model), CorpusSizes(tokens, len(model.lexicon) if model.lexicon else 0))

@@ -16,14 +16,14 @@ from ernie_gram.inference.encoder_program import build_encoder
 from ernie_gram.pretraining.ablation_plan import CONFIGS
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.accumulation import build_accumulation
 from ernie_gram.training.job import Job
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.program import Program, build_training
 
-SIZES = VocabularySizes(tokens=1000, ngrams=600)
+SIZES = CorpusSizes(tokens=1000, ngrams=600)
 # The rungs of the ablation with different programs: "token" has the program of "contiguous".
 RUNGS = ("contiguous", "explicit", "cnp", "enrm", "both", "full")
 LAST_RUNG = RUNGS[-1]

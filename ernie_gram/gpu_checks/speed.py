@@ -25,11 +25,11 @@ from ernie_gram.gpu_checks.outcome import Failed, Figures, Passed, Setup, Skippe
 from ernie_gram.measuring.trial_step import random_batch
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.planning.prediction import largest_batch
-from ernie_gram.planning.products import step_flops
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes, assumed_shape
+from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.operations import step_flops
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.program import Program, build_training
 from reader.batches.fields import Batch
 from reader.system.installation import CONF
@@ -107,7 +107,7 @@ def trial(setup: Setup, precision: str) -> Trial:
 def started_trial(config: PretrainConfig, sizes: CorpusSizes, sequences: int, world: World) -> Trial:
     """Build the program of a batch of this many sequences, and make its first steps."""
     config = of_batch(config, sequences)
-    network = PretrainNetwork(config, VocabularySizes(sizes.tokens, sizes.ngrams), 1)
+    network = PretrainNetwork(config, sizes, 1)
     rate = config.optimizer.learning_rate
     program = build_training(network, config.optimizer, lambda step: rate, World(0, 1, world.place))
     executor, scope = paddle.static.Executor(world.place), paddle.static.Scope()

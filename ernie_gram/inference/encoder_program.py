@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import paddle
 
+from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.model.pooler import Pooler
@@ -29,7 +30,7 @@ def build_encoder(config: ModelConfig, vocab_size: int) -> Program:
     sentences = [fields.SENTENCE_IDS] if config.use_sentence_embedding else []
     with open_program([fields.INPUT_IDS, fields.LENGTHS, *sentences]) as opened:
         ids_BL, lengths_B = opened.feeds[fields.INPUT_IDS.name], opened.feeds[fields.LENGTHS.name]
-        encoder = Encoder(config, vocab_size)
+        encoder = Encoder(parameters.encoder(config, vocab_size), config)
         encoder.eval()
         rows_NH, _ = encoder(ids_BL, lengths_B, opened.feeds.get(fields.SENTENCE_IDS.name))
         length = paddle.shape(ids_BL)[1]

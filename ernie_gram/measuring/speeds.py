@@ -12,9 +12,9 @@ import paddle
 
 from ernie_gram.distributed.measure import exchange_bandwidth, matmul_peak
 from ernie_gram.measuring.trial_step import measured_utilisation
-from ernie_gram.planning.prediction import Speeds
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.planning.cluster import Speeds
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 
 
 def measure_missing(

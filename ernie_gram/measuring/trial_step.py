@@ -17,11 +17,10 @@ import numpy as np
 import paddle
 # isort: on
 
-from ernie_gram.planning.products import recomputed_flops, step_flops
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.operations import recomputed_flops, step_flops
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.program import build_training
 from reader.batches import fields
 from reader.batches.fields import Batch
@@ -99,7 +98,7 @@ def _flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> flo
 def _step_seconds(config: PretrainConfig, sizes: CorpusSizes, batch: Batch, world: World) -> float:
     """Return the seconds of the fastest step, in which nothing is exchanged."""
     program = build_training(
-        PretrainNetwork(config, VocabularySizes(sizes.tokens, sizes.ngrams), 1),
+        PretrainNetwork(config, sizes, 1),
         config.optimizer,
         lambda step: config.optimizer.learning_rate,
         World(0, 1, world.place),

@@ -17,6 +17,7 @@ from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph.compute import cast, float32, for_product
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import Linear, dropout, linear
+from ernie_gram.model.parameters import LayerParameters
 
 # Added to the scores of padding keys, as upstream does. The resulting weight is 0, or too small to change a float32 sum
 # (Paddle's softmax on a CPU clips at exp(-64)).
@@ -68,16 +69,14 @@ class Attention(nn.Layer):
     is learned here.
     """
 
-    def __init__(self, name: str, config: ModelConfig) -> None:
+    def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:
         super().__init__()
-        size = config.hidden_size
-        self.heads, self.size = config.num_attention_heads, size // config.num_attention_heads
+        self.heads, self.size = config.num_attention_heads, config.hidden_size // config.num_attention_heads
         self.scale = self.size**-0.5
         self.dropout = config.attention_probs_dropout_prob
         self.is_memory_efficient = config.attention == "memory_efficient"
         self.query, self.key, self.value, self.output = (
-            Linear(f"{name}_multi_head_att_{part}_fc", size, size, config.initializer_range)
-            for part in ("query", "key", "value", "output")
+            Linear(part) for part in (declared.query, declared.key, declared.value, declared.output)
         )
 
     def joined(self) -> tuple[paddle.Tensor, paddle.Tensor]:

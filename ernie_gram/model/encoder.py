@@ -18,9 +18,11 @@ from ernie_gram.graph.compute import float32
 from ernie_gram.graph.constants import up_to_multiple
 from ernie_gram.graph.layer_marks import marked_layer
 from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
-from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
-from ernie_gram.model.layers import Embedding, LayerNorm, Linear, dropout, ones_column
-from ernie_gram.model.relative_position import SELF, bias_rows, relative_bias, table_start
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.distance_buckets import SELF
+from ernie_gram.model.layers import Embedding, LayerNorm, Linear, dropout, embedding, ones_column, optional
+from ernie_gram.model.parameters import EncoderParameters, LayerParameters
+from ernie_gram.model.relative_position import bias_rows, relative_bias
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -47,35 +49,19 @@ class Replacement:
 class InputEmbeddings(nn.Layer):
     """word + position (+ sentence) -> LayerNorm -> dropout (-> mapping to the hidden size).
 
-    With `shared`, the word embeddings are those of another model, mapped to this model's width by the projection
-    `{prefix}word_projection`.
+    With `shared`, the word embeddings are those of another model, mapped to this model's width by a projection.
     """
 
-    def __init__(
-        self, config: ModelConfig, vocab_size: int, prefix: str, shared: Embedding | None, with_queries: bool
-    ) -> None:
+    def __init__(self, declared: EncoderParameters, config: ModelConfig, shared: Embedding | None) -> None:
         super().__init__()
-        size, spread = config.embedding_size, config.initializer_range
-        self.projection = None
-        if shared is None:
-            self.word = Embedding(f"{prefix}word_embedding", vocab_size, size, spread)
-        else:
-            self.word = shared
-            self.projection = Linear(f"{prefix}word_projection", shared.size, size, spread)
-        self.position = Embedding(f"{prefix}pos_embedding", config.max_position_embeddings, size, spread)
-        self.sentence = None
-        if config.use_sentence_embedding:
-            self.sentence = Embedding(f"{prefix}sent_embedding", config.sent_type_vocab_size, size, spread)
-        self.query = None
-        if with_queries:
-            self.query = Embedding(f"{prefix}query_embedding", config.max_ngram_tokens, size, spread)
-        self.norm = LayerNorm(f"{prefix}pre_encoder_layer_norm", size, config.layer_norm_eps)
-        self.dropout = config.hidden_dropout_prob
-        self.size = size
-        self.mapping = None
-        if size != config.hidden_size:
-            name = f"{prefix}emb_hidden_mapping"
-            self.mapping = Linear("", size, config.hidden_size, spread, weight=name, bias=f"{name}_bias")
+        self.word = embedding(declared.word, shared)
+        self.projection = optional(Linear, declared.projection)
+        self.position = Embedding(declared.position)
+        self.sentence = optional(Embedding, declared.sentence)
+        self.query = optional(Embedding, declared.query)
+        self.norm = LayerNorm(declared.norm, config.layer_norm_eps)
+        self.dropout, self.size = config.hidden_dropout_prob, config.embedding_size
+        self.mapping = optional(Linear, declared.mapping)
 
     def context(
         self,
@@ -118,14 +104,12 @@ class InputEmbeddings(nn.Layer):
 class EncoderLayer(nn.Layer):
     """Attention and feed-forward network, each followed by dropout -> residual -> LayerNorm."""
 
-    def __init__(self, name: str, config: ModelConfig) -> None:
+    def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:
         super().__init__()
-        hidden, inner, spread = config.hidden_size, config.feed_forward_size, config.initializer_range
-        self.attention = Attention(name, config)
-        self.attention_norm = LayerNorm(f"{name}_post_att_layer_norm", hidden, config.layer_norm_eps)
-        self.ffn_in = Linear(f"{name}_ffn_fc_0", hidden, inner, spread)
-        self.ffn_out = Linear(f"{name}_ffn_fc_1", inner, hidden, spread)
-        self.ffn_norm = LayerNorm(f"{name}_post_ffn_layer_norm", hidden, config.layer_norm_eps)
+        self.attention = Attention(declared, config)
+        self.attention_norm = LayerNorm(declared.attention_norm, config.layer_norm_eps)
+        self.ffn_in, self.ffn_out = Linear(declared.ffn_in), Linear(declared.ffn_out)
+        self.ffn_norm = LayerNorm(declared.ffn_norm, config.layer_norm_eps)
         self.act = config.hidden_act
         self.dropout = config.hidden_dropout_prob
 
@@ -149,32 +133,17 @@ class Encoder(nn.Layer):
     """Input embeddings and encoder layers; `train()` and `eval()` switch dropout.
 
     Args:
-        prefix: of every parameter's name; the generator is an encoder too.
-        shared: the word embedding of another encoder, to be read through a projection.
-        with_queries: whether there are query rows, which need an embedding of their own.
+        declared: its parameters, see parameters.encoder.
+        shared: the word embedding of another encoder, if it has none of its own.
     """
 
-    def __init__(
-        self,
-        config: ModelConfig,
-        vocab_size: int,
-        prefix: str = "",
-        shared: Embedding | None = None,
-        with_queries: bool = False,
-    ) -> None:
+    def __init__(self, declared: EncoderParameters, config: ModelConfig, shared: Embedding | None = None) -> None:
         super().__init__()
-        self.embeddings = InputEmbeddings(config, vocab_size, prefix, shared, with_queries)
+        self.embeddings = InputEmbeddings(declared, config, shared)
         self.heads = config.num_attention_heads
         self.pads = config.attention == "memory_efficient"
-        self.relative = None
-        if config.use_relative_position:
-            start_values = table_start(config.relative_position_start, self.heads)
-            self.relative = Embedding(
-                f"{prefix}rel_pos_embedding", NUM_BUCKETS, self.heads, config.initializer_range, start_values
-            )
-        self.layers = nn.LayerList(
-            [EncoderLayer(f"{prefix}encoder_layer_{i}", config) for i in range(config.num_hidden_layers)]
-        )
+        self.relative = optional(Embedding, declared.relative)
+        self.layers = nn.LayerList([EncoderLayer(layer, config) for layer in declared.layers])
 
     def forward(
         self,

@@ -1,21 +1,23 @@
-"""Layers with parameters, under upstream ERNIE's names. No other file creates a parameter.
-
-Weights have shape [in, out]. Weights and embeddings start from a normal distribution truncated at two standard
-deviations, biases from 0, scales from 1. An embedding may be given its start values instead, and the normal
-distribution of a weight need not be truncated.
-"""
+"""Layers with parameters, as parameters.py declares them. No other file creates a parameter."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
-import numpy.typing as npt
 import paddle
 from paddle import nn
 from paddle.nn import functional as F
-from paddle.nn.initializer import Assign, Constant, Initializer, Normal, TruncatedNormal
+from paddle.nn.initializer import Assign, Constant, Initializer, TruncatedNormal
+from paddle.nn.initializer import Normal as UntruncatedNormal
 
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph.compute import float32, for_product
+from ernie_gram.model.parameters import LinearParameters, NormParameters, Parameter, Start
+
+Declared = TypeVar("Declared")
+Made = TypeVar("Made")
 
 
 def ones_column(rows: paddle.Tensor) -> paddle.Tensor | None:
@@ -44,86 +46,76 @@ def dropout(x: paddle.Tensor, rate: float, training: bool) -> paddle.Tensor:
     return F.dropout(x, rate) if training else x
 
 
-def truncated_normal(std: float) -> Initializer:
-    """Return a normal truncated at two standard deviations; Paddle's bounds are absolute, not multiples of `std`."""
-    return TruncatedNormal(std=std, a=-2 * std, b=2 * std)
+def initializer(start: Start) -> Initializer:
+    """Return Paddle's initializer for a declared start."""
+    if isinstance(start, float):
+        return Constant(start)
+    if isinstance(start, np.ndarray):
+        return Assign(start)
+    if not start.truncated:
+        return UntruncatedNormal(std=start.std)
+    # Paddle's bounds are absolute, not multiples of `std`.
+    return TruncatedNormal(std=start.std, a=-2 * start.std, b=2 * start.std)
 
 
-class _Named(nn.Layer):
+class _Declared(nn.Layer):
     """A layer whose parameters have explicit names, so that all programs share the same parameters."""
 
-    def parameter(self, name: str, shape: list[int], initializer: Initializer) -> paddle.Tensor:
-        return self.create_parameter(shape, attr=paddle.ParamAttr(name=name, initializer=initializer))
+    def parameter(self, declared: Parameter) -> paddle.Tensor:
+        attributes = paddle.ParamAttr(name=declared.name, initializer=initializer(declared.start))
+        return self.create_parameter(list(declared.shape), attr=attributes)
 
 
-class Linear(_Named):
-    """x W + b for x [..., in] (see `linear`), with parameters `{name}.w_0` [in, out] and `{name}.b_0` [out].
+class Linear(_Declared):
+    """x W + b for x [..., in] (see `linear`)."""
 
-    W is drawn from a normal with the standard deviation `initializer_range`, truncated at two of them if `truncated`.
-    `weight` and `bias` replace the two names where upstream's are irregular.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        size_in: int,
-        size_out: int,
-        initializer_range: float,
-        weight: str | None = None,
-        bias: str | None = None,
-        truncated: bool = True,
-    ) -> None:
+    def __init__(self, declared: LinearParameters) -> None:
         super().__init__()
-        start = truncated_normal(initializer_range) if truncated else Normal(std=initializer_range)
-        self.weight = self.parameter(weight or f"{name}.w_0", [size_in, size_out], start)
-        self.bias = self.parameter(bias or f"{name}.b_0", [size_out], Constant(0.0))
+        self.weight, self.bias = self.parameter(declared.weight), self.parameter(declared.bias)
 
     def forward(self, x: paddle.Tensor, ones: paddle.Tensor | None = None) -> paddle.Tensor:
         return linear(x, self.weight, self.bias, ones)
 
 
-class LayerNorm(_Named):
-    """Normalisation over the last axis, in float32, with parameters `{name}_scale` and `{name}_bias`.
+class LayerNorm(_Declared):
+    """Normalisation over the last axis, in float32; `epsilon` is added to the variance."""
 
-    `epsilon` is added to the variance.
-    """
-
-    def __init__(self, name: str, size: int, epsilon: float) -> None:
+    def __init__(self, declared: NormParameters, epsilon: float) -> None:
         super().__init__()
-        self.size, self.epsilon = size, epsilon
-        self.scale = self.parameter(f"{name}_scale", [size], Constant(1.0))
-        self.bias = self.parameter(f"{name}_bias", [size], Constant(0.0))
+        self.scale, self.bias = self.parameter(declared.scale), self.parameter(declared.bias)
+        self.epsilon = epsilon
 
     def forward(self, x: paddle.Tensor) -> paddle.Tensor:
-        return F.layer_norm(float32(x), [self.size], self.scale, self.bias, self.epsilon)
+        return F.layer_norm(float32(x), self.scale.shape, self.scale, self.bias, self.epsilon)
 
 
-class Embedding(_Named):
-    """A table of `rows` vectors of `size` numbers, with the parameter `name`.
+class Embedding(_Declared):
+    """A table of vectors, [rows, size]."""
 
-    `start_values`, float32 [rows, size], replace the truncated normal; then no random numbers are drawn.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        rows: int,
-        size: int,
-        initializer_range: float,
-        start_values: npt.NDArray[np.float32] | None = None,
-    ) -> None:
+    def __init__(self, declared: Parameter) -> None:
         super().__init__()
-        self.rows, self.size = rows, size
-        start = truncated_normal(initializer_range) if start_values is None else Assign(start_values)
-        self.weight = self.parameter(name, [rows, size], start)
+        self.weight = self.parameter(declared)
 
     def forward(self, ids: paddle.Tensor) -> paddle.Tensor:
         return F.embedding(ids, self.weight)
 
 
-class Bias(_Named):
-    """A vector of `size` numbers that starts from 0, with the parameter `name`."""
+def embedding(declared: Parameter | None, shared: Embedding | None) -> Embedding:
+    """Return the declared embedding, or `shared`, which belongs to another part, if none is declared."""
+    if declared is not None:
+        return Embedding(declared)
+    assert shared is not None
+    return shared
 
-    def __init__(self, name: str, size: int) -> None:
+
+def optional(make: Callable[[Declared], Made], declared: Declared | None) -> Made | None:
+    """Return the layer of some parameters, or None if none are declared."""
+    return None if declared is None else make(declared)
+
+
+class Bias(_Declared):
+    """A vector of numbers."""
+
+    def __init__(self, declared: Parameter) -> None:
         super().__init__()
-        self.value = self.parameter(name, [size], Constant(0.0))
+        self.value = self.parameter(declared)

@@ -9,17 +9,18 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
+from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import Linear
 
 
 class Pooler(nn.Layer):
-    """tanh(h W + b) of the encoder's output h for [CLS], as in BERT; parameters `pooled_fc.w_0` and `pooled_fc.b_0`."""
+    """tanh(h W + b) of the encoder's output h for [CLS], as in BERT."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.hidden_size = config.hidden_size
-        self.transform = Linear("pooled_fc", config.hidden_size, config.hidden_size, config.initializer_range)
+        self.transform = Linear(parameters.pooler(config))
 
     def forward(self, context_NH: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
         """Return [B, H] for the encoder's context rows, [N, H], of sequences with `length` slots (L) each."""

@@ -1,4 +1,1 @@
-"""What a pre-training run will need: memory, operations, exchanged bytes and time, predicted from its configuration.
-
-Nothing here imports Paddle.
-"""
+"""What a pre-training run will need: memory, operations, exchanged bytes and time, predicted from its configuration."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ernie_gram.planning.prediction import Cluster, Prediction, fitting_sequences
-from ernie_gram.planning.sizes import CorpusSizes
+from ernie_gram.planning.cluster import Cluster
+from ernie_gram.planning.prediction import Prediction, fitting_sequences
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.sizes import CorpusSizes
 
 # Tensor cores multiply tiles; a size that is no multiple of this many numbers is computed by slower kernels.
 TILE = 8

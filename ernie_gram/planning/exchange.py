@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from math import prod
 
 from ernie_gram.distributed.buckets import is_summed_by_row, plan_buckets
-from ernie_gram.planning.parameters import Shapes, count_parameters, parameter_shapes
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.model.parameters import Shapes, count
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.network import parameter_shapes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import sparse_parameters, terms_of
 
 FLOAT = 4
 # Per parameter: its values and the two moments of Adam, all float32.
@@ -46,7 +48,7 @@ def step_exchange(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape,
     """Return what a step exchanges (see row_exchange.sum_gradients and program.build_training)."""
     if ranks == 1:
         return Exchange(0, 0)
-    terms = count_terms(config)
+    terms = len(terms_of(config.objective))
     shapes = parameter_shapes(config, sizes)
     tables = tables_by_row(config, shapes)
     # The losses travel with the first gradients, the marks of used rows with the last. Each exchange has a number that
@@ -62,7 +64,7 @@ def step_exchange(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape,
 
 def tables_by_row(config: PretrainConfig, shapes: Shapes) -> Shapes:
     """Return the tables of whose gradients only the used rows are exchanged."""
-    sparse = config.sparse_parameters
+    sparse = sparse_parameters(config)
     return {name: shape for name, shape in shapes.items() if name in sparse and is_summed_by_row(prod(shape))}
 
 
@@ -71,16 +73,9 @@ def used_rows(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> 
     return sizes.expected_ngrams(shape.predicted * config.data.batch_size)
 
 
-def count_terms(config: PretrainConfig) -> int:
-    """Return the number of terms of the objective."""
-    objective = config.objective
-    weights = (objective.coarse_weight, objective.fine_weight, objective.generator_weight, objective.rtd_weight)
-    return sum(weight > 0 for weight in weights)
-
-
 def checkpoint_bytes(config: PretrainConfig, sizes: CorpusSizes) -> int:
     """Return the size of a checkpoint, except for names and settings: some hundred bytes per parameter."""
-    return CHECKPOINT_COPIES * FLOAT * count_parameters(parameter_shapes(config, sizes))
+    return CHECKPOINT_COPIES * FLOAT * count(parameter_shapes(config, sizes))
 
 
 def checkpoint_steps(config: PretrainConfig) -> Iterator[int]:

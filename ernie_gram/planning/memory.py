@@ -16,18 +16,19 @@ from math import prod
 
 from ernie_gram.distributed.buckets import plan_buckets
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.parameters import count
 from ernie_gram.planning.exchange import tables_by_row, used_rows
-from ernie_gram.planning.parameters import count_parameters, parameter_shapes
-from ernie_gram.planning.products import SAMPLING_BLOCKS
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.chunked_softmax import BLOCKS, chunks_for
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.network import parameter_shapes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import terms_of
+from ernie_gram.pretraining.terms.term import Term
 from reader.batches.sampler import accumulation_steps
 
 FLOAT, HALF = 4, 2
 # Adam's two moments.
 MOMENTS = 2
-# Approximate memory of the logits of a chunk, see chunked_softmax.CHUNK_BYTES.
-CHUNK_BYTES = 256 << 20
 ACTIVATIONS, SOFTMAX, GRADIENTS, BUCKETS = "activations", "softmax over classes", "gradients", "exchange"
 ACCUMULATED = "accumulated gradients"
 PARTS = (ACTIVATIONS, SOFTMAX, GRADIENTS, BUCKETS, ACCUMULATED)
@@ -106,7 +107,7 @@ class _Head:
         A tied table is concatenated first, which is a copy.
         """
         tables = (1 if self.chunks == 1 else 2) + (1 if self.is_tied else 0)
-        blocks = self.classes * SAMPLING_BLOCKS * FLOAT if self.samples else 0
+        blocks = self.classes * BLOCKS * FLOAT if self.samples else 0
         ledger.briefly(SOFTMAX, self.logits + tables * self.table + blocks)
         ledger.change(SOFTMAX, self.kept)
 
@@ -119,35 +120,37 @@ class _Head:
 def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> Memory:
     """Return the predicted memory of one of `ranks` processes that holds a batch of the given shape at a time."""
     shapes = parameter_shapes(config, sizes)
-    numbers = count_parameters(shapes)
+    numbers = count(shapes)
     ledger = _Ledger()
     if accumulation_steps(config.data.batch_size, ranks, config.trainer.micro_batch) > 1:
         ledger.change(ACCUMULATED, numbers * FLOAT)
-    main, heads = config.model, _heads(config, sizes, shape, ranks)
-    generator = config.generator.model(main) if config.objective.has_generator else None
-    if generator:
-        _encoder_forward(ledger, config, generator, shape, queries=0)
-        heads[0].forward(ledger)
+    main, terms = config.model, terms_of(config.objective)
+    # The first encoder's samples are read by the main one.
+    first = [(encoder, term) for term in terms if (encoder := term.encoder(config))]
+    for encoder, term in first:
+        _encoder_forward(ledger, config, encoder, shape, queries=0)
+        for head in _heads(config, sizes, shape, ranks, term):
+            head.forward(ledger)
     _encoder_forward(ledger, config, main, shape, shape.query_rows)
-    own_heads = heads[1:] if generator else heads
+    later = [term for term in terms if not term.encoder(config)]
+    own_heads = [head for term in later for head in _heads(config, sizes, shape, ranks, term)]
     for head in own_heads:
         head.forward(ledger)
-    if config.objective.rtd_weight:
-        # The detection head keeps the input and the output of its activation.
-        ledger.change(ACTIVATIONS, 2 * shape.rows * main.hidden_size * FLOAT)
+    ledger.change(ACTIVATIONS, sum(term.kept_bytes(config, shape) for term in terms))
     ledger.moment = "backward"
     for head in reversed(own_heads):
         head.backward(ledger)
-    # The backward passes of both encoders advance side by side, so a layer of each is recomputed at the same time.
+    # The backward passes of all encoders advance side by side, so a layer of each is recomputed at the same time.
     beside = 0.0
-    if generator and config.trainer.recompute:
-        beside = _recomputed_bytes(config, generator, shape, queries=0)
+    if config.trainer.recompute:
+        beside = sum(_recomputed_bytes(config, encoder, shape, queries=0) for encoder, _ in first)
     ledger.change(ACTIVATIONS, beside)
     _encoder_backward(ledger, config, main, shape, shape.query_rows)
     ledger.change(ACTIVATIONS, -beside)
-    if generator:
-        heads[0].backward(ledger)
-        _encoder_backward(ledger, config, generator, shape, queries=0)
+    for encoder, term in first:
+        for head in _heads(config, sizes, shape, ranks, term):
+            head.backward(ledger)
+        _encoder_backward(ledger, config, encoder, shape, queries=0)
     ledger.moment = "update"
     # Whatever is not a gradient is freed; gradients of shared tables are summed.
     # Accumulated gradients are not scaled or exchanged in place: GRADIENTS is then a copy of them.
@@ -170,21 +173,19 @@ def largest_bucket(numbers: list[int], ranks: int) -> int:
     return max(sum(numbers[i] for i in bucket) for bucket in plan_buckets(numbers))
 
 
-def _heads(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> list[_Head]:
-    """Return the softmaxes of a step, in the order in which they are computed."""
-    model, objective, classes = config.model, config.objective, sizes.classes(config)
-    assumed_rows = config.held_sequences(ranks) * config.data.max_seq_len * objective.mask_fraction
+def _heads(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, term: Term) -> list[_Head]:
+    """Return the softmaxes of a term in a step."""
+    model, assumed_rows = config.model, config.assumed_rows(ranks)
     size = model.out_emb_size or model.embedding_size
     # In bfloat16 and float16 the softmax is copied for the products.
     per_logit = FLOAT if _operand(config) == FLOAT else FLOAT + HALF
-
-    def head(rows: int, classes: int, samples: bool = False) -> _Head:
-        chunks = max(1, -(-(int(assumed_rows) + 1) * classes * FLOAT // CHUNK_BYTES))
-        return _Head(rows, classes, size, chunks, samples, model.out_emb_size == 0, per_logit)
-
-    heads = [head(shape.predicted_rows, classes, True)] if objective.has_generator else []
-    heads.append(head(shape.predicted_rows, classes))
-    return [*heads, head(shape.fine_rows, sizes.tokens)] if objective.has_queries else heads
+    return [
+        _Head(
+            *(each.rows, each.classes, size, chunks_for(assumed_rows, each.classes), each.samples),
+            *(model.out_emb_size == 0, per_logit),
+        )
+        for each in term.softmaxes(config, sizes, shape)
+    ]
 
 
 def _layer_bytes(config: PretrainConfig, model: ModelConfig, shape: BatchShape, queries: int) -> float:

@@ -5,43 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
+from ernie_gram.planning.cluster import Cluster
 from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints_on_disk, step_exchange
 from ernie_gram.planning.memory import Memory, rank_memory
-from ernie_gram.planning.products import FORWARD, recomputed_flops, step_flops
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes, sequences_per_rank
+from ernie_gram.planning.sizes import sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.operations import FORWARD, recomputed_flops, step_flops
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from reader.batches.sampler import accumulation_steps
 
 DAY = 24 * 60 * 60.0
-
-
-class Speeds(NamedTuple):
-    """Speeds of one process, as in Cluster; None where they are unknown."""
-
-    peak: float | None = None
-    utilisation: float | None = None
-    bandwidth: float | None = None
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """What a run is planned for.
-
-    Attributes:
-        ranks: number of processes, one per GPU.
-        memory: bytes of memory per process; None if unknown.
-        peak: operations per second that a device reaches in large matrix products.
-        utilisation: share of the peak that a step reaches, without the exchanges.
-        bandwidth: bytes per second that one process sends; None if unknown.
-    """
-
-    ranks: int
-    peak: float
-    utilisation: float
-    memory: float | None = None
-    bandwidth: float | None = None
 
 
 @dataclass(frozen=True)

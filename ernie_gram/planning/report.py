@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ernie_gram.planning.prediction import DAY, Cluster, Prediction
+from ernie_gram.planning.cluster import Cluster
+from ernie_gram.planning.prediction import DAY, Prediction
 from ernie_gram.planning.sizes import sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.plurals import counted

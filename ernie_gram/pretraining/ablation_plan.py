@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
-from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.config import PretrainConfig, term_weights
 from ernie_gram.pretraining.prepare import HELD_OUT, prepare
 from ernie_gram.run.many_runs import check_devices
 from ernie_gram.run.run_folder import CONFIG, check_output
@@ -61,15 +61,12 @@ class AblationRun:
         return last is not None and last["step"] == self.config.trainer.max_steps
 
 
-WEIGHTS = ("coarse_weight", "fine_weight", "generator_weight", "rtd_weight")
-
-
 def parts_of(config: PretrainConfig) -> dict[str, object]:
     """Return the settings in which rungs differ, by key."""
     objective = config.objective
     return {
         "objective.masking": objective.masking,
-        **{f"objective.{key}": getattr(objective, key) > 0 for key in WEIGHTS},
+        **{f"objective.{key}": getattr(objective, key) > 0 for key in term_weights()},
         "model.use_relative_position": config.model.use_relative_position,
     }
 
@@ -84,7 +81,7 @@ def shared_settings(config: PretrainConfig) -> dict[str, object]:
         "generator": config.generator,
         "optimizer": config.optimizer,
         "trainer": config.trainer,
-    } | {f"objective.{key}": getattr(objective, key) for key in WEIGHTS if getattr(objective, key)}
+    } | {f"objective.{key}": getattr(objective, key) for key in term_weights() if getattr(objective, key)}
 
 
 def _load(options: list[str]) -> tuple[PretrainConfig, set[str]]:

@@ -55,6 +55,27 @@ def chunks_for(rows: int, classes: int) -> int:
 
 
 @dataclass(frozen=True)
+class SoftmaxOptions:
+    """How the softmaxes over the classes are computed.
+
+    Attributes:
+        train: whether gradients are needed.
+        rows: approximate number of rows, which decides the number of chunks.
+        precision: of matrix products, "float32", "bfloat16" or "float16". In float16 a probability below 3e-8 counts as
+            0 in gradients.
+    """
+
+    train: bool
+    rows: int
+    precision: str = "float32"
+
+    def cross_entropy(self, logits: LazyLogits, labels: paddle.Tensor, sample: bool = False) -> CrossEntropy:
+        """Return the cross entropy of some rows, and one sample per row if asked for."""
+        dtype = getattr(paddle, self.precision)
+        return cross_entropy(logits, labels, chunks_for(self.rows, logits.classes), self.train, sample, dtype)
+
+
+@dataclass(frozen=True)
 class CrossEntropy:
     """The result of `cross_entropy`.
 

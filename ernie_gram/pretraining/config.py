@@ -10,7 +10,7 @@ the result.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from ernie_gram.config.checks import require, require_finite
@@ -81,7 +81,7 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         require_finite(self, "objective")
-        for key in ("coarse_weight", "fine_weight", "generator_weight", "rtd_weight"):
+        for key in term_weights():
             require(getattr(self, key) >= 0, f"objective.{key}", "must not be negative")
         if self.is_explicit:
             require(self.coarse_weight > 0, "objective.coarse_weight", "must be positive under explicit masking")
@@ -92,7 +92,7 @@ class ObjectiveConfig:
             )
         else:
             require(self.fine_weight > 0, "objective.fine_weight", "must be positive under contiguous masking")
-            for key in ("coarse_weight", "generator_weight", "rtd_weight"):
+            for key in (key for key in term_weights() if key != "fine_weight"):
                 require(getattr(self, key) == 0, f"objective.{key}", "must be 0 under contiguous masking")
         require(0 < self.mask_fraction < 1, "objective.mask_fraction", "must lie between 0 and 1")
 
@@ -110,6 +110,11 @@ class ObjectiveConfig:
     def has_generator(self) -> bool:
         """Whether the main model reads samples of a generator instead of [MASK]s."""
         return self.generator_weight > 0
+
+
+def term_weights() -> list[str]:
+    """Return the keys of the weights of the terms, in order."""
+    return [each.name for each in fields(ObjectiveConfig) if each.name.endswith("_weight")]
 
 
 @dataclass(frozen=True)
@@ -227,19 +232,14 @@ class PretrainConfig:
         """The step at which the learning rate reaches 0."""
         return self.optimizer.decay_steps or self.trainer.max_steps
 
-    @property
-    def sparse_parameters(self) -> frozenset[str]:
-        """Names of parameters of which a step uses few rows (see training.job.Job).
-
-        The n-gram embedding is one if only samples of the generator are looked up in it, and no output is tied to it.
-        The token embedding is none: a large batch contains most tokens.
-        """
-        is_input_only = self.objective.has_generator and self.model.out_emb_size > 0
-        return frozenset({"ngram_embedding"} if is_input_only else ())
-
     def held_sequences(self, processes: int) -> int:
         """Return the largest number of sequences that one of some processes holds at a time in training."""
         return held_rows(self.data.batch_size, processes, self.trainer.micro_batch)
+
+    def assumed_rows(self, processes: int) -> int:
+        """Return the number of masked slots that one of some processes holds: of full sequences without n-grams."""
+        rows = self.held_sequences(processes) * self.data.max_seq_len * self.objective.mask_fraction
+        return int(rows) + 1
 
     def identity(self, corpus: CorpusInfo, start: str | None = None) -> dict[str, Any]:
         """Return everything that can change the result of a run, as flat `section.key: value`.

@@ -10,7 +10,8 @@ from paddle import nn
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import activation
-from ernie_gram.model.layers import Bias, Embedding, LayerNorm, Linear
+from ernie_gram.model.layers import Bias, Embedding, LayerNorm, Linear, embedding
+from ernie_gram.model.parameters import HeadParameters
 from ernie_gram.pretraining.chunked_softmax import LazyLogits
 
 
@@ -18,15 +19,14 @@ class LowRankHead(nn.Layer):
     """gelu(H W) times an output table [C, O], plus a bias; O = out_emb_size is far smaller than H.
 
     The transform with prefix "mask_lm" is the one in upstream's released weights (`mask_lm_trans_fc`, O = 128).
-    The head creates its own table unless it is given one to share.
+    The head reads the given table if it has none of its own.
     """
 
-    def __init__(self, prefix: str, config: ModelConfig, classes: int, table: Embedding | None = None) -> None:
+    def __init__(self, declared: HeadParameters, config: ModelConfig, table: Embedding | None = None) -> None:
         super().__init__()
-        size, spread = config.out_emb_size, config.initializer_range
-        self.transform = Linear(f"{prefix}_trans_fc", config.hidden_size, size, spread)
-        self.table = table or Embedding(f"{prefix}_out_embedding", classes, size, spread)
-        self.bias = Bias(f"{prefix}_out_fc.b_0", classes)
+        self.transform = Linear(declared.transform.linear)
+        self.table = embedding(declared.table, table)
+        self.bias = Bias(declared.bias)
         self.act = config.hidden_act
 
     def forward(self, hidden_MH: paddle.Tensor) -> LazyLogits:
@@ -41,13 +41,19 @@ class TiedHead(nn.Layer):
     """
 
     def __init__(
-        self, prefix: str, config: ModelConfig, tokens: Embedding, num_tokens: int, ngrams: Embedding | None
+        self,
+        declared: HeadParameters,
+        config: ModelConfig,
+        tokens: Embedding,
+        num_tokens: int,
+        ngrams: Embedding | None,
     ) -> None:
         super().__init__()
-        self.transform = Linear(f"{prefix}_trans_fc", config.hidden_size, tokens.size, config.initializer_range)
-        self.norm = LayerNorm(f"{prefix}_trans_layer_norm", tokens.size, config.layer_norm_eps)
+        self.transform = Linear(declared.transform.linear)
+        assert declared.transform.norm is not None
+        self.norm = LayerNorm(declared.transform.norm, config.layer_norm_eps)
         self.tokens, self.num_tokens, self.ngrams = tokens, num_tokens, ngrams
-        self.bias = Bias(f"{prefix}_out_fc.b_0", num_tokens + (ngrams.rows if ngrams else 0))
+        self.bias = Bias(declared.bias)
         self.act = config.hidden_act
 
     def forward(self, hidden_MH: paddle.Tensor) -> LazyLogits:
@@ -60,16 +66,20 @@ class TiedHead(nn.Layer):
         return LazyLogits(x_ME, table_CE, self.bias.value)
 
 
-class DetectionHead(nn.Layer):
-    """One logit per row, of "replaced": gelu(H W) w + b (choice: as in ELECTRA)."""
+def prediction_head(
+    declared: HeadParameters,
+    config: ModelConfig,
+    tokens: Embedding,
+    num_tokens: int,
+    ngrams: Embedding | None = None,
+    table: Embedding | None = None,
+) -> nn.Layer:
+    """Return a head of the kind that `config` asks for.
 
-    def __init__(self, prefix: str, config: ModelConfig) -> None:
-        super().__init__()
-        size, spread = config.hidden_size, config.initializer_range
-        self.transform = Linear(f"{prefix}_trans_fc", size, size, spread)
-        self.output = Linear(f"{prefix}_out_fc", size, 1, spread)
-        self.act = config.hidden_act
-
-    def forward(self, hidden_NH: paddle.Tensor) -> paddle.Tensor:
-        """Return the logits, [N]."""
-        return self.output(activation(self.act, self.transform(hidden_NH))).flatten()
+    Args:
+        tokens, num_tokens, ngrams: see TiedHead.
+        table: see LowRankHead.
+    """
+    if config.out_emb_size:
+        return LowRankHead(declared, config, table)
+    return TiedHead(declared, config, tokens, num_tokens, ngrams)

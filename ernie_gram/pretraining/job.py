@@ -13,14 +13,15 @@ import paddle
 from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.model import Model
-from ernie_gram.planning.products import step_flops
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
-from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
-from ernie_gram.pretraining.objectives import encode, fields_of, softmax_options, terms_of
+from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, log_frequencies, metrics
+from ernie_gram.pretraining.network import PretrainModel, softmax_options
+from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.prepare import Run
 from ernie_gram.pretraining.programs import build_evaluation
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import TERMS, evaluated, fields_of, sparse_parameters, terms_of
+from ernie_gram.pretraining.terms.term import Reference
 from ernie_gram.pretraining.warm_start import StartValue, Units, warm_start_values
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.termination import until_requested
@@ -35,10 +36,6 @@ from reader.corpus.file_digests import BackgroundCheck
 from reader.corpus.memmap import Corpus
 from reader.system.progress import progress
 
-# Output biases of the heads that predict units, and of the head that predicts single tokens (see network.py).
-UNIT_BIASES = ("mask_lm_out_fc.b_0", "generator_mask_lm_out_fc.b_0")
-TOKEN_BIASES = ("fine_lm_out_fc.b_0",)
-
 
 def pretraining_job(run: Run, world: World) -> Job:
     """Return the job of a checked run. On rank 0, a background thread starts to check the files of the corpora.
@@ -47,7 +44,7 @@ def pretraining_job(run: Run, world: World) -> Job:
     """
     config, corpus = run.config, run.train.corpus
     check = BackgroundCheck(run.corpora) if world.is_first else None
-    sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
+    sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
 
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
         size, workers = config.data.batch_size, config.trainer.workers
@@ -71,13 +68,13 @@ def pretraining_job(run: Run, world: World) -> Job:
         metrics_explained=EXPLANATION,
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
-        sparse_parameters=config.sparse_parameters,
+        sparse_parameters=sparse_parameters(config),
         optimizer=config.optimizer,
         trainer=config.trainer,
         resume_from=run.resume_from,
         row_counts=partial(row_counts, config),
         check_data=check.wait if check else None,
-        flops=partial(batch_flops, config, CorpusSizes(sizes.tokens, sizes.ngrams)),
+        flops=partial(batch_flops, config, sizes),
     )
 
 
@@ -98,7 +95,7 @@ def describe_start(run: Run) -> list[str]:
     if run.start is None:
         return []
     info = run.train.corpus.info
-    network = PretrainNetwork(run.config, VocabularySizes(info.num_tokens, info.num_ngrams), world_size=1)
+    network = PretrainNetwork(run.config, CorpusSizes(info.num_tokens, info.num_ngrams), world_size=1)
     with open_program(network.fields) as opened:
         network.losses(opened.feeds)
         names = opened.finish({}).parameters
@@ -144,33 +141,28 @@ def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> flo
 class PretrainNetwork:
     """The model and the terms of its objective (see training.job.Network)."""
 
-    def __init__(self, config: PretrainConfig, sizes: VocabularySizes, world_size: int) -> None:
+    def __init__(self, config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> None:
         self.config, self.sizes = config, sizes
-        self._terms = terms_of(config.objective)
         self._softmax = softmax_options(config, True, world_size)
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return fields_of(self._terms)
+        return fields_of(terms_of(self.config.objective))
 
     def losses(self, feeds: Feeds) -> list[LossTerm]:
         model = PretrainModel(self.config, self.sizes)
         model.train()
-        encoded = encode(model, feeds, self._softmax)
-        losses = [term.loss(model, encoded, feeds, self._softmax) for term in self._terms]
-        return [
-            LossTerm(term.name, term.weight, loss.total, loss.count)
-            for term, loss in zip(self._terms, losses, strict=True)
-        ]
+        return model.losses(model.encode(feeds, self._softmax))
 
 
 class HeldOutEvaluator:
-    """Perplexity and accuracy on a held-out corpus (see evaluation.metrics)."""
+    """What the terms report of a held-out corpus."""
 
-    def __init__(self, config: PretrainConfig, sizes: VocabularySizes, held_out: Feeder, corpus: Corpus) -> None:
+    def __init__(self, config: PretrainConfig, sizes: CorpusSizes, held_out: Feeder, corpus: Corpus) -> None:
         """`corpus` is the training corpus: its unit frequencies are the baseline."""
         self._config, self._sizes = config, sizes
         self._held_out, self._corpus = held_out, corpus
+        self._terms = evaluated(config.objective)
         self._program: Program | None = None
 
     def __call__(self, executor: paddle.static.Executor, world: World) -> dict[str, float]:
@@ -188,19 +180,15 @@ class HeldOutEvaluator:
                 phase.advance(len(batch[fields.LENGTHS.name]))
                 return program.run(executor, batch)
 
-            sums = unit_sums(
-                predict,
-                until_requested(batches),
-                log_frequencies(self._corpus.unit_counts) if same_units else None,
-                self._corpus.info.num_tokens,
-                draws,
-            )
-        return metrics(sum_vector(executor, sums, world))
+            baseline = log_frequencies(self._corpus.unit_counts) if same_units else None
+            reference = Reference(baseline, self._corpus.info.num_tokens)
+            sums = evaluation_sums(self._terms, predict, until_requested(batches), reference, draws)
+        return metrics(self._terms, sum_vector(executor, sums, world))
 
 
 def output_biases(corpus: Corpus, explicit: bool) -> Arrays:
     """Return output biases by name: the log frequency of every class in the training corpus."""
     tokens = log_frequencies(corpus.token_counts).astype(np.float32)
     units = log_frequencies(corpus.unit_counts).astype(np.float32)
-    biases = dict.fromkeys(TOKEN_BIASES, tokens)
-    return biases | dict.fromkeys(UNIT_BIASES, units if explicit else tokens)
+    biases = {name: tokens for term in TERMS for name in term.token_biases}
+    return biases | {name: units if explicit else tokens for term in TERMS for name in term.unit_biases}

@@ -8,39 +8,28 @@ from __future__ import annotations
 import paddle
 
 from ernie_gram.graph.compute import computing
-from ernie_gram.pretraining.chunked_softmax import probabilities
+from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, probabilities
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
-from ernie_gram.pretraining.objectives import (
-    Encoded,
-    Feeds,
-    SoftmaxOptions,
-    encode,
-    fields_of,
-    masked_logits,
-    softmax_options,
-    terms_of,
-)
+from ernie_gram.pretraining.network import PretrainModel, softmax_options
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import evaluated, fields_of
+from ernie_gram.pretraining.terms.term import Encoded
+from ernie_gram.training.job import Feeds
 from ernie_gram.training.program import Program, open_program
 
 
-def build_evaluation(config: PretrainConfig, sizes: VocabularySizes, world_size: int) -> Program:
-    """Build a program that fetches, for the first term, `row_loss` float32 [M] and `row_best` int64 [M], the top class.
-
-    With a generator it also fetches the generator's `generator_loss`, float32 [M].
-    """
-    term, softmax = terms_of(config.objective)[0], softmax_options(config, False, world_size)
-    with open_program(fields_of([term])) as opened, computing(config.optimizer.precision):
+def build_evaluation(config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> Program:
+    """Build a program that fetches what the evaluated terms ask for."""
+    terms, softmax = evaluated(config.objective), softmax_options(config, False, world_size)
+    with open_program(fields_of(terms)) as opened, computing(config.optimizer.precision):
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
-        loss = term.loss(model, encoded, opened.feeds, softmax)
-        assert loss.softmax is not None
-        fetches: dict[str, paddle.Tensor] = {"row_loss": loss.softmax.row_loss, "row_best": loss.softmax.row_best}
-        if encoded.generated is not None:
-            fetches["generator_loss"] = encoded.generated.row_loss
+        fetches: dict[str, paddle.Tensor] = {}
+        for term in terms:
+            fetches |= term.fetches(model.part(term), model, encoded)
         return opened.finish(fetches)
 
 
-def build_prediction(config: PretrainConfig, sizes: VocabularySizes) -> Program:
+def build_prediction(config: PretrainConfig, sizes: CorpusSizes) -> Program:
     """Build a program that fetches `probabilities`, float32 [M, C], of every class in every predicted slot.
 
     It holds all probabilities in memory, so it is meant for few slots. It is always float32. Under contiguous masking
@@ -49,13 +38,13 @@ def build_prediction(config: PretrainConfig, sizes: VocabularySizes) -> Program:
     softmax = SoftmaxOptions(train=False, rows=1)
     with open_program(fields_of([])) as opened:
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
-        logits = masked_logits(model, encoded, opened.feeds)
+        logits = model.masked_logits(encoded.context, opened.feeds)
         return opened.finish({"probabilities": probabilities(logits)})
 
 
 def _encoded(
-    config: PretrainConfig, sizes: VocabularySizes, feeds: Feeds, softmax: SoftmaxOptions
+    config: PretrainConfig, sizes: CorpusSizes, feeds: Feeds, softmax: SoftmaxOptions
 ) -> tuple[PretrainModel, Encoded]:
     model = PretrainModel(config, sizes)
     model.eval()
-    return model, encode(model, feeds, softmax)
+    return model, model.encode(feeds, softmax)

@@ -9,6 +9,7 @@ import numpy as np
 import paddle
 from paddle.nn.clip import _squared_l2_norm
 
+from ernie_gram.graph.decay import is_decayed
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.fused_adam import fused_adam_
 from ernie_gram.training.variables import BETA_POWERS, LEARNING_RATE, MOMENTS, persistent, set_array, zeros
@@ -25,14 +26,6 @@ def learning_rate(step: int, settings: OptimizerConfig, decay_steps: int) -> flo
     if step < settings.warmup_steps:
         return settings.learning_rate * (step + 1) / settings.warmup_steps
     return settings.learning_rate * max(0, decay_steps - step) / (decay_steps - settings.warmup_steps)
-
-
-def is_decayed(name: str) -> bool:
-    """Return whether weight decay applies to a parameter: to matrices and embeddings, not to LayerNorm and biases.
-
-    The filter in upstream's code is inverted.
-    """
-    return not (name.endswith((".b_0", "_bias")) or "layer_norm" in name)
 
 
 def clip_by_global_norm(

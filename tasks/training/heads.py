@@ -12,9 +12,10 @@ from __future__ import annotations
 import paddle
 from paddle import nn
 
+from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import activation
-from ernie_gram.model.layers import LayerNorm, Linear, dropout
+from ernie_gram.model.layers import LayerNorm, Linear, dropout, optional
 from ernie_gram.model.pooler import Pooler
 from tasks.kinds.settings import HeadSettings
 
@@ -62,10 +63,10 @@ class SlotHead(nn.Layer):
         self.transform = self.norm = None
         size = config.hidden_size
         if has_lm_transform and settings.lm_transform:
-            size = config.out_emb_size or config.embedding_size
-            self.transform = Linear("mask_lm_trans_fc", config.hidden_size, size, config.initializer_range)
-            if not config.out_emb_size:
-                self.norm = LayerNorm("mask_lm_trans_layer_norm", size, config.layer_norm_eps)
+            declared = parameters.transform("mask_lm", config)
+            self.transform = Linear(declared.linear)
+            self.norm = optional(lambda norm: LayerNorm(norm, config.layer_norm_eps), declared.norm)
+            size = declared.size
         self.output = output_layer(name, size, width, config)
 
     def forward(self, hidden_MH: paddle.Tensor) -> paddle.Tensor:
@@ -83,4 +84,5 @@ def output_layer(name: str, size: int, width: int, config: ModelConfig) -> Linea
     Its weights are drawn from a normal that is not truncated, as in transformers. A fine-tuning is so short that they
     hardly move, and truncation, which makes their standard deviation smaller by an eighth, costs accuracy.
     """
-    return Linear(name, size, width, config.initializer_range, f"{name}_w", f"{name}_b", truncated=False)
+    start = parameters.Normal(config.initializer_range, truncated=False)
+    return Linear(parameters.linear(name, size, width, start, ("_w", "_b")))

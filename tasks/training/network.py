@@ -13,6 +13,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.graph.compute import computing
+from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.training.job import Feeds, LossTerm
@@ -47,7 +48,7 @@ class TaskModel(nn.Layer):
 
     def __init__(self, kind: Kind[Any, Any], config: ModelConfig, vocab_size: int, has_lm_transform: bool) -> None:
         super().__init__()
-        self.encoder = Encoder(config, vocab_size)
+        self.encoder = Encoder(parameters.encoder(config, vocab_size), config)
         settings = kind.settings.head
         self.head: nn.Layer
         self.by_slot = kind.name in SLOT_OUTPUTS

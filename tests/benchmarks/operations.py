@@ -26,13 +26,13 @@ COLUMNS = ("operations", "start GPU work", "casts", "from the GPU", "to the GPU"
 def step_of(model: str, rung: str, precision: Literal["float32", "bfloat16"]) -> Placement:
     """Return what a training step would do on a GPU."""
     from ernie_gram.pretraining.job import PretrainNetwork
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from ernie_gram.training.program import build_training
 
     config = config_of(model, rung, OUT_EMB_SIZE, DROPOUT)
     settings = replace(config.optimizer, precision=precision)
     config = replace(config, optimizer=settings)
-    network = PretrainNetwork(config, VocabularySizes(TOKENS, MODELS[model][5]), 1)
+    network = PretrainNetwork(config, CorpusSizes(TOKENS, MODELS[model][5]), 1)
     world = World(0, 1, current_place())
     return simulate(build_training(network, settings, lambda step: 1e-4, world).main, read_table())
 

@@ -27,9 +27,9 @@ import numpy as np
 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.planning.memory import rank_memory
-from ernie_gram.planning.products import recomputed_flops, step_flops
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
+from ernie_gram.pretraining.operations import recomputed_flops, step_flops
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import TrainerConfig
 from tests.support.objectives import OBJECTIVES
 
@@ -109,7 +109,7 @@ def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> tuple[
     largest number of bytes that Paddle has had allocated."""
     from ernie_gram.distributed.measure import allocated_peak, matmul_peak
     from ernie_gram.distributed.world import start_world
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.static_programs import training_program
 
     _, _, _, batch, length, ngrams, steps = MODELS[name]
@@ -117,7 +117,7 @@ def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> tuple[
 
     world = start_world("cpu")
     config = config_of(name, rung, out_emb_size, dropout)
-    program = training_program(config, VocabularySizes(TOKENS, ngrams))
+    program = training_program(config, CorpusSizes(TOKENS, ngrams))
     executor = paddle.static.Executor(world.place)
     executor.run(program.startup)
     feed = random_batch(batch, length, TOKENS + ngrams, rung)

@@ -28,13 +28,14 @@ import paddle  # isort: skip
 from ernie_gram.eager import load_layer  # isort: skip
 from ernie_gram.inference.encoder_program import build_encoder  # isort: skip
 from ernie_gram.pretraining.chunked_softmax import all_logits  # isort: skip
-from ernie_gram.pretraining.network import PretrainModel, VocabularySizes  # isort: skip
+from ernie_gram.pretraining.network import PretrainModel  # isort: skip
+from ernie_gram.pretraining.sizes import CorpusSizes  # isort: skip
 from ernie_gram.pretraining.programs import build_prediction  # isort: skip
 from ernie_gram.training.program import open_program  # isort: skip
 from ernie_gram.training.variables import set_parameters  # isort: skip
 from reader.batches import fields  # isort: skip
 
-SIZES = VocabularySizes(TOKENS, NGRAMS)
+SIZES = CorpusSizes(TOKENS, NGRAMS)
 PAIRS = {"use_sentence_embedding": True, "use_pooler": True, "use_relative_position": True}
 
 
@@ -121,7 +122,7 @@ def test_masks_are_filled_with_the_probabilities_of_the_static_program(rung: str
     record, random = made(rung), np.random.default_rng(1)
     model = LoadedModel(record)
     batch = model.texts.masked_batch([model.texts.encode_masked(random_sentence(random, 9, masks)) for masks in (2, 1)])
-    sizes = VocabularySizes(TOKENS, NGRAMS if record.lexicon else 0)
+    sizes = CorpusSizes(TOKENS, NGRAMS if record.lexicon else 0)
     before = paddle.get_rng_state()[0].current_seed()
     found = model.probabilities(batch, draws=2)
     assert paddle.get_rng_state()[0].current_seed() == before

@@ -128,8 +128,8 @@ def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, buil
     from ernie_gram.formats.registry import read_model
     from ernie_gram.inference.units import best_units
     from ernie_gram.pretraining.config import prediction_config
-    from ernie_gram.pretraining.network import VocabularySizes
     from ernie_gram.pretraining.programs import build_evaluation
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from ernie_gram.training.variables import set_arrays
 
     record, corpus = read_model(trained), Corpus(built / "held_out")
@@ -138,7 +138,7 @@ def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, buil
     batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
     found = model.probabilities(batch, draws=1)
     with fresh_scope() as executor:
-        sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
+        sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
         evaluation = build_evaluation(config, sizes, 1)
         executor.run(evaluation.startup)
         arrays = checkpoint.load_model(trained / "step_8")

@@ -18,8 +18,9 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.ablation_plan import CONFIGS
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.accumulation import build_accumulation
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.job import Job, Network
@@ -36,7 +37,7 @@ Precision = Literal["float32", "bfloat16", "float16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 # So many classes, and sequences, that the softmax over them is computed in chunks, and that the gradient of the n-gram
 # embedding is exchanged by row. Building a program allocates nothing of this size.
-SIZES = VocabularySizes(30_522, 300_000)
+SIZES = CorpusSizes(30_522, 300_000)
 SEQUENCES = 64
 MODES = ("plain", "recompute", "accumulation", "two ranks")
 # A task of each kind, with the settings of its head; those that give other operations have a row of their own.
@@ -126,7 +127,7 @@ def pretraining_cases(rung: str, precision: Precision, place: paddle.base.core.P
     for mode in MODES:
         world = World(0, 2 if mode == "two ranks" else 1, place)
         network = PretrainNetwork(config, SIZES, world.size)
-        yield from training_cases(rung, network, precision, mode, world, config.sparse_parameters)
+        yield from training_cases(rung, network, precision, mode, world, sparse_parameters(config))
     yield Case(f"{rung}, {precision}: evaluation", build_evaluation(config, SIZES, 1).main)
 
 

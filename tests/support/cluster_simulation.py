@@ -9,7 +9,8 @@ import numpy as np
 
 from ernie_gram.planning.exchange import FLOAT
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch
 from reader.batches.sampler import rank_share, sample_indices
@@ -66,7 +67,7 @@ class Exchanged:
         return FLOAT * sum(self.numbers)
 
 
-def exchanges_of(config: PretrainConfig, sizes: VocabularySizes, rank: int, ranks: int) -> Exchanged:
+def exchanges_of(config: PretrainConfig, sizes: CorpusSizes, rank: int, ranks: int) -> Exchanged:
     """Return what a process sums over all processes, taken from the program that it would run."""
     # Imported late: they load Paddle.
     from ernie_gram.distributed import collectives
@@ -81,7 +82,7 @@ def exchanges_of(config: PretrainConfig, sizes: VocabularySizes, rank: int, rank
         patch.object(collectives.dist, "all_reduce", lambda tensor: shapes.append(tensor.shape)),
     ):
         network, world = PretrainNetwork(config, sizes, ranks), World(rank, ranks, executor.place)
-        build_training(network, config.optimizer, lambda step: 0.0, world, sparse_parameters=config.sparse_parameters)
+        build_training(network, config.optimizer, lambda step: 0.0, world, sparse_parameters=sparse_parameters(config))
     known = tuple(int(np.prod(shape)) for shape in shapes if -1 not in shape)
     return Exchanged(known, len(shapes) - len(known))
 

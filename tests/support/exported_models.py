@@ -11,8 +11,8 @@ import numpy as np
 
 from ernie_gram.formats.model import Model
 from ernie_gram.inference.encoder_program import build_encoder
-from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.pretraining.programs import build_prediction
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
@@ -47,7 +47,7 @@ def random_model(rung: str | None, **changes: Any) -> Model:
     with fresh_scope() as executor:
         programs = [build_encoder(shape, TOKENS)]
         if config:
-            programs.append(build_prediction(config, VocabularySizes(TOKENS, NGRAMS if lexicon else 0)))
+            programs.append(build_prediction(config, CorpusSizes(TOKENS, NGRAMS if lexicon else 0)))
         random, parameters = np.random.default_rng(7), {}
         for program in programs:
             executor.run(program.startup)

@@ -21,10 +21,11 @@ WITHOUT_PADDLE = (
     "reader",
     "ernie_gram.config",
     "ernie_gram.run",
-    "ernie_gram.planning",
+    "ernie_gram.planning.sizes",
     "ernie_gram.distributed.buckets",
     "ernie_gram.formats.untrusted",
     *("ernie_gram.model.config", "ernie_gram.training.config", "ernie_gram.pretraining.config"),
+    *("ernie_gram.model.parameters", "ernie_gram.pretraining.sizes"),
     *("ernie_gram.pretraining.prepare", "ernie_gram.pretraining.ablation_plan"),
     *(f"ernie_gram.inference.{name}" for name in ("description", "requests", "texts", "units")),
     *("ernie_gram.pretraining.start_model", "ernie_gram.pretraining.warm_start"),
@@ -104,6 +105,13 @@ def tasks_are_independent_of_pretraining(graph: Graph) -> Iterator[str]:
             yield from (f"{name} imports {need}" for need in needs if is_in(need, "ernie_gram.pretraining"))
 
 
+def pretraining_is_independent_of_planning(graph: Graph) -> Iterator[str]:
+    """Yield violations: pre-training does not import its planning, which imports pre-training."""
+    for name, needs in graph.items():
+        if is_in(name, "ernie_gram.pretraining"):
+            yield from (f"{name} imports {need}" for need in needs if is_in(need, "ernie_gram.planning"))
+
+
 def loads_without_paddle(graph: Graph) -> Iterator[str]:
     """Yield violations: what is needed before Paddle is loaded imports no Paddle, not even indirectly.
 
@@ -151,6 +159,7 @@ IMPORT_RULES = {
         imports_run_one_way,
         training_is_independent_of_model_and_pretraining,
         tasks_are_independent_of_pretraining,
+        pretraining_is_independent_of_planning,
         loads_without_paddle,
         inner_packages_are_in_order,
         layouts_know_no_task,

@@ -83,6 +83,7 @@ def encoder_output_for(
     import paddle
 
     from ernie_gram.model.encoder import Encoder
+    from ernie_gram.model.parameters import encoder as declare_encoder
     from ernie_gram.model.pooler import Pooler
     from ernie_gram.training.variables import set_arrays
 
@@ -91,7 +92,7 @@ def encoder_output_for(
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
             data = {key: paddle.static.data(key, [None] * value.ndim, "int64") for key, value in feeds.items()}
-            encoder = Encoder(config, config.vocab_size or len(VOCABULARY))
+            encoder = Encoder(declare_encoder(config, config.vocab_size or len(VOCABULARY)), config)
             encoder.eval()
             hidden = encoder(data["ids"], data["lengths"], data["sentences"])[0]
             fetches = [hidden]

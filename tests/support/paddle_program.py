@@ -8,7 +8,7 @@ import numpy as np
 
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.recompute import recompute_layers
 from reader.batches.fields import Batch
@@ -25,7 +25,7 @@ FEW_STEPS = 12
 SETTLED_SECONDS = 0.05
 
 
-def product_flops(config: PretrainConfig, sizes: VocabularySizes, batch: Batch) -> float:
+def product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
     """Return the operations of all matrix products of a training step, from the shapes of their operands at run time.
 
     A gradient of a product has one product for each operand that needs a gradient. Products with a dimension of 1 are
@@ -71,7 +71,7 @@ def _operands(op: paddle.base.libpaddle.pir.Operation) -> tuple[int, int]:
     return op.operand_source(0).id, op.operand_source(1).id
 
 
-def step_memory(config: PretrainConfig, sizes: VocabularySizes, batch: Batch) -> int:
+def step_memory(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> int:
     """Return the bytes that Paddle has allocated on the CPU at the peak of a training step, without other programs."""
     with fresh_scope() as executor:
         program = training_program(config, sizes)

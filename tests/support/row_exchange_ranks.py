@@ -13,7 +13,8 @@ from ernie_gram.distributed import collectives
 from ernie_gram.distributed.row_exchange import sum_gradients
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.program import build_training
 from ernie_gram.training.variables import get_arrays
 from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
@@ -31,7 +32,7 @@ CONFIG = config_of("full", replace(MODEL, num_hidden_layers=1))
 def train(executor: paddle.static.Executor, world: World, sparse: frozenset[str]) -> dict[str, np.ndarray]:
     """Return the parameters after some steps of the full objective, and the bytes that were sent in each."""
     with paddle.static.scope_guard(paddle.static.Scope()):
-        network = PretrainNetwork(CONFIG, VocabularySizes(TOKENS, NGRAMS), world.size)
+        network = PretrainNetwork(CONFIG, CorpusSizes(TOKENS, NGRAMS), world.size)
         program = build_training(network, CONFIG.optimizer, lambda step: 1e-3, world, sparse_parameters=sparse)
         paddle.seed(1)
         executor.run(program.startup)
@@ -81,7 +82,7 @@ def main() -> None:
     executor = paddle.static.Executor(world.place)
     collectives.BUCKET_NUMBERS = BUCKET_NUMBERS
     arrays: dict[str, np.ndarray] = {}
-    for way, sparse in (("row", CONFIG.sparse_parameters), ("dense", frozenset())):
+    for way, sparse in (("row", sparse_parameters(CONFIG)), ("dense", frozenset())):
         arrays |= {f"{way}/{name}": array for name, array in train(executor, world, sparse).items()}
         sums = sum_each(executor, world, frozenset(gradients_of(0)) if way == "row" else sparse)
         arrays |= {f"{way} sum/{name}": array for name, array in sums.items()}

@@ -16,7 +16,7 @@ import paddle  # isort: skip
 
 if TYPE_CHECKING:
     from ernie_gram.pretraining.config import PretrainConfig
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from ernie_gram.training.program import Program
 
 Arrays = dict[str, np.ndarray]
@@ -58,7 +58,7 @@ def run(
         return executor.run(main, feed=feeds, fetch_list=fetches), parameters
 
 
-def training_program(config: PretrainConfig, sizes: VocabularySizes) -> Program:
+def training_program(config: PretrainConfig, sizes: CorpusSizes) -> Program:
     """Build the program that the trainer runs, for one process."""
     from ernie_gram.pretraining.job import PretrainNetwork
     from ernie_gram.training.optimization import learning_rate

@@ -14,6 +14,7 @@ from paddle.nn import functional as F  # isort: skip
 
 from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.model.layers import Linear
+from ernie_gram.model.parameters import Normal, linear
 from ernie_gram.run.run_folder import resume_checkpoint
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
@@ -31,8 +32,8 @@ BATCH_SIZE = 32
 
 def logits_of(points: paddle.Tensor) -> paddle.Tensor:
     """Return logits [B, 2] of points [B, 2]: a body of one hidden layer, and a head."""
-    hidden = F.tanh(Linear("body_fc", 2, 16, 0.5)(points))
-    return Linear("head_fc", 16, 2, 0.5)(hidden)
+    hidden = F.tanh(Linear(linear("body_fc", 2, 16, Normal(0.5)))(points))
+    return Linear(linear("head_fc", 16, 2, Normal(0.5)))(hidden)
 
 
 class ToyNetwork:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.formats.heads import check_own_parameters
-from ernie_gram.formats.parameters import encoder_shapes, head_shapes
+from ernie_gram.formats.parameters import encoder_shapes, transform_shapes
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
@@ -139,7 +139,7 @@ def test_a_fine_tuned_model_can_be_converted(finetuned: Path, tmp_path: Path) ->
 def test_a_transform_under_the_output_layer_is_checked_with_the_model(width: int) -> None:
     """It is tied, with a LayerNorm, if `width` is 0, and low-rank otherwise; in both cases without an output table."""
     config = replace(BERT, vocab_size=9, out_emb_size=width, use_pooler=False)
-    shapes = {**encoder_shapes(config), **head_shapes(config, 0, own_table=False), "cls_mrc_out_w": (width or 16, 2)}
+    shapes = {**encoder_shapes(config), **transform_shapes(config), "cls_mrc_out_w": (width or 16, 2)}
     assert not [name for name in shapes if name.startswith("mask_lm_out")]
     assert ("mask_lm_trans_layer_norm_scale" in shapes) == (width == 0)
     check_own_parameters(shapes, config, None, 0, "model")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.formats.model import Model
-from ernie_gram.formats.parameters import head_shapes
+from ernie_gram.formats.parameters import transform_shapes
 from ernie_gram.formats.registry import read_model, write_model
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -81,7 +81,7 @@ def tied_transform() -> Model:
 def low_rank_transform() -> Model:
     """Return a model with the transform of a low-rank head, and nothing else of it."""
     model = random_model(vocabulary=WORDPIECE, vocab_size=len(TOKENS), out_emb_size=8)
-    transform = random_arrays(head_shapes(model.config, 0, own_table=False))
+    transform = random_arrays(transform_shapes(model.config))
     return replace(model, parameters=model.parameters | transform)
 
 

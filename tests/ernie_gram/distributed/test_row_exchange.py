@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.distributed.buckets import is_summed_by_row, plan_buckets
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from tests.support.commands import ROOT
 from tests.support.small_model import TOKENS
 

@@ -21,8 +21,8 @@ from ernie_gram.infer import main
 from ernie_gram.inference.encoder_program import build_encoder
 from ernie_gram.inference.texts import TextEncoder
 from ernie_gram.inference.units import LINES_PER_BATCH
-from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
+from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.units import UnitNames
 from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
@@ -32,7 +32,7 @@ from tests.support.small_model import NGRAMS, TOKENS, config_of
 from tests.support.static_programs import fresh_scope
 
 PAIRS = {"use_sentence_embedding": True, "use_pooler": True, "use_relative_position": False}
-SIZES = VocabularySizes(TOKENS, NGRAMS)
+SIZES = CorpusSizes(TOKENS, NGRAMS)
 SPECIAL = len(SPECIAL_TOKENS)  # the first tokens of the vocabulary, which are no answers
 
 

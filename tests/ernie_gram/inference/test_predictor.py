@@ -21,8 +21,8 @@ from ernie_gram.inference.encoder_program import build_encoder
 from ernie_gram.inference.predictor import Predictor
 from ernie_gram.inference.texts import EncodedText, TextEncoder
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.network import VocabularySizes
 from ernie_gram.pretraining.programs import build_prediction
+from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
 from reader.errors import InputError
@@ -103,7 +103,7 @@ def test_probabilities_equal_those_of_the_executor_samples_of_a_generator_includ
     config = config_of(rung, model.config)
     assert isinstance(config, PretrainConfig)
     folder = exported(model, "fill_mask", tmp_path / "model")
-    predictor, sizes = Predictor(folder), VocabularySizes(TOKENS, NGRAMS if rung != "contiguous" else 0)
+    predictor, sizes = Predictor(folder), CorpusSizes(TOKENS, NGRAMS if rung != "contiguous" else 0)
     assert predictor.description.task == {"has_generator": rung == "both", "has_ngrams": rung != "contiguous"}
     assert (folder / LEXICON).is_file() == (rung != "contiguous")
     seen = []

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from reader.batches.fields import Batch
 from tests.support import reference_model as reference
@@ -48,7 +49,7 @@ def test_equation_4_the_encoder_equals_the_reference(change: dict[str, object]) 
     sentences = random.integers(0, 3, (3, 100))
 
     def build(feeds: dict) -> list:
-        encoder = Encoder(config, 50)
+        encoder = Encoder(parameters.encoder(config, 50), config)
         encoder.eval()
         return [encoder(feeds["ids"], feeds["lengths"], feeds["sentences"])[0]]
 
@@ -64,7 +65,7 @@ def test_equation_4_padding_does_not_change_the_output() -> None:
     from ernie_gram.model.encoder import Encoder
 
     def build(feeds: dict) -> list:
-        encoder = Encoder(SMALL, 50)
+        encoder = Encoder(parameters.encoder(SMALL, 50), SMALL)
         encoder.eval()
         return [encoder(feeds["ids"], feeds["lengths"])[0]]
 
@@ -88,7 +89,7 @@ def test_dropout_applies_only_in_training() -> None:
 
     def outputs(train: bool) -> np.ndarray:
         def build(feeds: dict) -> list:
-            encoder = Encoder(SMALL, 50)
+            encoder = Encoder(parameters.encoder(SMALL, 50), SMALL)
             encoder.train() if train else encoder.eval()
             return [encoder(feeds["ids"], feeds["lengths"])[0]]
 
@@ -103,7 +104,7 @@ def encoder_outputs(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     from ernie_gram.model.encoder import Encoder, QueryRows
 
     def build(feeds: dict) -> list:
-        encoder = Encoder(MODEL, TOKENS, with_queries=True)
+        encoder = Encoder(parameters.encoder(MODEL, TOKENS, with_queries=True), MODEL)
         encoder.eval()
         queries = QueryRows(feeds["query_ranks"], feeds["query_slots"]) if "query_ranks" in feeds else None
         return [value for value in encoder(feeds["input_ids"], feeds["lengths"], queries=queries) if value is not None]

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import pytest
+
+from ernie_gram.model import parameters
 
 
-def drawn(layer: str, *arguments: object, **settings: object) -> npt.NDArray[np.float32]:
-    """Return the initial values of the parameter "t" of a layer."""
+def drawn(start: parameters.Normal, is_linear: bool) -> npt.NDArray[np.float32]:
+    """Return the initial values of the weight of a linear layer, or of an embedding."""
     import paddle
 
-    from ernie_gram.model import layers
+    from ernie_gram.model.layers import Embedding, Linear
     from tests.support.static_programs import fresh_scope
 
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            getattr(layers, layer)(*arguments, **settings)
+            linear = parameters.linear("t", 300, 300, start)
+            Linear(linear) if is_linear else Embedding(linear.weight)
         executor.run(startup)
-        return np.array(paddle.static.global_scope().find_var("t").get_tensor())
+        return np.array(paddle.static.global_scope().find_var("t.w_0").get_tensor())
 
 
-def test_initial_values_are_truncated_at_two_standard_deviations() -> None:
-    for values in (drawn("Embedding", "t", 300, 300, 0.02), drawn("Linear", "x", 300, 300, 0.02, "t")):
-        assert 0.039 < np.abs(values).max() <= 0.04 + 1e-7
-        assert abs(values.std() / 0.02 - 0.88) < 0.01  # standard deviation of a normal truncated at 2
-        assert abs(values.mean()) < 3e-4
+@pytest.mark.parametrize("is_linear", [True, False])
+def test_initial_values_are_truncated_at_two_standard_deviations(is_linear: bool) -> None:
+    values = drawn(parameters.Normal(0.02), is_linear)
+    assert 0.039 < np.abs(values).max() <= 0.04 + 1e-7
+    assert abs(values.std() / 0.02 - 0.88) < 0.01  # standard deviation of a normal truncated at 2
+    assert abs(values.mean()) < 3e-4
 
 
 def test_initial_values_that_are_not_truncated() -> None:
-    values = drawn("Linear", "x", 300, 300, 0.02, "t", truncated=False)
+    values = drawn(parameters.Normal(0.02, truncated=False), is_linear=True)
     assert abs(values.std() / 0.02 - 1) < 0.01
     assert abs((np.abs(values) > 0.04).mean() - 0.0455) < 0.005  # share of a normal beyond two standard deviations

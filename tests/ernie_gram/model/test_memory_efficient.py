@@ -29,12 +29,12 @@ def test_the_context_of_every_layer_uses_the_kernel_in_training_only(
     enter_kernels()
     monkeypatch.setattr(device, "_place", None)
     from ernie_gram.pretraining.job import PretrainNetwork
-    from ernie_gram.pretraining.network import VocabularySizes
     from ernie_gram.pretraining.programs import build_evaluation
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.static_programs import fresh_scope, training_program
 
     assert PretrainNetwork
-    config, sizes = config_of(precision, relative), VocabularySizes(50, 20)
+    config, sizes = config_of(precision, relative), CorpusSizes(50, 20)
     with fresh_scope("gpu"):
         program, others = training_program(config, sizes), []
         if precision == "float16":

@@ -33,7 +33,7 @@ def start_value(head: int, bucket: int) -> float:
 
 @pytest.mark.parametrize("heads", [1, 2, 6, 16])
 def test_the_distance_start_prefers_near_keys_on_one_side(heads: int) -> None:
-    from ernie_gram.model.relative_position import distance_start
+    from ernie_gram.model.distance_buckets import distance_start
 
     expected = [[start_value(head, bucket) for head in range(heads)] for bucket in range(33)]
     assert distance_start(heads).tolist() == expected
@@ -43,16 +43,17 @@ def test_the_distance_start_prefers_near_keys_on_one_side(heads: int) -> None:
 def test_the_start_applies_to_the_table_of_the_generator_too(start: str) -> None:
     import paddle
 
-    from ernie_gram.model.relative_position import distance_start
+    from ernie_gram.model.distance_buckets import distance_start
     from ernie_gram.pretraining.config import DataConfig, PretrainConfig
-    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+    from ernie_gram.pretraining.network import PretrainModel
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.static_programs import fresh_scope
 
     model = dataclasses.replace(MODEL, relative_position_start=start)
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            PretrainModel(PretrainConfig(model=model, data=DataConfig(max_seq_len=20)), VocabularySizes(20, 4))
+            PretrainModel(PretrainConfig(model=model, data=DataConfig(max_seq_len=20)), CorpusSizes(20, 4))
         executor.run(startup)
         for name in ("rel_pos_embedding", "generator_rel_pos_embedding"):
             table = np.array(paddle.static.global_scope().find_var(name).get_tensor())

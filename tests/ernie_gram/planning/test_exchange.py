@@ -17,8 +17,8 @@ from ernie_gram.planning.exchange import (
     checkpoints_on_disk,
     step_exchange,
 )
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import TrainerConfig
 from tests.support.configs import load
 

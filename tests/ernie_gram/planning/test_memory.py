@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.planning.memory import ACTIVATIONS, CHUNK_BYTES, largest_bucket, rank_memory
-from ernie_gram.planning.products import SAMPLING_BLOCKS
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.planning.memory import ACTIVATIONS, largest_bucket, rank_memory
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from tests.benchmarks import pretrain_step
 from tests.support.objectives import OBJECTIVES
@@ -46,14 +45,14 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_memory_is_what_paddle_allocates(case: str) -> None:
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.paddle_program import step_memory
 
     rung, sequences, length, ngrams, settings = CASES[case]
     config = config_of(rung, sequences, length, **settings)
     slots, predicted, queries = pretrain_step.shapes(length, rung)
     batch = pretrain_step.random_batch(sequences, length, TOKENS + ngrams, rung)
-    allocated = step_memory(config, VocabularySizes(TOKENS, ngrams), batch)
+    allocated = step_memory(config, CorpusSizes(TOKENS, ngrams), batch)
     shape = BatchShape(sequences, slots, predicted, queries, queries)
     memory = rank_memory(config, CorpusSizes(TOKENS, ngrams), shape, 1)
     assert memory.total == pytest.approx(allocated, rel=0.1)
@@ -121,9 +120,3 @@ def test_the_largest_bucket_holds_the_largest_tensors_that_are_exchanged_togethe
     assert largest_bucket([5, 6], 1) == 0
     million = 1 << 20
     assert largest_bucket([million, 200 * million, 9 * million, million], 2) == 201 * million
-
-
-def test_constants_are_those_of_the_softmax() -> None:
-    from ernie_gram.pretraining import chunked_softmax
-
-    assert (CHUNK_BYTES, SAMPLING_BLOCKS) == (chunked_softmax.CHUNK_BYTES, chunked_softmax.BLOCKS)

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from ernie_gram.planning.cluster import Cluster
 from ernie_gram.planning.memory import rank_memory
-from ernie_gram.planning.prediction import Cluster, largest_batch, predict
-from ernie_gram.planning.products import step_flops
+from ernie_gram.planning.prediction import largest_batch, predict
 from ernie_gram.planning.report import report
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes, assumed_shape
+from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.pretraining.config import PathsConfig
+from ernie_gram.pretraining.operations import step_flops
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import TrainerConfig
 from tests.support.small_model import MODEL, config_of
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ernie_gram.planning.products import FORWARD, recomputed_flops, step_flops
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.operations import FORWARD, recomputed_flops, step_flops
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import TrainerConfig
 from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
 
@@ -28,11 +28,11 @@ def shape_of(rung: str) -> BatchShape:
 
 @pytest.mark.parametrize("case", CASES)
 def test_operations_are_those_of_the_built_program(case: str) -> None:
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.paddle_program import product_flops
 
     rung, config = "both" if "both" in case else case if case in RUNGS else "explicit", CASES[case]
-    counted = product_flops(config, VocabularySizes(TOKENS, NGRAMS), random_batch(rung))
+    counted = product_flops(config, CorpusSizes(TOKENS, NGRAMS), random_batch(rung))
     predicted = sum(step_flops(config, CorpusSizes(TOKENS, NGRAMS), shape_of(rung)).values())
     predicted += recomputed_flops(config, shape_of(rung))
     assert predicted == pytest.approx(counted, rel=0.02)

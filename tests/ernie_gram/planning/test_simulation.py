@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ernie_gram.planning.exchange import step_exchange
-from ernie_gram.planning.sizes import BatchShape, CorpusSizes, measured_shape
+from ernie_gram.planning.sizes import measured_shape
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.sampler import permute, rank_share, sample_indices
 from reader.corpus.memmap import Corpus
@@ -62,12 +63,12 @@ def test_all_processes_exchange_the_same_tensors_in_the_same_order_and_as_many_b
 ) -> None:
     from ernie_gram.distributed import collectives
     from ernie_gram.planning import exchange
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
 
     # Small buckets, so that a small model has more than 20 of them.
     monkeypatch.setattr(collectives, "BUCKET_NUMBERS", 20)
     monkeypatch.setattr(exchange, "is_summed_by_row", lambda size: size > 20)
-    config, sizes = config_of(rung), VocabularySizes(TOKENS, NGRAMS)
+    config, sizes = config_of(rung), CorpusSizes(TOKENS, NGRAMS)
     first = exchanges_of(config, sizes, 0, 128)
     assert len(first.numbers) > 20
     if rung == "explicit":

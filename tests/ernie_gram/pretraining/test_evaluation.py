@@ -10,16 +10,20 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from ernie_gram.pretraining.evaluation import EXPLANATION, log_frequencies, metrics, unit_sums
-from ernie_gram.pretraining.network import VocabularySizes
+from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, log_frequencies, metrics
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import evaluated
+from ernie_gram.pretraining.terms.term import Reference
 from ernie_gram.training.config import TrainerConfig
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import Batch
 from reader.corpus.memmap import Corpus
+from tests.support.objectives import OBJECTIVES
 from tests.support.runs import evaluations, pretrain
 from tests.support.small_model import config_of
 from tests.support.static_programs import fresh_scope
 
+TOKEN, EXPLICIT, ENRM = (evaluated(OBJECTIVES[rung]) for rung in ("contiguous", "explicit", "enrm"))
 COUNTS = np.array([5, 0, 3, 2, 0, 1])  # F = 4 tokens, 2 n-grams
 
 
@@ -35,8 +39,8 @@ def test_metrics_equal_their_definitions() -> None:
     log_p = log_frequencies(COUNTS)
     assert np.exp(log_p).sum() == pytest.approx(1)
     assert np.exp(log_p[0]) == pytest.approx(6 / 17)
-    sums = unit_sums(lambda _: {"row_loss": losses, "row_best": best}, [batch], log_p, num_tokens=4)
-    found = metrics(sums)
+    sums = evaluation_sums(TOKEN, lambda _: {"row_loss": losses, "row_best": best}, [batch], Reference(log_p, 4))
+    found = metrics(TOKEN, sums)
     assert "generator_ngram_perplexity" not in found
     per_unit = [0.5, 6.0, 0.25, 4.0]
     assert found["loss"] == pytest.approx(np.mean(per_unit))
@@ -50,7 +54,7 @@ def test_a_generator_adds_its_ngram_perplexity_and_without_frequencies_there_is_
     batch = {"coarse_labels": np.array([0, 5, 4]), "slot_units": np.arange(3), "unit_ids": np.array([0, 5, 4])}
     loss = np.array([1.0, 2.0, 4.0], np.float32)
     predicted = {"row_loss": loss, "row_best": np.zeros(3, int), "generator_loss": loss + 1}
-    found = metrics(unit_sums(lambda _: predicted, [batch], None, num_tokens=4))
+    found = metrics(ENRM, evaluation_sums(ENRM, lambda _: predicted, [batch], Reference(None, 4)))
     assert found["ngram_perplexity"] == pytest.approx(np.exp(3))
     assert found["generator_ngram_perplexity"] == pytest.approx(np.exp(4))
     assert "frequency_perplexity" not in found
@@ -65,9 +69,13 @@ def test_sums_over_batches_add_up_and_without_ngrams_there_is_no_ngram_perplexit
 
     log_p = log_frequencies(COUNTS)
     one, two = ([batch([0, 1, 5])], [batch([2, 2])])
-    together = unit_sums(predict, one + two, log_p, 4)
-    np.testing.assert_allclose(unit_sums(predict, one, log_p, 4) + unit_sums(predict, two, log_p, 4), together)
-    assert "ngram_perplexity" not in metrics(unit_sums(predict, two, log_p, 4))
+
+    def sums(batches: list[Batch]) -> np.ndarray:
+        return evaluation_sums(EXPLICIT, predict, batches, Reference(log_p, 4))
+
+    together = sums(one + two)
+    np.testing.assert_allclose(sums(one) + sums(two), together)
+    assert "ngram_perplexity" not in metrics(EXPLICIT, sums(two))
 
 
 def test_the_console_explains_the_metrics_once_before_the_first_evaluation(built: Path, tmp_path: Path) -> None:
@@ -90,7 +98,9 @@ def test_the_sums_of_several_draws_are_their_means() -> None:
         return {"row_loss": np.array([loss]), "row_best": np.array([5 if loss == 2 else 0])}
 
     batch = {"coarse_labels": np.array([5]), "slot_units": np.array([0]), "unit_ids": np.array([5])}
-    found = metrics(unit_sums(predict, [batch, batch], log_frequencies(COUNTS), num_tokens=4, draws=3))
+    found = metrics(
+        EXPLICIT, evaluation_sums(EXPLICIT, predict, [batch] * 2, Reference(log_frequencies(COUNTS), 4), draws=3)
+    )
     assert found["loss"] == pytest.approx((3 + 4) / 2)
     assert found["ngram_perplexity"] == pytest.approx(np.exp((3 + 4) / 2))
     assert found["accuracy"] == pytest.approx((1 / 3) / 2)
@@ -104,7 +114,7 @@ def test_a_model_with_a_generator_is_evaluated_over_eight_of_its_samples(corpus:
     from ernie_gram.training.program import Program
 
     feeder = Feeder(Corpus(built / "held_out"), 32, Masking(True, 0.15, seed=1), pack_documents=True)
-    sizes = VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams)
+    sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
     one_batch = TrainerConfig(eval_sequences=8)
     run = Program.run
     for rung, draws in (("explicit", 1), ("enrm", 8)):

@@ -13,8 +13,9 @@ from tests.support.expected_parameters import CASES, LENGTH, MODEL, NGRAMS, TOKE
 
 @pytest.mark.parametrize("case", CASES)
 def test_parameters_have_the_expected_names_and_shapes(case: str) -> None:
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.network import parameter_shapes
     from ernie_gram.pretraining.programs import build_evaluation
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.static_programs import fresh_scope, training_program
 
     change, objective, generator, expected = CASES[case]
@@ -25,8 +26,9 @@ def test_parameters_have_the_expected_names_and_shapes(case: str) -> None:
         generator=generator,
         trainer=TrainerConfig(),
     )
+    sizes = CorpusSizes(TOKENS, NGRAMS)
+    assert {name: list(shape) for name, shape in parameter_shapes(config, sizes).items()} == expected
     with fresh_scope():
-        sizes = VocabularySizes(TOKENS, NGRAMS)
         for program in (training_program(config, sizes), build_evaluation(config, sizes, 1)):
             found = {p.name: list(p.shape) for p in program.main.global_block().all_parameters() if p.name in expected}
             assert found == expected

@@ -29,22 +29,18 @@ def forward(
     config: PretrainConfig, batch: Batch, has_gradients: bool = False
 ) -> tuple[dict[str, float], np.ndarray | None, Arrays, Arrays]:
     """Return the mean of every term, the samples (None without a generator), the parameters, and their gradients."""
-    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
-    from ernie_gram.pretraining.objectives import encode, softmax_options, terms_of
+    from ernie_gram.pretraining.network import PretrainModel, softmax_options
+    from ernie_gram.pretraining.sizes import CorpusSizes
 
     names: list[str] = []
     trained: list[str] = []
 
     def build(feeds: dict) -> list:
-        model = PretrainModel(config, VocabularySizes(TOKENS, NGRAMS))
+        model = PretrainModel(config, CorpusSizes(TOKENS, NGRAMS))
         model.train()
-        softmax = softmax_options(config, True, 1)
-        encoded = encode(model, feeds, softmax)
-        terms = terms_of(config.objective)
-        means = []
-        for term in terms:
-            loss = term.loss(model, encoded, feeds, softmax)
-            means.append(loss.total / loss.count)
+        encoded = model.encode(feeds, softmax_options(config, True, 1))
+        terms = model.losses(encoded)
+        means = [term.total / term.count for term in terms]
         names.extend(term.name for term in terms)
         gradients = []
         if has_gradients:
@@ -160,8 +156,10 @@ def test_encoder_inputs_do_not_reveal_the_length_of_a_masked_ngram(corpus: Corpu
 def test_equation_6_a_sample_equal_to_the_original_is_not_a_replacement() -> None:
     """If every sample equals its original, the RTD loss is that of a sequence without replacements."""
     from ernie_gram.pretraining.chunked_softmax import CrossEntropy
-    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
-    from ernie_gram.pretraining.objectives import Encoded, rtd_loss
+    from ernie_gram.pretraining.network import PretrainModel
+    from ernie_gram.pretraining.sizes import CorpusSizes
+    from ernie_gram.pretraining.terms.replaced_tokens import ReplacedTokens
+    from ernie_gram.pretraining.terms.term import Encoded
 
     batch = random_batch("enrm")
     hidden = np.random.default_rng(4).standard_normal((60, 24)).astype("float32")
@@ -169,10 +167,11 @@ def test_equation_6_a_sample_equal_to_the_original_is_not_a_replacement() -> Non
 
     def loss(sampled: np.ndarray) -> tuple[float, Arrays]:
         def build(feeds: dict) -> list:
-            model = PretrainModel(config_of("enrm"), VocabularySizes(TOKENS, NGRAMS))
+            model = PretrainModel(config_of("enrm"), CorpusSizes(TOKENS, NGRAMS))
             generated = CrossEntropy(*[feeds["sampled"]] * 4)
-            found = rtd_loss(model, Encoded(feeds["hidden"], None, generated), feeds, None)  # type: ignore[arg-type]
-            return [found.total, found.count]
+            encoded = Encoded(feeds, None, feeds["hidden"], None, generated)  # type: ignore[arg-type]
+            term = ReplacedTokens()
+            return list(term.loss(model.part(term), model, encoded))
 
         (total, count), p = run(build, {**batch, "hidden": hidden, "sampled": sampled})
         assert count == batch["lengths"].sum()
@@ -190,16 +189,15 @@ def test_equation_6_a_sample_equal_to_the_original_is_not_a_replacement() -> Non
 
 def samples_of(config: PretrainConfig, batch: Batch, seeds: list[int]) -> list[np.ndarray]:
     """Return what the generator samples for every masked slot, once per seed."""
-    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
-    from ernie_gram.pretraining.objectives import encode, softmax_options
+    from ernie_gram.pretraining.network import PretrainModel, softmax_options
+    from ernie_gram.pretraining.sizes import CorpusSizes
 
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
             feeds = {name: paddle.static.data(name, [None] * v.ndim, str(v.dtype)) for name, v in batch.items()}
-            encoded = encode(
-                PretrainModel(config, VocabularySizes(TOKENS, NGRAMS)), feeds, softmax_options(config, False, 1)
-            )
+            model = PretrainModel(config, CorpusSizes(TOKENS, NGRAMS))
+            encoded = model.encode(feeds, softmax_options(config, False, 1))
         paddle.seed(1)
         executor.run(startup)
         assert encoded.generated is not None
@@ -249,7 +247,7 @@ def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: py
 @pytest.mark.parametrize("rung", only(["contiguous", "full"], [*RUNGS, "full"]))
 def test_a_single_batch_is_overfitted(corpus: Corpus, rung: str) -> None:
     """Every term falls below 0.05 on eight real sequences, so each term reads the labels that it must predict."""
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.static_programs import training_program
 
     model = dataclasses.replace(
@@ -265,7 +263,7 @@ def test_a_single_batch_is_overfitted(corpus: Corpus, rung: str) -> None:
     feeder = Feeder(corpus, 32, Masking(objective.is_explicit, 0.15, 1, objective.has_queries))
     batch = feeder.batch(np.arange(0, 80, 10), np.zeros(8, np.int64))
     with fresh_scope() as executor:
-        program = training_program(config, VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams))
+        program = training_program(config, CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams))
         paddle.seed(1)
         executor.run(program.startup)
         assert program.schedule is not None

@@ -49,10 +49,10 @@ def values_of(
 def parameters_of(config: PretrainConfig) -> dict[str, list[int]]:
     """Return the names and shapes of the parameters of a run on the fixture `corpus`."""
     from ernie_gram.pretraining.job import PretrainNetwork
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from ernie_gram.training.program import open_program
 
-    network = PretrainNetwork(config, VocabularySizes(F, N), 1)
+    network = PretrainNetwork(config, CorpusSizes(F, N), 1)
     with fresh_scope(), open_program(network.fields) as opened:
         network.losses(opened.feeds)
         parameters = opened.main.global_block().all_parameters()
@@ -200,7 +200,8 @@ def first_outputs(config: PretrainConfig, arrays: Arrays, ids: np.ndarray, slots
     import paddle
 
     from ernie_gram.pretraining.chunked_softmax import probabilities
-    from ernie_gram.pretraining.network import PretrainModel, VocabularySizes
+    from ernie_gram.pretraining.network import PretrainModel
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from ernie_gram.training.variables import set_arrays
 
     with fresh_scope() as executor:
@@ -208,7 +209,7 @@ def first_outputs(config: PretrainConfig, arrays: Arrays, ids: np.ndarray, slots
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
             feeds = {name: paddle.static.data(name, [None] * n, "int64") for name, n in (("ids", 2), ("lengths", 1))}
             slots_M = paddle.static.data("slots", [None], "int64")
-            model = PretrainModel(config, VocabularySizes(F, N))
+            model = PretrainModel(config, CorpusSizes(F, N))
             model.eval()
             context, _ = model.encoder(feeds["ids"], feeds["lengths"])
             fetches = [context, probabilities(model.head(paddle.gather(context, slots_M)))]

@@ -98,7 +98,7 @@ def test_a_resumed_run_repeats_the_random_numbers_of_micro_batches(built: Path, 
 @pytest.mark.parametrize("rung", ["contiguous", "full"])
 def test_rows_counted_in_a_batch_are_those_that_the_losses_count(corpus: Corpus, rung: str) -> None:
     from ernie_gram.pretraining.job import PretrainNetwork, row_counts
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
     from ernie_gram.training.program import open_program
     from tests.support.configs import load
     from tests.support.runs import TINY
@@ -107,7 +107,7 @@ def test_rows_counted_in_a_batch_are_those_that_the_losses_count(corpus: Corpus,
     objective = OBJECTIVES[rung]
     masking = Masking(objective.is_explicit, objective.mask_fraction, 1, objective.has_queries)
     batch = Feeder(corpus, 32, masking).batch(np.arange(5), np.zeros(5, np.int64))
-    network = PretrainNetwork(config, VocabularySizes(corpus.info.num_tokens, corpus.info.num_ngrams), 1)
+    network = PretrainNetwork(config, CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams), 1)
     with fresh_scope() as executor:
         with open_program(network.fields) as opened:
             program = opened.finish({term.name: term.count for term in network.losses(opened.feeds)})

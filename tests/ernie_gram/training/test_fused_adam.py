@@ -22,7 +22,8 @@ def factor_of(name: str) -> float:
 
 def updated(fused: bool, bad_steps: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
     """Return parameters, moments and powers after some updates; those of bad steps are skipped."""
-    from ernie_gram.training.optimization import RateSchedule, add_adamw, is_decayed
+    from ernie_gram.graph.decay import is_decayed
+    from ernie_gram.training.optimization import RateSchedule, add_adamw
     from ernie_gram.training.variables import get_arrays, optimizer_names, persistent, zeros
 
     random = np.random.default_rng(0)

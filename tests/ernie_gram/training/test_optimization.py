@@ -34,10 +34,10 @@ def test_the_learning_rate_rises_to_its_peak_and_falls_to_zero() -> None:
 
 
 def test_weight_decay_applies_only_to_matrices() -> None:
-    from ernie_gram.training.optimization import is_decayed
+    from ernie_gram.graph.decay import is_decayed
     from tests.support.expected_parameters import CASES
 
-    decayed = {name for *_, names in CASES.values() for name, shape in names.items() if is_decayed(name)}
+    decayed = {name for *_, names in CASES.values() for name in names if is_decayed(name)}
     matrices = {name for *_, names in CASES.values() for name, shape in names.items() if len(shape) == 2}
     assert decayed == matrices
 

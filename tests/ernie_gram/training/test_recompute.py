@@ -36,10 +36,10 @@ def with_recompute(config: PretrainConfig) -> PretrainConfig:
 
 def trained(config: PretrainConfig, rung: str, steps: int = 4) -> tuple[Arrays, paddle.static.Program]:
     """Return the parameters after some steps, and the program that made them."""
-    from ernie_gram.pretraining.network import VocabularySizes
+    from ernie_gram.pretraining.sizes import CorpusSizes
 
     with fresh_scope() as executor:
-        program = training_program(config, VocabularySizes(TOKENS, NGRAMS))
+        program = training_program(config, CorpusSizes(TOKENS, NGRAMS))
         paddle.seed(1)
         executor.run(program.startup)
         assert program.schedule is not None

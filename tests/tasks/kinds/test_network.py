@@ -18,6 +18,8 @@ from tests.tasks.kinds.test_batches import EXAMPLES
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
 
 from ernie_gram.model.encoder import Encoder  # isort: skip
+from ernie_gram.model.parameters import encoder as declare_encoder
+
 from tasks.training.network import LOSSES, TaskNetwork  # isort: skip
 
 HEAD = HeadSettings(dropout=0.0)
@@ -102,7 +104,7 @@ def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np
     network = TaskNetwork(kind, MODEL, len(TOKENS), has_lm_transform)
 
     def build(feeds: dict[str, Any]) -> list[Any]:
-        encoder = Encoder(MODEL, len(TOKENS))
+        encoder = Encoder(declare_encoder(MODEL, len(TOKENS)), MODEL)
         encoder.eval()
         rows, _ = encoder(feeds["input_ids"], feeds["lengths"], feeds["sentence_ids"])
         return [network.scores(feeds), rows]

@@ -1,0 +1,250 @@
+"""The parameters of the models, each declared once: name, shape, start value, and whether it decays.
+
+This is plain data without Paddle. The layers create what is declared here (layers.py), formats check files against it,
+and planning counts it. Records of parameters are nested as the layers are; `flat` lists them.
+
+Names are upstream ERNIE's. Weights have shape [in, out]. Weights and embeddings start from a normal distribution
+truncated at two standard deviations, biases from 0, scales from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ernie_gram.graph.decay import is_decayed
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.distance_buckets import distance_start
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Normal:
+    """A normal distribution around 0 with the standard deviation `std`, truncated at two of them if `truncated`."""
+
+    std: float
+    truncated: bool = True
+
+
+Start = Normal | float | npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter, float32.
+
+    Attributes:
+        start: where its values start: drawn, the same number everywhere, or given, float32 of its shape.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    start: Start = field(compare=False)
+
+    @property
+    def decays(self) -> bool:
+        """Whether weight decay applies to it."""
+        return is_decayed(self.name)
+
+
+@dataclass(frozen=True)
+class LinearParameters:
+    """Of x W + b: W [in, out] and b [out]."""
+
+    weight: Parameter
+    bias: Parameter
+
+
+@dataclass(frozen=True)
+class NormParameters:
+    """Of a LayerNorm: scale and bias, [size] each."""
+
+    scale: Parameter
+    bias: Parameter
+
+
+@dataclass(frozen=True)
+class LayerParameters:
+    """Of an encoder layer."""
+
+    query: LinearParameters
+    key: LinearParameters
+    value: LinearParameters
+    output: LinearParameters
+    attention_norm: NormParameters
+    ffn_in: LinearParameters
+    ffn_out: LinearParameters
+    ffn_norm: NormParameters
+
+
+@dataclass(frozen=True)
+class EncoderParameters:
+    """Of an encoder with its input embeddings.
+
+    Attributes:
+        word: None if it reads the word embedding of another encoder.
+        projection: from the width of that embedding to its own.
+        position, sentence, query: embeddings of slots, segments and query rows; None for what the encoder lacks.
+        norm: of the embeddings.
+        mapping: from the width of the embeddings to the hidden size, where they differ.
+        relative: the relative position bias, a number per bucket and head.
+        layers: from the first to the last.
+    """
+
+    word: Parameter | None
+    projection: LinearParameters | None
+    position: Parameter
+    sentence: Parameter | None
+    query: Parameter | None
+    norm: NormParameters
+    mapping: LinearParameters | None
+    relative: Parameter | None
+    layers: tuple[LayerParameters, ...]
+
+
+@dataclass(frozen=True)
+class TransformParameters:
+    """Of what a prediction head does before its output table: a linear layer, and in tied heads a LayerNorm."""
+
+    linear: LinearParameters
+    norm: NormParameters | None
+
+    @property
+    def size(self) -> int:
+        """The width of its output."""
+        return self.linear.bias.shape[0]
+
+
+@dataclass(frozen=True)
+class HeadParameters:
+    """Of a prediction head over classes; `table` is None if it reads a table that is not its own."""
+
+    transform: TransformParameters
+    table: Parameter | None
+    bias: Parameter
+
+
+def flat(*declared: Any) -> Iterator[Parameter]:
+    """Yield the parameters in records, tuples of records and Nones."""
+    for each in declared:
+        if isinstance(each, Parameter):
+            yield each
+        elif isinstance(each, tuple):
+            yield from flat(*each)
+        elif is_dataclass(each):
+            yield from flat(*(getattr(each, part.name) for part in fields(each)))
+
+
+def shapes_of(*declared: Any) -> Shapes:
+    """Return name -> shape of the parameters in records, tuples of records and Nones."""
+    return {parameter.name: parameter.shape for parameter in flat(*declared)}
+
+
+def count(shapes: Shapes) -> int:
+    """Return the number of numbers in parameters of these shapes."""
+    return sum(prod(shape) for shape in shapes.values())
+
+
+def table(name: str, rows: int, size: int, std: float) -> Parameter:
+    """Declare an embedding or an output table, [rows, size]."""
+    return Parameter(name, (rows, size), Normal(std))
+
+
+def linear(
+    name: str, size_in: int, size_out: int, start: Normal, endings: tuple[str, str] = (".w_0", ".b_0")
+) -> LinearParameters:
+    """Declare a linear layer; `endings` are those of the names of W and b, where upstream's are irregular."""
+    weight, bias = (name + ending for ending in endings)
+    return LinearParameters(Parameter(weight, (size_in, size_out), start), Parameter(bias, (size_out,), 0.0))
+
+
+def norm(name: str, size: int) -> NormParameters:
+    """Declare a LayerNorm."""
+    return NormParameters(Parameter(f"{name}_scale", (size,), 1.0), Parameter(f"{name}_bias", (size,), 0.0))
+
+
+def encoder(
+    config: ModelConfig, vocab_size: int, prefix: str = "", shared: int | None = None, with_queries: bool = False
+) -> EncoderParameters:
+    """Declare an encoder.
+
+    Args:
+        prefix: of every parameter's name; the generator is an encoder too.
+        shared: width of another encoder's word embedding, which this one reads through a projection; None if it has its
+            own.
+        with_queries: whether there are query rows, which need an embedding of their own.
+    """
+    size, hidden, start = config.embedding_size, config.hidden_size, Normal(config.initializer_range)
+
+    def embedding(name: str, rows: int) -> Parameter:
+        return table(f"{prefix}{name}_embedding", rows, size, config.initializer_range)
+
+    return EncoderParameters(
+        word=embedding("word", vocab_size) if shared is None else None,
+        projection=None if shared is None else linear(f"{prefix}word_projection", shared, size, start),
+        position=embedding("pos", config.max_position_embeddings),
+        sentence=embedding("sent", config.sent_type_vocab_size) if config.use_sentence_embedding else None,
+        query=embedding("query", config.max_ngram_tokens) if with_queries else None,
+        norm=norm(f"{prefix}pre_encoder_layer_norm", size),
+        mapping=None if size == hidden else linear(f"{prefix}emb_hidden_mapping", size, hidden, start, ("", "_bias")),
+        relative=_relative(f"{prefix}rel_pos_embedding", config) if config.use_relative_position else None,
+        layers=tuple(_layer(f"{prefix}encoder_layer_{i}", config) for i in range(config.num_hidden_layers)),
+    )
+
+
+def _relative(name: str, config: ModelConfig) -> Parameter:
+    heads = config.num_attention_heads
+    starts: dict[str, Start] = {
+        "normal": Normal(config.initializer_range),
+        "distance": distance_start(heads),
+        "zero": 0.0,
+    }
+    return Parameter(name, (NUM_BUCKETS, heads), starts[config.relative_position_start])
+
+
+def _layer(name: str, config: ModelConfig) -> LayerParameters:
+    hidden, inner, start = config.hidden_size, config.feed_forward_size, Normal(config.initializer_range)
+    query, key, value, output = (
+        linear(f"{name}_multi_head_att_{part}_fc", hidden, hidden, start)
+        for part in ("query", "key", "value", "output")
+    )
+    return LayerParameters(
+        *(query, key, value, output),
+        norm(f"{name}_post_att_layer_norm", hidden),
+        linear(f"{name}_ffn_fc_0", hidden, inner, start),
+        linear(f"{name}_ffn_fc_1", inner, hidden, start),
+        norm(f"{name}_post_ffn_layer_norm", hidden),
+    )
+
+
+def pooler(config: ModelConfig) -> LinearParameters:
+    """Declare the pooler."""
+    return linear("pooled_fc", config.hidden_size, config.hidden_size, Normal(config.initializer_range))
+
+
+def transform(prefix: str, config: ModelConfig, tied: int | None = None) -> TransformParameters:
+    """Declare the transform of a prediction head; see `head`."""
+    size = config.out_emb_size or tied or config.embedding_size
+    layer = linear(f"{prefix}_trans_fc", config.hidden_size, size, Normal(config.initializer_range))
+    return TransformParameters(layer, None if config.out_emb_size else norm(f"{prefix}_trans_layer_norm", size))
+
+
+def head(
+    prefix: str, config: ModelConfig, classes: int, tied: int | None = None, shared: bool = False
+) -> HeadParameters:
+    """Declare a prediction head over classes: tied to embeddings if out_emb_size is 0, or else low-rank.
+
+    Args:
+        tied: width of the embeddings that a tied head reads; None means that of the encoder of `config`.
+        shared: whether a low-rank head reads the table of another head.
+    """
+    size, own = config.out_emb_size, None
+    if size and not shared:
+        own = table(f"{prefix}_out_embedding", classes, size, config.initializer_range)
+    return HeadParameters(transform(prefix, config, tied), own, Parameter(f"{prefix}_out_fc.b_0", (classes,), 0.0))

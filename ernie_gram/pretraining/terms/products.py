@@ -1,0 +1,49 @@
+"""The floating-point operations of the matrix products of encoders and heads, in a forward pass.
+
+A product [n, k] x [k, m] takes 2 n k m operations. Products with a dimension of 1 are additions and inner products in
+another form (see layers.linear), and are not counted, nor is the look-up of the relative position bias, which is below
+a hundredth of the attention.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.parameters import HeadParameters
+
+
+def encoder_products(model: ModelConfig, rows: int, keys: int) -> int:
+    """Return the operations of an encoder for `rows` rows that attend to `keys` keys each."""
+    return projections(model, rows) + feed_forward(model, rows) + attention(model, rows, keys)
+
+
+def layer_products(model: ModelConfig, rows: int, keys: int) -> int:
+    """Return the operations of all layers of an encoder, without its embeddings."""
+    return _layer_projections(model, rows) + feed_forward(model, rows) + attention(model, rows, keys)
+
+
+def projections(model: ModelConfig, rows: int) -> int:
+    """Query, key, value and output of all layers, and the mapping of the embeddings if there is one."""
+    hidden, size = model.hidden_size, model.embedding_size
+    mapping = 2 * rows * size * hidden if size != hidden else 0
+    return _layer_projections(model, rows) + mapping
+
+
+def _layer_projections(model: ModelConfig, rows: int) -> int:
+    return model.num_hidden_layers * 8 * rows * model.hidden_size**2
+
+
+def feed_forward(model: ModelConfig, rows: int) -> int:
+    """The feed-forward networks of all layers."""
+    return model.num_hidden_layers * 4 * rows * model.hidden_size * model.feed_forward_size
+
+
+def attention(model: ModelConfig, rows: int, keys: int) -> int:
+    """Scores, and the sum of the values, of `rows` queries over `keys` keys each."""
+    return model.num_hidden_layers * 4 * rows * keys * model.hidden_size
+
+
+def head_products(head: HeadParameters, rows: int) -> int:
+    """The transform and the logits of a prediction head for `rows` rows."""
+    return 2 * rows * (prod(head.transform.linear.weight.shape) + head.transform.size * head.bias.shape[0])

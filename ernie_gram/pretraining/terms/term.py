@@ -1,0 +1,148 @@
+"""What a term of the objective says about itself, and what it is given (paper, section 3).
+
+A term counts as the mean over what it predicts in the whole batch, over all processes; the objective is the sum of
+weight x term. (Equations 5 and 6 of the paper are sums over positions.) The names of a term's parameters begin with its
+own, so that formats know them by its weight among the stored settings.
+
+Shape letters: B sequences, L slots, N = B * L, R query rows, M masked slots, H hidden.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import paddle
+from paddle import nn
+
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.pretraining.chunked_softmax import CrossEntropy, SoftmaxOptions
+from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.trunk import Trunk
+from ernie_gram.training.job import Feeds
+from reader.batches.fields import Batch, Field
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A batch after the encoders.
+
+    Attributes:
+        feeds: the batch.
+        softmax: how softmaxes over the classes are computed.
+        context: [N, H].
+        queries: [R, H], or None without query rows.
+        generated: the generator's loss and its samples, or None without a generator.
+    """
+
+    feeds: Feeds
+    softmax: SoftmaxOptions
+    context: paddle.Tensor
+    queries: paddle.Tensor | None
+    generated: CrossEntropy | None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What evaluation compares with: log p of every unit by frequency, float64 [C], or None if training had other
+    units; and F, the number of tokens."""
+
+    baseline: npt.NDArray[np.float64] | None
+    num_tokens: int
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """A softmax over classes in a step, for the plan of memory; `samples` are drawn from it or not."""
+
+    rows: int
+    classes: int
+    samples: bool = False
+
+
+class Term(ABC):
+    """A term of the objective. Methods that are not abstract describe a term without what they return.
+
+    Attributes:
+        name: as logged.
+        fields: the batch fields that its loss reads.
+        unit_biases, token_biases: names of its output biases over units, and over tokens, which may start from
+            frequencies.
+        num_sums: number of the `sums`. If evaluation reports something of a term, its fields must be those of held-out
+            batches.
+    """
+
+    name: ClassVar[str]
+    fields: ClassVar[tuple[Field, ...]] = ()
+    unit_biases: ClassVar[tuple[str, ...]] = ()
+    token_biases: ClassVar[tuple[str, ...]] = ()
+    num_sums: ClassVar[int] = 0
+
+    def weight(self, objective: ObjectiveConfig) -> float:
+        """Return its factor in the objective; a term of weight 0 does not exist."""
+        return float(getattr(objective, f"{self.name}_weight"))
+
+    @abstractmethod
+    def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
+        """Return the sum of the losses and the number of rows, float32 scalars; `layer` is what `layer` returned."""
+
+    @abstractmethod
+    def num_rows(self, batch: Batch) -> int:
+        """Return the number of rows that its loss counts in a batch."""
+
+    def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> Any:
+        """Return its own parameters: records of model/parameters.py, nested at will."""
+        return None
+
+    def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> nn.Layer | None:
+        """Return its own part of the network, which has its parameters."""
+        return None
+
+    def generated(self, layer: Any, feeds: Feeds, softmax: SoftmaxOptions) -> CrossEntropy | None:
+        """Return a distribution over units and a sample for each masked slot, which the main model reads there.
+
+        Without labels among the feeds, the loss is meaningless. At most one term of an objective generates.
+        """
+        return None
+
+    def fetches(self, layer: Any, trunk: Trunk, encoded: Encoded) -> dict[str, paddle.Tensor]:
+        """Return what evaluation fetches for it."""
+        return {}
+
+    def sums(self, fetched: dict[str, np.ndarray], batch: Batch, reference: Reference) -> list[float]:
+        """Return sums over a batch; those of several batches and processes are added. `fetched`: see `fetches`."""
+        return []
+
+    def metrics(self, sums: list[float]) -> dict[str, float]:
+        """Return what evaluation reports, from `sums` over all batches."""
+        return {}
+
+    def sparse_parameters(self, config: PretrainConfig) -> frozenset[str]:
+        """Return the names of parameters of which a step uses few rows (see training.job.Job)."""
+        return frozenset()
+
+    def encoder(self, config: PretrainConfig) -> ModelConfig | None:
+        """Return the shape of an encoder of its own, which reads the context."""
+        return None
+
+    def softmaxes(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> list[Softmax]:
+        """Return its softmaxes over classes."""
+        return []
+
+    def kept_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
+        """Return the bytes that it keeps for the backward pass beside those of encoders and softmaxes."""
+        return 0
+
+    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
+        """Return the operations of its matrix products in a forward pass, by part (see operations.py)."""
+        return {}
+
+    def products_without_gradient(
+        self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape
+    ) -> dict[str, int]:
+        """Return the operations of products that have no backward pass."""
+        return {}

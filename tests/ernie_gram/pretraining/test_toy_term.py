@@ -1,0 +1,138 @@
+"""A term of one's own: one class, entered in the catalog. It is trained, evaluated, saved, resumed and planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.distributed.world import World  # noqa: F401  # before Paddle: it sets the number of threads
+
+import paddle  # isort: skip
+from paddle.nn import functional as F  # isort: skip
+
+from ernie_gram.convert import main as convert
+from ernie_gram.model.layers import Linear
+from ernie_gram.model.parameters import LinearParameters, Normal, linear
+from ernie_gram.planning.exchange import FLOAT, step_exchange
+from ernie_gram.planning.memory import rank_memory
+from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
+from ernie_gram.pretraining.network import parameter_shapes
+from ernie_gram.pretraining.operations import step_flops
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import TERMS
+from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
+from ernie_gram.pretraining.trunk import Trunk
+from ernie_gram.run import checkpoint
+from ernie_gram.run.run_log import read_log
+from reader.batches.fields import COARSE_LABELS, SLOTS, UNIT_IDS, Batch
+from tests.support.commands import call
+from tests.support.runs import evaluations, pretrain, train_losses
+from tests.support.small_model import NGRAMS, TOKENS, config_of
+
+WEIGHT = 0.5
+
+
+class NgramOrToken(Term):
+    """Binary cross entropy of "the masked unit is an n-gram", at every masked slot."""
+
+    name = "kind_of_unit"
+    fields = (COARSE_LABELS,)
+    num_sums = 2
+
+    def weight(self, objective: ObjectiveConfig) -> float:
+        return WEIGHT if objective.is_explicit else 0.0
+
+    def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> LinearParameters:
+        return linear("kind_of_unit_fc", config.model.hidden_size, 1, Normal(config.model.initializer_range))
+
+    def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> Linear:
+        return Linear(self.parameters(config, sizes))
+
+    def losses(self, layer: Any, trunk: Trunk, encoded: Encoded) -> paddle.Tensor:
+        logits = layer(paddle.gather(encoded.context, encoded.feeds[SLOTS.name])).flatten()
+        is_ngram = (encoded.feeds[COARSE_LABELS.name] >= trunk.num_tokens).astype("float32")
+        return F.binary_cross_entropy_with_logits(logits.astype("float32"), is_ngram, reduction="none")
+
+    def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
+        losses = self.losses(layer, trunk, encoded)
+        return losses.sum(), paddle.shape(losses)[0].astype("float32")
+
+    def num_rows(self, batch: Batch) -> int:
+        return len(batch[COARSE_LABELS.name])
+
+    def fetches(self, layer: Any, trunk: Trunk, encoded: Encoded) -> dict[str, paddle.Tensor]:
+        return {"kind_of_unit_loss": self.losses(layer, trunk, encoded)}
+
+    def sums(self, fetched: dict[str, np.ndarray], batch: Batch, reference: Reference) -> list[float]:
+        return [len(batch[UNIT_IDS.name]), fetched["kind_of_unit_loss"].sum()]
+
+    def metrics(self, sums: list[float]) -> dict[str, float]:
+        return {"kind_of_unit_loss": sums[1] / sums[0]}
+
+    def kept_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
+        return 1 << 30
+
+    def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
+        return {"kind_of_unit": 2 * shape.predicted_rows * config.model.hidden_size}
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """Enter the term in the catalog for the time of a test."""
+    before = list(TERMS)
+    TERMS.append(NgramOrToken())
+    yield
+    TERMS[:] = before
+
+
+def test_a_term_is_trained_evaluated_saved_and_resumed(built: Path, tmp_path: Path) -> None:
+    options = ["--trainer.eval_every=6", "--trainer.save_every=3", "--trainer.eval_sequences=20"]
+    whole = pretrain(built, tmp_path / "whole", "--trainer.max_steps=12", *options)
+    assert whole.returncode == 0, whole.stderr
+    records = [record for record in read_log(tmp_path / "whole") if record["kind"] == "train"]
+    for record in records:
+        assert record["loss"] == pytest.approx(record["coarse"] + WEIGHT * record["kind_of_unit"], rel=1e-5)
+    found = evaluations(tmp_path / "whole")
+    assert found[-1]["kind_of_unit_loss"] < found[0]["kind_of_unit_loss"]
+    assert found[0]["kind_of_unit_loss"] == pytest.approx(np.log(2), abs=0.05)
+    assert checkpoint.load_model(tmp_path / "whole" / "step_12")["kind_of_unit_fc.w_0"].shape == (32, 1)
+    # In two parts, and in micro-batches, which count the rows of each term.
+    steps = ["--optimizer.decay_steps=12", *options]
+    for last in (6, 12):
+        done = pretrain(built, tmp_path / "parts", f"--trainer.max_steps={last}", *steps)
+        assert done.returncode == 0, done.stderr
+    assert train_losses(tmp_path / "parts") == train_losses(tmp_path / "whole")
+    divided = pretrain(built, tmp_path / "divided", "--trainer.max_steps=1", "--trainer.micro_batch=3", *steps)
+    assert divided.returncode == 0, divided.stderr
+    one = next(record for record in read_log(tmp_path / "divided") if record["kind"] == "train")
+    assert one["kind_of_unit"] == pytest.approx(records[0]["kind_of_unit"], rel=0.02)
+
+
+def test_a_run_with_an_unknown_term_is_refused_by_the_formats_with_the_reason(built: Path, tmp_path: Path) -> None:
+    done = pretrain(built, tmp_path / "run", "--trainer.max_steps=3", "--trainer.eval_sequences=8")
+    assert done.returncode == 0, done.stderr
+    refused = call(convert, str(tmp_path / "run"), str(tmp_path / "converted"))
+    assert refused.returncode != 0
+    assert "parameters kind_of_unit_fc.b_0, kind_of_unit_fc.w_0 are not expected" in refused.stderr
+
+
+def test_a_term_is_part_of_the_plan() -> None:
+    config, sizes, shape = config_of("explicit"), CorpusSizes(TOKENS, NGRAMS), BatchShape(8, 30, 4.0)
+
+    def planned() -> tuple[set[str], dict[str, float], int, float]:
+        shapes = parameter_shapes(config, sizes)
+        numbers = step_exchange(config, sizes, shape, 2).bytes / FLOAT
+        return set(shapes), step_flops(config, sizes, shape), rank_memory(config, sizes, shape, 1).total, numbers
+
+    names, flops, memory, exchanged = planned()
+    TERMS.pop()
+    other_names, other_flops, other_memory, other_exchanged = planned()
+    assert names - other_names == {"kind_of_unit_fc.w_0", "kind_of_unit_fc.b_0"}
+    assert flops == other_flops | {"kind_of_unit": 3 * 2 * 32 * 24}
+    assert memory > other_memory + 1e9
+    # Its 25 parameters, and its loss, which is exchanged and counted.
+    assert exchanged - other_exchanged == 25 + 2
