@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from reader.batches.fields import Batch
 from reader.tokenization.tokenizer import Tokenizer
@@ -111,6 +110,9 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         Examples of a group get different options: those that have the greatest product of probabilities, as in CLUE's
         baseline for ChID.
         """
+        # Imported late: it takes a second.
+        from scipy.optimize import linear_sum_assignment
+
         probabilities = [softmax(part) for part in np.split(scores[:, 0], features.unit_offsets[1:-1])]
         answers = [int(row.argmax()) for row in probabilities]
         groups: defaultdict[str, list[int]] = defaultdict(list)

@@ -10,11 +10,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
-
-from nltk.tokenize.destructive import NLTKWordTokenizer
+from typing import TYPE_CHECKING
 
 from tasks.metrics.metric import Figures, check_not_empty, percent
 from tasks.metrics.squad import check_answered
+
+if TYPE_CHECKING:
+    from nltk.tokenize.destructive import NLTKWordTokenizer
 
 # Both scripts list "……", two characters, which no single character equals: the ellipsis is kept.
 CMRC_IGNORED = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
@@ -109,4 +111,7 @@ def _runs(text: str, single: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
 
 @cache
 def _word_tokenizer() -> NLTKWordTokenizer:
+    # Imported late: it takes seconds, and the names of the metrics are known without it.
+    from nltk.tokenize.destructive import NLTKWordTokenizer
+
     return NLTKWordTokenizer()

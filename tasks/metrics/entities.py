@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from seqeval.metrics.sequence_labeling import get_entities
-
 from reader.errors import InputError
 from reader.plurals import counted
 from tasks.metrics.metric import Figures, check_rows, precision_recall_f1
@@ -26,6 +24,9 @@ def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     after another type begins an entity. seqeval's default mode agrees with conlleval; its strict mode drops such
     entities. Raises InputError for a tag that is neither O nor B-, I-, E- or S- with a type.
     """
+    # Imported late: it takes seconds, and the names of the metrics are known without it.
+    from seqeval.metrics.sequence_labeling import get_entities
+
     for index, tag in enumerate(tags):
         if TAG.fullmatch(tag) is None:
             raise InputError(

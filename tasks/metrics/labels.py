@@ -1,15 +1,14 @@
 """Metrics of classes: accuracy, F1, Matthews correlation, and accuracy over answers that are found by their IDs.
 
 All figures are fractions, as GLUE's scorers give them. CLUE's tables print them times 100. Labels are compared as text,
-so that 1 and "1" are equal: one may come from a JSON file and the other from a TSV file.
+so that 1 and "1" are equal: one may come from a JSON file and the other from a TSV file. scikit-learn is imported late:
+it takes seconds, and the names of the metrics are known without it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-
-from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 from reader.errors import InputError
 from tasks.metrics.metric import Figures, check_not_empty, check_rows
@@ -19,6 +18,8 @@ Label = str | int
 
 def accuracy(gold: Sequence[Label], predictions: Sequence[Label]) -> Figures:
     """Return {"accuracy"}: the fraction of rows with the right label."""
+    from sklearn.metrics import accuracy_score
+
     return {"accuracy": float(accuracy_score(*_as_text(gold, predictions)))}
 
 
@@ -28,6 +29,8 @@ def accuracy_f1(gold: Sequence[Label], predictions: Sequence[Label]) -> Figures:
     F1 is that of class 1, and 0 if no row has this class or none is predicted to have it. `average` is the mean of both
     figures, which GLUE's total score uses. Raises InputError for any other label.
     """
+    from sklearn.metrics import f1_score
+
     texts = _as_text(gold, predictions)
     unknown = sorted({label for side in texts for label in side} - {"0", "1"})
     if unknown:
@@ -39,6 +42,8 @@ def accuracy_f1(gold: Sequence[Label], predictions: Sequence[Label]) -> Figures:
 
 def macro_f1(gold: Sequence[Label], predictions: Sequence[Label]) -> Figures:
     """Return {"accuracy", "macro_f1"}: the unweighted mean of F1 over the labels in `gold` or `predictions`."""
+    from sklearn.metrics import f1_score
+
     f1 = f1_score(*_as_text(gold, predictions), average="macro", zero_division=0.0)
     return accuracy(gold, predictions) | {"macro_f1": float(f1)}
 
@@ -48,6 +53,8 @@ def matthews(gold: Sequence[Label], predictions: Sequence[Label]) -> Figures:
 
     The correlation is 0 if all gold labels or all predictions are equal, as in scikit-learn.
     """
+    from sklearn.metrics import matthews_corrcoef
+
     texts = _as_text(gold, predictions)
     # scikit-learn gives 0 as well, with a warning where both sides have the same single label.
     is_constant = any(len(set(side)) == 1 for side in texts)

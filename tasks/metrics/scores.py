@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import pearsonr, spearmanr
 
 from reader.errors import InputError
 from tasks.metrics.metric import Figures, check_rows
@@ -17,6 +16,9 @@ def correlation(gold: Sequence[float], predictions: Sequence[float]) -> Figures:
     A correlation is undefined if all gold scores or all predictions are equal, or if there is only one row. scipy gives
     NaN then; here it is 0, as Matthews correlation is, because NaN compares false with every other checkpoint.
     """
+    # Imported late: it takes seconds, and the names of the metrics are known without it.
+    from scipy.stats import pearsonr, spearmanr
+
     gold_R, predictions_R = _finite_rows(gold, predictions)
     if np.ptp(gold_R) == 0 or np.ptp(predictions_R) == 0:
         return {"pearson": 0.0, "spearman": 0.0, "average": 0.0}
