@@ -25,7 +25,8 @@ from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
-from tasks.kinds.base import Decoded
+from tasks.kinds.base import Predictions
+from tasks.kinds.task import Task
 from tasks.prediction.finetuned import (
     Finetuned,
     is_exported,
@@ -36,9 +37,8 @@ from tasks.prediction.finetuned import (
 from tasks.prediction.own_texts import FORMS, load_texts
 from tasks.prediction.records import records_of
 from tasks.reading.load import Examples, load_split
-from tasks.registry.task import Task
 from tasks.submissions.catalog import form_of, submission_files
-from tasks.submissions.form import Predicted, json_bytes
+from tasks.submissions.form import json_bytes
 
 ROOT = Path(__file__).resolve().parents[1]
 # Bad rows that are listed on the console.
@@ -173,13 +173,13 @@ def load_rows(arguments: argparse.Namespace, finetuned: Finetuned) -> Examples:
 
 
 def files_to_write(
-    arguments: argparse.Namespace, finetuned: Finetuned, rows: Examples, decoded: Decoded
+    arguments: argparse.Namespace, finetuned: Finetuned, rows: Examples, predictions: Predictions
 ) -> dict[Path, bytes]:
     """Return the content of each file to write."""
     path = main_file(arguments, finetuned.task, rows.report.split)
     if arguments.input or arguments.json_lines:
-        return {path: b"".join(map(json_bytes, records_of(finetuned.task.kind, rows.examples, decoded)))}
-    files = submission_files(Predicted(finetuned.task, rows.report.split, rows.examples, decoded))
+        return {path: b"".join(map(json_bytes, records_of(predictions)))}
+    files = submission_files(predictions, rows.report.split)
     main, *others = files
     return {path: files[main], **{path.parent / name: files[name] for name in others}}
 
@@ -198,7 +198,7 @@ def check_files(arguments: argparse.Namespace, task: Task, rows: Examples) -> No
     path = main_file(arguments, task, rows.report.split)
     paths = [path]
     if not (arguments.input or arguments.json_lines):
-        nothing = Predicted(task, rows.report.split, (), Decoded((), (), (), null_threshold=0.0))
+        nothing = Predictions(task, (), (), (), null_threshold=0.0)
         paths += [path.parent / name for name in form_of(task).companions(nothing)]
     for path in paths:
         check_output_path("--output", path, arguments.overwrite, rows.report.files)
@@ -234,14 +234,14 @@ def main() -> None:
     if not world.is_first:
         return
     with progress("finding the answers"):
-        decoded = finetuned.kind.decode(scores, features, rows.examples)
-        files = files_to_write(arguments, finetuned, rows, decoded)
+        predictions = finetuned.kind.decode(scores, features, rows.examples)
+        files = files_to_write(arguments, finetuned, rows, predictions)
     for path, content in files.items():
         with claimed_file("--output", path, arguments.overwrite), atomic_file(path) as partial:
             partial.write_bytes(content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
     if not is_unlabelled(arguments, finetuned):
-        print(json.dumps(finetuned.kind.figures(decoded, rows.examples), ensure_ascii=False))
+        print(json.dumps(finetuned.kind.evaluate(predictions), ensure_ascii=False))
     elif (
         (missing := len(rows.report.bad) + len(rows.report.omitted))
         and not arguments.input

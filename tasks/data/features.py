@@ -16,6 +16,7 @@ from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
+Float32s = npt.NDArray[np.float32]
 
 # Ranges that are gathered together; bounds the temporary memory.
 GATHERED_RANGES = 1 << 16

@@ -7,19 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from reader.batches.fields import Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.data.examples import ClassificationExample, RegressionExample
-from tasks.data.features import Features, Int64s
-from tasks.kinds.base import Float32s
+from tasks.data.features import Features, Float32s, Int64s
+from tasks.kinds.checked_values import Reading, text_of
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.token_table import Ranges, joined, tokenize_texts
+from tasks.layouts.rows import Row
 
 # Of 510 tokens, upstream meant to read the first 128 and the last 382.
 HEAD_SHARE = (128, 510)
+
+
+class TextExample(Protocol):
+    """An example of one text or, unless `text_b` is None, of two."""
+
+    @property
+    def text_a(self) -> str: ...
+
+    @property
+    def text_b(self) -> str | None: ...
 
 
 def truncated_pair(first: Int64s, second: Int64s, room: Int64s) -> tuple[Int64s, Int64s]:
@@ -29,6 +40,16 @@ def truncated_pair(first: Int64s, second: Int64s, room: Int64s) -> tuple[Int64s,
     """
     kept = np.minimum(first, np.maximum(room - second, (room + 1) // 2))
     return kept, np.minimum(second, room - kept)
+
+
+def texts_of_row(row: Row, reading: Reading) -> tuple[str, str | None]:
+    """Return one or two texts. Every row of a file without labels needs a prediction, also one with an empty text."""
+    may_be_empty = reading.task.empty_texts or not reading.labelled
+    text_a = text_of(row.values.get("text_a"), "text_a", may_be_empty)
+    text_b = text_of(row.values["text_b"], "text_b", may_be_empty) if "text_b" in row.values else None
+    if not text_a.strip() or (text_b is not None and not text_b.strip()):
+        reading.notes["rows with an empty text"] += 1
+    return text_a, text_b
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +70,7 @@ class SentenceFeatures(Features):
 
 
 def encode_sentences(
-    examples: Sequence[ClassificationExample] | Sequence[RegressionExample],
+    examples: Sequence[TextExample],
     targets: Sequence[float] | None,
     field: Field,
     tokenizer: Tokenizer,

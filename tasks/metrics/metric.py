@@ -34,6 +34,7 @@ class Metric:
         unit: unit of the figures that are scores, as the official scorer prints them. Counts have no unit.
         direction: whether a larger ("max") or a smaller ("min") main figure is better.
         options: names of the keyword arguments that `function` accepts.
+        labels: the labels that it is defined for; empty if it is for all.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Metric:
     unit: Literal["fraction", "percent", "none"]
     direction: Literal["max", "min"] = "max"
     options: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def __call__(self, gold: Any, predictions: Any, **options: Any) -> Figures:
         """Return the figures of some predictions."""

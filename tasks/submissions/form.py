@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.data.examples import Example
-from tasks.kinds.base import Decoded
-from tasks.registry.task import Task
+from tasks.kinds.base import Predictions
+from tasks.kinds.task import Task
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """The predictions of a split.
-
-    Attributes:
-        task: its labels are known.
-        split: the name of the split.
-        examples: all examples of the split, in the order of the file, with distinct IDs.
-        decoded: their predictions.
-    """
-
-    task: Task
-    split: str
-    examples: Sequence[Example]
-    decoded: Decoded
-
-    def pairs(self) -> list[tuple[Example, Any]]:
-        """Return each example with its answer (see Decoded.answers)."""
-        return list(zip(self.examples, self.decoded.answers, strict=True))
-
-
-def no_companions(predicted: Predicted) -> dict[str, bytes]:
+def no_companions(predictions: Predictions) -> dict[str, bytes]:
     """Return {}: most submissions are one file."""
     return {}
 
@@ -53,8 +31,8 @@ class Form:
     name: str
     description: str
     file_name: Callable[[Task, str], str]
-    content: Callable[[Predicted], bytes]
-    companions: Callable[[Predicted], dict[str, bytes]] = no_companions
+    content: Callable[[Predictions], bytes]
+    companions: Callable[[Predictions], dict[str, bytes]] = no_companions
 
 
 def json_bytes(value: Any) -> bytes:

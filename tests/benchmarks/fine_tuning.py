@@ -30,14 +30,16 @@ from ernie_gram.distributed.world import MKL_SETTING, processor_name, read_cpuin
 from ernie_gram.formats.digest import digest_of
 from ernie_gram.formats.registry import read_model
 from reader.errors import InputError, one_line_errors
-from tasks.data.examples import ClassificationExample, Example, RegressionExample
+from tasks.data.examples import Example
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.classification.example import ClassificationExample
+from tasks.kinds.regression.example import RegressionExample
+from tasks.kinds.task import TRAIN
 from tasks.metrics.catalog import METRICS
 from tasks.reading.load import load_split, with_labels
 from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
-from tasks.registry.task import TRAIN
 from tasks.training.splits import dev_splits
 from tests.benchmarks.fine_tuning_plan import PLANS, Plan, labels_of, plain, settings_of
 from tests.benchmarks.fine_tuning_results import Result, ResultsFile
@@ -86,7 +88,7 @@ def load_task(plan: Plan, data: Path) -> TaskData:
 def figures_of(task: TaskData, predictions: Sequence[Any]) -> dict[str, float]:
     """Return the figures of one prediction for each dev example."""
     metric = METRICS[task.kind.task.metric]
-    return metric(task.kind.gold(task.dev), task.kind.keyed(predictions, [example.id for example in task.dev]))
+    return metric(task.kind.gold(task.dev), task.kind.keyed(predictions, task.dev))
 
 
 def constant_score(task: TaskData) -> float | None:

@@ -6,16 +6,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.data.examples import (
-    ClassificationExample,
-    Example,
-    MultipleChoiceExample,
-    RegressionExample,
-    SpanExample,
-    TaggingExample,
-)
+from tasks.data.examples import Example
 from tasks.kinds.base import Kind
+from tasks.kinds.classification.example import ClassificationExample
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.regression.example import RegressionExample
 from tasks.kinds.settings import HeadSettings, InputSettings, SpanSettings
+from tasks.kinds.span.example import SpanExample
+from tasks.kinds.tagging.example import TaggingExample
 from tasks.registry import TASKS
 from tasks.training.config import EvaluationConfig, FinetuneConfig, FinetuneOptimizer, FinetunePaths, FinetuneTrainer
 

@@ -24,7 +24,6 @@ from reader.errors import one_line_errors
 from tasks.data.batches import epoch_batches
 from tasks.registry import TASKS
 from tasks.training.config import DropoutConfig
-from tasks.training.heads import SLOT_OUTPUTS
 from tasks.training.prepare import Run, prepare
 from tests.benchmarks.fine_tuning import SCRIPT, table
 from tests.benchmarks.fine_tuning_plan import PLANS, Plan, labels_of, plain, settings_of
@@ -105,7 +104,7 @@ def main() -> None:
             shape = (run.model.config.hidden_size, run.kind.width)
             weight = (random.standard_normal(shape) * 0.02).astype(np.float32)
             bias = np.zeros(run.kind.width, np.float32)
-            name = SLOT_OUTPUTS.get(run.kind.name, "cls_out")
+            name = run.kind.output
             ours = np.array(our_losses(run, {f"{name}_w": weight, f"{name}_b": bias}))
             theirs = np.array(their_losses(run, weight, bias, arguments))
             difference = np.abs(ours / theirs - 1).max()

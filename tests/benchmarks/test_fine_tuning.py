@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import ClassificationExample, MultipleChoiceExample, TaggingExample
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.classification.example import ClassificationExample
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
 from tasks.kinds.settings import InputSettings, KindSettings
+from tasks.kinds.tagging.example import TaggingExample
 from tasks.registry import TASKS
 from tasks.training.config import FinetuneConfig, FinetuneOptimizer, FinetunePaths
 from tasks.training.prepare import prepare

@@ -11,18 +11,15 @@ from reader.batches import fields as reader_fields
 from reader.batches.fields import Field
 from tasks.data import features as features_module
 from tasks.data import fields
-from tasks.data.examples import (
-    Answer,
-    CharSpan,
-    ClassificationExample,
-    MultipleChoiceExample,
-    RegressionExample,
-    SpanExample,
-    TaggingExample,
-)
+from tasks.data.examples import CharSpan
 from tasks.data.features import gather_ranges
 from tasks.kinds.catalog import KINDS, kind_of
+from tasks.kinds.classification.example import ClassificationExample
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.regression.example import RegressionExample
 from tasks.kinds.settings import KindSettings
+from tasks.kinds.span.example import Answer, SpanExample
+from tasks.kinds.tagging.example import TaggingExample
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import PLACE, tokenizer
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
 from reader.batches.fields import Batch
-from tasks.data.examples import ClassificationExample, MultipleChoiceExample, SpanExample
 from tasks.kinds.catalog import KINDS, kind_of
+from tasks.kinds.classification.example import ClassificationExample
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
 from tasks.kinds.settings import HeadSettings, KindSettings
+from tasks.kinds.span.example import SpanExample
 from tasks.registry import TASKS
 from tests.support.static_programs import Arrays, run
 from tests.tasks.kinds.test_batches import EXAMPLES
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
 
 from ernie_gram.model.encoder import Encoder  # isort: skip
-from tasks.training.network import LOSSES, TaskNetwork  # isort: skip
+from tasks.training.network import TaskNetwork  # isort: skip
 
 HEAD = HeadSettings(dropout=0.0)
 
@@ -32,7 +35,7 @@ def losses_of(kind: str, scores: np.ndarray, fields: Arrays, settings: HeadSetti
     found: list[Any] = []
 
     def build(feeds: dict[str, Any]) -> list[Any]:
-        found.extend(LOSSES[kind](feeds["scores"], feeds, settings))
+        found.extend(import_module(KINDS[kind].network).losses(feeds["scores"], feeds, settings))
         return [value for term in found for value in (term.total, term.count)]
 
     values, _ = run(build, {"scores": scores.astype(np.float32), **fields})

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import ClassificationExample, RegressionExample
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.classification.example import ClassificationExample
+from tasks.kinds.regression.example import RegressionExample
 from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
@@ -104,16 +105,16 @@ def test_probabilities_are_averaged_over_views_and_scores_as_well() -> None:
     assert features.example_of.tolist() == [0, 1, 1, 1, 2]
     # One view is certain of label 0, the two others lean towards label 1: the mean of probabilities decides.
     scores = np.array([[0, 1], [9, 0], [0, 0.5], [0, 0.5], [1, 1]], np.float32)
-    decoded = kind.decode(scores, features, examples)
-    assert decoded.predictions == decoded.answers == ["1", "0", "0"]
+    predictions = kind.decode(scores, features, examples)
+    assert predictions.for_metric == predictions.answers == ["1", "0", "0"]
     lean = np.exp(0.5) / (1 + np.exp(0.5))
     expected = (1 / (1 + np.exp(9)) + 2 * lean) / 3
-    assert decoded.details[1]["probabilities"]["1"] == pytest.approx(expected, rel=1e-6)
+    assert predictions.details[1]["probabilities"]["1"] == pytest.approx(expected, rel=1e-6)
     regression = kind_of(replace(TASKS["stsb"]), settings)
     scored = [RegressionExample(each.id, each.text_a, None, None, PLACE) for each in examples]
     features = regression.encode(scored, tokenizer(), training=False)
-    decoded = regression.decode(np.array([[7], [1], [2], [6], [-1]], np.float32), features, scored)
-    assert decoded.predictions == [7.0, 3.0, -1.0]  # not clipped to 0..5
+    predictions = regression.decode(np.array([[7], [1], [2], [6], [-1]], np.float32), features, scored)
+    assert predictions.for_metric == [7.0, 3.0, -1.0]  # not clipped to 0..5
 
 
 def test_perfect_scores_give_the_best_figure() -> None:
@@ -122,12 +123,12 @@ def test_perfect_scores_give_the_best_figure() -> None:
     kind = kind_of(task, KindSettings())
     features = kind.encode(examples, tokenizer(), training=False)
     scores = np.eye(3, dtype=np.float32)[features.targets]
-    assert kind.figures(kind.decode(scores, features, examples), examples) == {"accuracy": 1.0}
+    assert kind.evaluate(kind.decode(scores, features, examples)) == {"accuracy": 1.0}
     scored = [RegressionExample(str(i), "a", "b", i / 7, PLACE) for i in range(9)]
     regression = kind_of(TASKS["stsb"], KindSettings())
     features = regression.encode(scored, tokenizer(), training=True)
-    decoded = regression.decode(features.targets[:, np.newaxis], features, scored)
-    assert regression.figures(decoded, scored)["pearson"] == pytest.approx(1.0)
+    predictions = regression.decode(features.targets[:, np.newaxis], features, scored)
+    assert regression.evaluate(predictions)["pearson"] == pytest.approx(1.0)
 
 
 def test_a_split_without_labels_has_no_gold_fields() -> None:

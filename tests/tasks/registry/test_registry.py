@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import ClassificationExample, MultipleChoiceExample, RegressionExample, TaggingExample
+from tasks.kinds.classification.example import ClassificationExample
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.regression.example import RegressionExample
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.task import Task
 from tasks.registry import TASKS, task_named
-from tasks.registry.task import METRICS_OF_KIND, Task
 from tests.support.commands import ROOT
 from tests.support.task_files import load, write, write_json, write_lines
 
@@ -41,11 +44,6 @@ def test_rows_are_complete(task: Task) -> None:
     assert set(task.splits) == {"train", *task.evaluation_splits, *task.submission_splits}
     assert (task.labels is not None) == (task.kind in ("classification", "tagging"))
     assert (task.score_range is not None) == (task.kind == "regression")
-
-
-def test_metrics_have_functions() -> None:
-    catalog = pytest.importorskip("tasks.metrics.catalog")
-    assert {name for names in METRICS_OF_KIND.values() for name in names} <= set(catalog.METRICS)
 
 
 def test_an_unknown_name_is_refused_with_the_most_similar_one() -> None:

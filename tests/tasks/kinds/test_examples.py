@@ -9,28 +9,24 @@ from typing import Any
 
 import pytest
 
-from tasks.data.examples import (
-    Answer,
-    CharSpan,
-    ClassificationExample,
-    Entity,
-    MultipleChoiceExample,
-    Place,
-    RegressionExample,
-    SpanExample,
-    TaggingExample,
-)
+from tasks.data.examples import CharSpan, Place
+from tasks.kinds.catalog import KINDS
+from tasks.kinds.checked_values import OmittedError, Reading, RowError
+from tasks.kinds.classification.example import ClassificationExample
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.regression.example import RegressionExample
+from tasks.kinds.span.example import Answer, SpanExample
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.tagging.tag_schemes import Entity
+from tasks.kinds.task import Task, files
 from tasks.layouts.rows import Row
 from tasks.layouts.tsv import Tsv
-from tasks.reading.checked_values import OmittedError, RowError
-from tasks.reading.example_makers import MAKERS, Reading
-from tasks.registry.task import METRICS_OF_KIND, Kind, Task, files
 
 PLACE = Place(Path("t"), 3)
 
 
-def task(kind: Kind, **fields: Any) -> Task:
-    metric = METRICS_OF_KIND[kind][0]
+def task(kind: str, **fields: Any) -> Task:
+    metric = KINDS[kind].metrics[0]
     defaults = {"name": "t", "title": "T", "language": "en", "layout": Tsv({}), "splits": {"train": files("t")}}
     return Task(kind=kind, metric=metric, **{**defaults, **fields})
 
@@ -39,7 +35,7 @@ def make(
     of: Task, notes: Counter[str] | None = None, labelled: bool = True, training: bool = True, **values: Any
 ) -> Any:
     reading = Reading(of, labelled, training, Counter() if notes is None else notes)
-    return MAKERS[of.kind](Row(PLACE, values), "0", reading)
+    return KINDS[of.kind].read_example(Row(PLACE, values), "0", reading)
 
 
 NLI = task("classification", labels=("yes", "no"), label_aliases={"ja": "yes"}, omitted_labels=("-",))
