@@ -26,6 +26,7 @@ from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
 from tasks.kinds.base import Predictions
+from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
 from tasks.prediction.finetuned import (
     Finetuned,
@@ -35,7 +36,6 @@ from tasks.prediction.finetuned import (
     with_null_threshold_of,
 )
 from tasks.prediction.own_texts import FORMS, load_texts
-from tasks.prediction.records import records_of
 from tasks.reading.load import Examples, load_split
 from tasks.submissions.catalog import form_of, submission_files
 from tasks.submissions.form import json_bytes
@@ -49,13 +49,18 @@ EPILOG = """--input FILE is read in the form that --layout names:
          there or not; they are not read. Where the task has folders of texts, FILE is such a folder
   lines  one text a line; for pairs, and for context and question, two of them with a tab between. No header
   json   JSON lines with the keys
-           classification, regression  text_a, and text_b for pairs
-           multiple_choice             context, question, options (a list)
-           span                        context, question
-           tagging                     tokens (a list), or text
+KEYS
 In `task` and `json`, a column or key `id` has the ID of each row; rows without one are numbered from 0. The answers are
 JSON lines, one for each row, in the order of the file. A blank line is a bad row, see --on_bad_row; blank lines at the
 end of the file are ignored."""
+
+
+def keys_of_kinds() -> str:
+    """Return a line for the kinds with the same keys of JSON lines: the kinds, and the keys."""
+    kinds: dict[str, list[str]] = {}
+    for kind in KINDS.values():
+        kinds.setdefault(kind.json_keys, []).append(kind.name)
+    return "\n".join(f"           {', '.join(names):<26}  {keys}" for keys, names in kinds.items())
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -63,7 +68,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = OneLineParser(
         prog="python -m tasks.predict",
         description=__doc__.split("\n")[0] if __doc__ else "",
-        epilog=EPILOG,
+        epilog=EPILOG.replace("KEYS", keys_of_kinds()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -178,7 +183,7 @@ def files_to_write(
     """Return the content of each file to write."""
     path = main_file(arguments, finetuned.task, rows.report.split)
     if arguments.input or arguments.json_lines:
-        return {path: b"".join(map(json_bytes, records_of(predictions)))}
+        return {path: b"".join(map(json_bytes, finetuned.kind.records(predictions)))}
     files = submission_files(predictions, rows.report.split)
     main, *others = files
     return {path: files[main], **{path.parent / name: files[name] for name in others}}

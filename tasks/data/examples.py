@@ -37,6 +37,12 @@ class Example(Protocol):
     def place(self) -> Place: ...
 
 
+def json_id(example: Example) -> int | str:
+    """Return the ID of an example as JSON files of benchmarks have it: a number if it was one in the official file."""
+    key = example.id
+    return int(key) if key == "0" or (key.isdecimal() and key[0] != "0") else key
+
+
 class CharSpan(NamedTuple):
     """The characters [start, end) of a text."""
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from ernie_gram.formats.paddlenlp_config import TaskClass
 from reader.batches.fields import SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.data.examples import Example
+from tasks.data.examples import Example, json_id
 from tasks.data.features import Features, Float32s
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.settings import KindSettings
@@ -59,6 +59,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     Attributes:
         name: of the kind.
         roles: the values of a row of a table, or of JSON lines.
+        json_keys: those of them that JSON lines of one's own have, for the help of tasks.predict.
         layouts: the names of the layouts whose rows have these values (see registry/task_file.py).
         task_fields: the fields of Task that this kind reads and others do not. A kind with `labels` has labels, which
             may be found in the training file.
@@ -79,6 +80,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
 
     name: ClassVar[str]
     roles: ClassVar[tuple[Role, ...]]
+    json_keys: ClassVar[str]
     layouts: ClassVar[tuple[str, ...]] = ANY_KIND
     task_fields: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]]
@@ -170,7 +172,12 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     @staticmethod
     @abstractmethod
     def record(example: ExampleT, answer: Any, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a prediction for users and programs as a JSON object, without the ID of the example."""
+        """Return what `records` says of a prediction."""
+
+    def records(self, predictions: Predictions) -> list[dict[str, Any]]:
+        """Return one JSON object for each example, in order, with its `id`, for users and programs (see `record`)."""
+        rows = zip(predictions.examples, predictions.answers, predictions.details, strict=True)
+        return [{"id": json_id(example), **self.record(example, answer, detail)} for example, answer, detail in rows]
 
     @abstractmethod
     def gold_value(self, example: ExampleT) -> Any:

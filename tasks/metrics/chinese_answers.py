@@ -111,7 +111,6 @@ def _runs(text: str, single: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
 
 @cache
 def _word_tokenizer() -> NLTKWordTokenizer:
-    # Imported late: it takes seconds, and the names of the metrics are known without it.
     from nltk.tokenize.destructive import NLTKWordTokenizer
 
     return NLTKWordTokenizer()

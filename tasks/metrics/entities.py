@@ -24,7 +24,6 @@ def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     after another type begins an entity. seqeval's default mode agrees with conlleval; its strict mode drops such
     entities. Raises InputError for a tag that is neither O nor B-, I-, E- or S- with a type.
     """
-    # Imported late: it takes seconds, and the names of the metrics are known without it.
     from seqeval.metrics.sequence_labeling import get_entities
 
     for index, tag in enumerate(tags):

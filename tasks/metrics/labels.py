@@ -1,8 +1,7 @@
 """Metrics of classes: accuracy, F1, Matthews correlation, and accuracy over answers that are found by their IDs.
 
 All figures are fractions, as GLUE's scorers give them. CLUE's tables print them times 100. Labels are compared as text,
-so that 1 and "1" are equal: one may come from a JSON file and the other from a TSV file. scikit-learn is imported late:
-it takes seconds, and the names of the metrics are known without it.
+so that 1 and "1" are equal: one may come from a JSON file and the other from a TSV file.
 """
 
 from __future__ import annotations

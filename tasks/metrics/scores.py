@@ -16,7 +16,6 @@ def correlation(gold: Sequence[float], predictions: Sequence[float]) -> Figures:
     A correlation is undefined if all gold scores or all predictions are equal, or if there is only one row. scipy gives
     NaN then; here it is 0, as Matthews correlation is, because NaN compares false with every other checkpoint.
     """
-    # Imported late: it takes seconds, and the names of the metrics are known without it.
     from scipy.stats import pearsonr, spearmanr
 
     gold_R, predictions_R = _finite_rows(gold, predictions)

@@ -11,11 +11,6 @@ from tasks.kinds.base import Predictions
 from tasks.kinds.task import Task
 
 
-def no_companions(predictions: Predictions) -> dict[str, bytes]:
-    """Return {}: most submissions are one file."""
-    return {}
-
-
 @dataclass(frozen=True)
 class Form:
     """A form of submission.
@@ -32,14 +27,9 @@ class Form:
     description: str
     file_name: Callable[[Task, str], str]
     content: Callable[[Predictions], bytes]
-    companions: Callable[[Predictions], dict[str, bytes]] = no_companions
+    companions: Callable[[Predictions], dict[str, bytes]] = lambda predictions: {}
 
 
 def json_bytes(value: Any) -> bytes:
     """Return a JSON value on one line, which ends with a line feed."""
     return f"{json.dumps(value, ensure_ascii=False)}\n".encode()
-
-
-def json_id(example_id: str) -> int | str:
-    """Return an ID as JSON files of benchmarks have it: a number if it was one in the official file."""
-    return int(example_id) if example_id == "0" or (example_id.isdecimal() and example_id[0] != "0") else example_id

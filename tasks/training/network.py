@@ -5,6 +5,7 @@ Shape letters: U units of a batch, N slots of all its inputs, H hidden, W width 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -23,18 +24,13 @@ SCORES = "scores"
 
 
 class TaskModel(nn.Layer):
-    """The encoder and the head of a kind.
+    """The encoder and the head of a kind."""
 
-    Args:
-        config: the shape of the encoder; its dropout rates apply to the encoder.
-        vocab_size: rows of the token embedding.
-        has_lm_transform: whether the start model has `mask_lm_trans_fc` (see HeadSettings.lm_transform).
-    """
-
-    def __init__(self, kind: Kind[Any, Any], config: ModelConfig, vocab_size: int, has_lm_transform: bool) -> None:
+    def __init__(self, network: TaskNetwork) -> None:
         super().__init__()
-        self.encoder = Encoder(config, vocab_size)
-        self.head: nn.Layer = import_module(kind.network).Head(kind, config, has_lm_transform)
+        kind, config = network.kind, network.config
+        self.encoder = Encoder(config, network.vocab_size)
+        self.head: nn.Layer = import_module(kind.network).Head(kind, config, network.has_lm_transform)
 
     def forward(self, feeds: Feeds) -> paddle.Tensor:
         """Return the scores of the head (see Kind.network)."""
@@ -42,12 +38,20 @@ class TaskModel(nn.Layer):
         return self.head(hidden_NH, feeds)
 
 
+@dataclass(frozen=True)
 class TaskNetwork:
-    """The Network of a fine-tuning Job (see training/job.py); the arguments are those of TaskModel."""
+    """The Network of a fine-tuning Job (see training/job.py).
 
-    def __init__(self, kind: Kind[Any, Any], config: ModelConfig, vocab_size: int, has_lm_transform: bool) -> None:
-        self.kind = kind
-        self._model = (kind, config, vocab_size, has_lm_transform)
+    Attributes:
+        config: the shape of the encoder; its dropout rates apply to the encoder.
+        vocab_size: rows of the token embedding.
+        has_lm_transform: whether the start model has `mask_lm_trans_fc` (see HeadSettings.lm_transform).
+    """
+
+    kind: Kind[Any, Any]
+    config: ModelConfig
+    vocab_size: int
+    has_lm_transform: bool
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -56,7 +60,7 @@ class TaskNetwork:
 
     def losses(self, feeds: Feeds) -> list[LossTerm]:
         """Build the network with dropout, and the losses of the kind."""
-        model = TaskModel(*self._model)
+        model = TaskModel(self)
         model.train()
         # Losses are float32, whatever the precision of the network.
         scores = model(feeds).astype("float32")
@@ -69,7 +73,7 @@ class TaskNetwork:
 
     def scores(self, feeds: Feeds) -> paddle.Tensor:
         """Build the network without dropout; return the scores of the units of a batch, float32 [U, W]."""
-        model = TaskModel(*self._model)
+        model = TaskModel(self)
         model.eval()
         return model(feeds).astype("float32")
 

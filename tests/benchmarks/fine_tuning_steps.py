@@ -26,7 +26,7 @@ from tasks.registry import TASKS
 from tasks.training.config import DropoutConfig
 from tasks.training.prepare import Run, prepare
 from tests.benchmarks.fine_tuning import SCRIPT, table
-from tests.benchmarks.fine_tuning_plan import PLANS, Plan, labels_of, plain, settings_of
+from tests.benchmarks.fine_tuning_plan import PLANS, Plan, plain, settings_of
 from tests.benchmarks.subsets import with_examples
 from tests.support.static_programs import fresh_scope
 
@@ -68,7 +68,7 @@ def their_losses(run: Run, weight: np.ndarray, bias: np.ndarray, arguments: argp
     job: dict[str, Any] = {
         "kind": run.kind.name,
         "model": str(arguments.model),
-        "labels": labels_of(run.kind),
+        "labels": list(run.kind.classes),
         "settings": settings_of(config, 1),
         "train": [plain(example, True) for example in run.train.examples],
         "dev": [plain(example, False) for example in run.train.examples[:1]],

@@ -32,7 +32,7 @@ WITHOUT_PADDLE = (
     *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep", "benchmark")),
     *(f"tasks.{name}" for name in TASK_PACKAGES if name not in ("training", "prediction")),
     *(f"tasks.training.{name}" for name in ("config", "prepare", "splits", "description", "scoring")),
-    *(f"tasks.prediction.{name}" for name in ("finetuned", "own_texts", "records")),
+    *(f"tasks.prediction.{name}" for name in ("finetuned", "own_texts")),
     "ernie_gram.training.selection",
 )
 

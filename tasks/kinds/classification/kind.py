@@ -1,21 +1,20 @@
-"""Classification: inputs and predictions."""
+"""Classification: examples, inputs and predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.features import Float32s
 from tasks.data.fields import ENCODER_FIELDS, LABELS
-from tasks.kinds.base import ANY_KIND, Kind, Predictions
-from tasks.kinds.classification.example import ClassificationExample, read_example
-from tasks.kinds.sentences import SentenceFeatures, encode_sentences, example_means
+from tasks.kinds.base import ANY_KIND, Predictions
+from tasks.kinds.checked_values import Reading, label_of
+from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, example_means, read_sentences
 from tasks.kinds.softmax import softmax
-from tasks.layouts.rows import ID, Role
+from tasks.layouts.rows import ID, Role, Row
 
 
-class Classification(Kind[ClassificationExample, SentenceFeatures]):
+class Classification(SentenceKind):
     """The scores of a sample are logits over the labels, in the order of the task's labels."""
 
     name = "classification"
@@ -23,17 +22,20 @@ class Classification(Kind[ClassificationExample, SentenceFeatures]):
     layouts = (*ANY_KIND, "csv", "text_folders", "cluewsc")
     task_fields = ("labels", "label_aliases", "omitted_labels", "empty_texts")
     metrics = ("accuracy", "accuracy_f1", "macro_f1", "matthews")
-    submission = "table"
     network = "tasks.kinds.classification.network"
-    paddlenlp_class = "ErnieGramForSequenceClassification"
-    input_fields = ENCODER_FIELDS
     training_fields = (*ENCODER_FIELDS, LABELS)
-    read_example = staticmethod(read_example)
 
     @staticmethod
-    def labels_of(example: ClassificationExample) -> tuple[str, ...]:
+    def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
+        """Return the example of a row; raises RowError or OmittedError."""
+        # The label first: a row without a gold label is left out, whatever its texts are.
+        label = label_of(row.values.get("label"), reading.task) if reading.labelled else None
+        return read_sentences(row, default_id, reading, label)
+
+    @staticmethod
+    def labels_of(example: SentenceExample) -> tuple[str, ...]:
         """Return the label, if there is one."""
-        return () if example.label is None else (example.label,)
+        return () if example.gold is None else (example.gold,)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -41,24 +43,11 @@ class Classification(Kind[ClassificationExample, SentenceFeatures]):
         assert self.task.labels is not None
         return self.task.labels
 
-    def encode(
-        self, examples: Sequence[ClassificationExample], tokenizer: Tokenizer, training: bool
-    ) -> SentenceFeatures:
-        """Return the features; a long single text has three samples in evaluation (see InputSettings.long_text)."""
-        index = {label: i for i, label in enumerate(self.classes)}
-        targets = [index[example.label] for example in examples if example.label is not None]
-        return encode_sentences(
-            examples,
-            targets if len(targets) == len(examples) else None,
-            LABELS,
-            tokenizer,
-            self.settings.input,
-            training,
-        )
+    def target(self, gold: str) -> int:
+        """Return the index of a label."""
+        return self.classes.index(gold)
 
-    def decode(
-        self, scores: Float32s, features: SentenceFeatures, examples: Sequence[ClassificationExample]
-    ) -> Predictions:
+    def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
         """Return the label with the highest probability, the first of equal ones; `probabilities` are by label."""
         probabilities = example_means(softmax(scores), features)
         answers = [self.classes[best] for best in probabilities.argmax(1)]
@@ -66,10 +55,6 @@ class Classification(Kind[ClassificationExample, SentenceFeatures]):
         return self.predictions(examples, answers, details)
 
     @staticmethod
-    def record(example: ClassificationExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    def record(example: SentenceExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return the label, and `probabilities` by label."""
         return {"label": answer, **detail}
-
-    def gold_value(self, example: ClassificationExample) -> str | None:
-        """Return the label."""
-        return example.label

@@ -81,6 +81,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         Role("is_impossible", needed=False, is_gold=True, may_lack=True),
         ID,
     )
+    json_keys = "context, question"
     layouts = (*ANY_KIND, "squad", "dureader_documents")
     task_fields = ("unanswerable",)
     metrics = ("squad_v1", "squad_v2", "cmrc2018", "dureader_robust")

@@ -14,9 +14,8 @@ from tasks.data import fields
 from tasks.data.examples import CharSpan
 from tasks.data.features import gather_ranges
 from tasks.kinds.catalog import KINDS, kind_of
-from tasks.kinds.classification.example import ClassificationExample
 from tasks.kinds.multiple_choice.example import MultipleChoiceExample
-from tasks.kinds.regression.example import RegressionExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span.example import Answer, SpanExample
 from tasks.kinds.tagging.example import TaggingExample
@@ -30,8 +29,8 @@ FIELDS = {
     if isinstance(field, Field)
 }
 EXAMPLES: dict[str, tuple[str, Any]] = {
-    "classification": ("rte", [ClassificationExample("0", "a b", "c", "entailment", PLACE)]),
-    "regression": ("stsb", [RegressionExample("0", "a", "c", 2.5, PLACE)]),
+    "classification": ("rte", [SentenceExample("0", "a b", "c", "entailment", PLACE)]),
+    "regression": ("stsb", [SentenceExample("0", "a", "c", 2.5, PLACE)]),
     "multiple_choice": ("race", [MultipleChoiceExample("high0", "a", "b", ("c", "d", "e"), 1, PLACE)]),
     "span": ("squad1", [SpanExample("0", "a b", "c", (Answer("b", CharSpan(2, 3)),), False, PLACE)]),
     "tagging": ("conll2003", [TaggingExample("0", ("a", "b"), " ", ("O", "O"), (), PLACE)]),

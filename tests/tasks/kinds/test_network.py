@@ -11,8 +11,8 @@ import pytest
 
 from reader.batches.fields import Batch
 from tasks.kinds.catalog import KINDS, kind_of
-from tasks.kinds.classification.example import ClassificationExample
 from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.kinds.span.example import SpanExample
 from tasks.registry import TASKS
@@ -118,7 +118,7 @@ def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np
 @pytest.mark.parametrize("sentence_output", ["pooled", "cls", "mean"])
 def test_scores_of_sentences_are_those_of_numpy(sentence_output: Any) -> None:
     kind = kind_of(TASKS["mnli"], KindSettings(head=HeadSettings(sentence_output)))
-    examples = [ClassificationExample(str(i), "a b c"[: 2 * i + 1], "d", None, PLACE) for i in range(3)]
+    examples = [SentenceExample(str(i), "a b c"[: 2 * i + 1], "d", None, PLACE) for i in range(3)]
     batch = kind.encode(examples, tokenizer(), training=False).batch(np.arange(3))
     scores, rows, parameters = scores_and_rows(kind, batch, has_lm_transform=True)
     if sentence_output == "mean":

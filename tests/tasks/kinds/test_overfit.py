@@ -10,9 +10,8 @@ from typing import Any
 from tasks.data.examples import CharSpan
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.classification.example import ClassificationExample
 from tasks.kinds.multiple_choice.example import MultipleChoiceExample
-from tasks.kinds.regression.example import RegressionExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
 from tasks.kinds.span.example import Answer, SpanExample
 from tasks.kinds.tagging.example import TaggingExample
@@ -29,7 +28,7 @@ def test_classification_learns_its_examples() -> None:
     mnli = kind("mnli")
     labels = mnli.task.labels
     examples = [
-        ClassificationExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "x y"[: 1 + 2 * (i // 4)], labels[i % 3], PLACE)
+        SentenceExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "x y"[: 1 + 2 * (i // 4)], labels[i % 3], PLACE)
         for i in range(8)
     ]
     predictions, losses, parameters = overfit(mnli, examples)
@@ -42,7 +41,7 @@ def test_long_texts_learn_too_and_have_three_views_in_evaluation() -> None:
     imdb = kind("imdb", input=InputSettings(max_seq_len=8, max_query_len=4), head=HeadSettings(sentence_output="mean"))
     texts = [f"{'xy'[i % 2]}{' a b' * i} {'xy'[i % 2]}" for i in range(8)]
     labels = imdb.task.labels
-    examples = [ClassificationExample(str(i), text, None, labels[i % 2], PLACE) for i, text in enumerate(texts)]
+    examples = [SentenceExample(str(i), text, None, labels[i % 2], PLACE) for i, text in enumerate(texts)]
     predictions, _, parameters = overfit(imdb, examples)
     assert imdb.evaluate(predictions) == {"accuracy": 1.0}
     assert "pooled_fc.w_0" not in parameters
@@ -50,9 +49,7 @@ def test_long_texts_learn_too_and_have_three_views_in_evaluation() -> None:
 
 def test_regression_learns_its_examples() -> None:
     stsb = kind("stsb", head=HeadSettings(sentence_output="cls", dropout=0.0))
-    examples = [
-        RegressionExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "xyz"[i // 4], i * 0.6, PLACE) for i in range(8)
-    ]
+    examples = [SentenceExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "xyz"[i // 4], i * 0.6, PLACE) for i in range(8)]
     predictions, losses, _ = overfit(stsb, examples, steps=80)
     assert stsb.evaluate(predictions)["pearson"] > 0.99
     assert losses[-1] < 0.1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,12 @@ from ernie_gram.distributed.world import World  # noqa: F401  before Paddle: it 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.run_log import read_log
 from reader.batches.fields import Field
-from reader.tokenization.tokenizer import Tokenizer
-from tasks.data.examples import Place
 from tasks.data.features import Float32s
 from tasks.data.fields import ENCODER_FIELDS
-from tasks.kinds.base import ANY_KIND, Kind, Predictions
+from tasks.kinds.base import ANY_KIND, Predictions
 from tasks.kinds.catalog import KINDS
-from tasks.kinds.checked_values import Reading, check_label, id_of, text_of, texts_of
-from tasks.kinds.sentences import SentenceFeatures, encode_sentences
+from tasks.kinds.checked_values import Reading, check_label, texts_of
+from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
 from tasks.kinds.settings import HeadSettings
 from tasks.layouts.rows import ID, Role, Row
 from tests.support.commands import Done, call
@@ -43,16 +40,7 @@ LABELS = "abc"
 GOLD = Field("label_sets", "SL", "float32", "1 for each label that a sample has")
 
 
-@dataclass(frozen=True)
-class MultiLabelExample:
-    id: str
-    text_a: str
-    labels: tuple[str, ...] | None
-    place: Place
-    text_b: str | None = None
-
-
-class MultiLabel(Kind[MultiLabelExample, SentenceFeatures]):
+class MultiLabel(SentenceKind):
     """The scores of a sample are logits of each label by itself."""
 
     name = "multi_label"
@@ -60,24 +48,21 @@ class MultiLabel(Kind[MultiLabelExample, SentenceFeatures]):
     layouts = (*ANY_KIND, "csv")
     task_fields = ("labels",)
     metrics = ("accuracy",)
-    submission = "table"
     network = __name__
     output = "cls_label_out"
-    input_fields = ENCODER_FIELDS
+    paddlenlp_class = None
     training_fields = (*ENCODER_FIELDS, GOLD)
 
     @staticmethod
-    def read_example(row: Row, default_id: str, reading: Reading) -> MultiLabelExample:
+    def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
         labels = texts_of(row.values.get("labels"), "labels") if reading.labelled else None
         for label in labels or ():
             check_label(label, reading.task, "label")
-        return MultiLabelExample(
-            id_of(row.values, default_id), text_of(row.values.get("text_a"), "text_a"), labels, row.place
-        )
+        return read_sentences(row, default_id, reading, labels)
 
     @staticmethod
-    def labels_of(example: MultiLabelExample) -> tuple[str, ...]:
-        return example.labels or ()
+    def labels_of(example: SentenceExample) -> tuple[str, ...]:
+        return example.gold or ()
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -88,16 +73,13 @@ class MultiLabel(Kind[MultiLabelExample, SentenceFeatures]):
     def has_pooler(self) -> bool:
         return False
 
-    def encode(self, examples: Sequence[MultiLabelExample], tokenizer: Tokenizer, training: bool) -> SentenceFeatures:
-        sets: list[Any] = [
-            [label in example.labels for label in self.classes] for example in examples if example.labels is not None
-        ]
-        targets = sets if len(sets) == len(examples) else None
-        return encode_sentences(examples, targets, GOLD, tokenizer, self.settings.input, training)
+    def target(self, gold: tuple[str, ...]) -> list[bool]:
+        return [label in gold for label in self.classes]
 
-    def decode(
-        self, scores: Float32s, features: SentenceFeatures, examples: Sequence[MultiLabelExample]
-    ) -> Predictions:
+    def gold_value(self, example: SentenceExample) -> str:
+        return " ".join(label for label in self.classes if label in example.gold)
+
+    def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
         answers = [
             " ".join(label for label, score in zip(self.classes, row, strict=True) if score > 0) for row in scores
         ]
@@ -105,11 +87,8 @@ class MultiLabel(Kind[MultiLabelExample, SentenceFeatures]):
         return self.predictions(examples, answers, details)
 
     @staticmethod
-    def record(example: MultiLabelExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+    def record(example: SentenceExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
         return {"labels": answer.split(), **detail}
-
-    def gold_value(self, example: MultiLabelExample) -> str:
-        return " ".join(label for label in self.classes if label in (example.labels or ()))
 
 
 class Head(nn.Layer):

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.kinds.classification.example import ClassificationExample
 from tasks.kinds.multiple_choice.example import MultipleChoiceExample
-from tasks.kinds.regression.example import RegressionExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.task import Task
 from tasks.registry import TASKS, task_named
@@ -67,7 +66,7 @@ def test_every_module_of_the_registry_is_read() -> None:
 def texts(task: str, folder: Path, split: str) -> list[tuple[str, str | None, str | None]]:
     """Return both texts and the label of each example of a classification."""
     examples = load(TASKS[task], folder, split).examples
-    return [(e.text_a, e.text_b, e.label) for e in examples if isinstance(e, ClassificationExample)]
+    return [(e.text_a, e.text_b, e.gold) for e in examples if isinstance(e, SentenceExample)]
 
 
 def test_the_first_row_of_cola_is_an_example_but_the_head_of_its_test_file_is_not(tmp_path: Path) -> None:
@@ -104,8 +103,8 @@ def test_mrpc_is_read_with_its_byte_order_mark_and_quotation_marks(tmp_path: Pat
 def test_scores_of_stsb_are_numbers(tmp_path: Path) -> None:
     write(tmp_path / "dev.tsv", "index\tsentence1\tsentence2\tscore\n0\ta\tb\t4.75\n")
     [example] = load(TASKS["stsb"], tmp_path, "dev").examples
-    assert isinstance(example, RegressionExample)
-    assert example.score == 4.75
+    assert isinstance(example, SentenceExample)
+    assert example.gold == 4.75
 
 
 def test_both_spellings_of_xnli_are_one_label_in_all_of_its_layouts(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.kinds.classification.example import ClassificationExample
 from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span.example import SpanExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.task import Source, Split, Task
@@ -64,7 +64,7 @@ def test_its_labels_are_those_of_the_training_file_unless_it_names_them(tmp_path
     named = task_of(tmp_path, REVIEWS + "labels: [2, '10', 3]\n")
     assert named.labels == ("2", "10", "3")
     examples = load(named, tmp_path, "dev").examples
-    assert [e.label for e in examples if isinstance(e, ClassificationExample)] == ["10", "3", "10", "3"]
+    assert [e.gold for e in examples if isinstance(e, SentenceExample)] == ["10", "3", "10", "3"]
 
 
 def test_every_setting_reaches_the_task(tmp_path: Path) -> None:

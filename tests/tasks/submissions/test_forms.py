@@ -12,7 +12,7 @@ from reader.errors import InputError
 from tasks.data.examples import Example, Place
 from tasks.kinds.base import Predictions
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.regression.example import RegressionExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.metrics.metric import Figures
@@ -231,9 +231,7 @@ def test_cluener_has_the_last_characters_inclusive(tmp_path: Path) -> None:
 
 
 def test_two_examples_with_one_id_are_refused() -> None:
-    examples: list[Example] = [
-        RegressionExample("7", "a", None, None, Place(Path("test.tsv"), line)) for line in (1, 2)
-    ]
+    examples: list[Example] = [SentenceExample("7", "a", None, None, Place(Path("test.tsv"), line)) for line in (1, 2)]
     predictions = Predictions(TASKS["stsb"], examples, [1.0, 2.0], [{}, {}])
     with pytest.raises(InputError, match=r"test.tsv:2: the id '7' is not unique; it is also at test.tsv:1"):
         submission_files(predictions, "test")

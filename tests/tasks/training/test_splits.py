@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tasks.data.examples import Example
-from tasks.kinds.classification.example import ClassificationExample
 from tasks.kinds.classification.kind import Classification
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.kind import Tagging
 from tasks.kinds.tagging.tag_schemes import Entity
@@ -31,7 +31,7 @@ def split(name: str, examples: Sequence[Example]) -> SplitData:
 
 
 def labelled(*labels: str) -> list[Example]:
-    return [ClassificationExample(str(i), "a", None, label, PLACE) for i, label in enumerate(labels)]
+    return [SentenceExample(str(i), "a", None, label, PLACE) for i, label in enumerate(labels)]
 
 
 def tagged(*types: str) -> list[Example]:
