@@ -124,7 +124,8 @@ class Features(ABC):
         return int(self.unit_offsets[-1])
 
     def batch(self, samples: Int64s) -> Batch:
-        """Return the batch of the samples with these indices (at least one), in this order: see tasks/data/fields.py.
+        """Return the batch of the samples with these indices (at least one), in this order: the fields that the kind
+        of task names.
 
         Fields with gold values are in it if the examples have gold values.
         """

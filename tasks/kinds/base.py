@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ernie_gram.formats.paddlenlp_config import TaskClass
-from reader.batches.fields import SLOTS, Batch, Field
+from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.examples import Example, json_id
 from tasks.data.features import Features, Float32s
@@ -21,6 +21,10 @@ from tasks.metrics.metric import Figures
 
 ExampleT = TypeVar("ExampleT", bound=Example)
 FeaturesT = TypeVar("FeaturesT", bound=Features)
+
+ENCODER_FIELDS = (INPUT_IDS, LENGTHS, SENTENCE_IDS)
+# Shape letter of batch fields: S samples. Kinds declare further fields beside their features.
+LABELS = Field("labels", "S", "int64", "index of the label, or of the right option")
 
 # The layouts that give the values of any kind, by column or key.
 ANY_KIND = ("tsv", "json_lines")

@@ -15,8 +15,7 @@ from reader.batches.fields import Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.examples import Place
 from tasks.data.features import Features, Float32s, Int64s
-from tasks.data.fields import ENCODER_FIELDS
-from tasks.kinds.base import Kind
+from tasks.kinds.base import ENCODER_FIELDS, Kind
 from tasks.kinds.checked_values import Reading, id_of, text_of
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.token_table import Ranges, joined, tokenize_texts

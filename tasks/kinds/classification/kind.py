@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tasks.data.features import Float32s
-from tasks.data.fields import ENCODER_FIELDS, LABELS
-from tasks.kinds.base import ANY_KIND, Predictions
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Predictions
 from tasks.kinds.checked_values import Reading, label_of
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, example_means, read_sentences
 from tasks.kinds.softmax import softmax

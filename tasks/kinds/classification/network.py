@@ -9,7 +9,7 @@ import paddle
 from paddle.nn import functional as F
 
 from ernie_gram.training.job import Feeds, LossTerm
-from tasks.data.fields import LABELS
+from tasks.kinds.base import LABELS
 from tasks.kinds.heads import SentenceHead, mean_term
 from tasks.kinds.settings import HeadSettings
 

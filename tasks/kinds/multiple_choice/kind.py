@@ -16,17 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from reader.batches.fields import Batch
+from reader.batches.fields import Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
-from tasks.data.fields import ENCODER_FIELDS, LABELS, OPTION_COUNTS, OPTION_ROWS
-from tasks.kinds.base import ANY_KIND, Kind, Predictions
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.multiple_choice.example import MultipleChoiceExample, read_example
 from tasks.kinds.sentences import truncated_pair
 from tasks.kinds.softmax import softmax
 from tasks.kinds.token_table import Ranges, tokenize_texts
 from tasks.layouts.rows import ID, Role
 
+# Questions may have different numbers of options. Only options that exist are encoded.
+OPTION_ROWS = Field("option_rows", "SO", "int64", "row of each option of a sample; padding: 0")
+OPTION_COUNTS = Field("option_counts", "S", "int64", "number of options of each sample")
 # A gap in a question: "_" in RACE, also several.
 GAP = re.compile("_+")
 # The texts of an option, see `_parts`.

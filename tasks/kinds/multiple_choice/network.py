@@ -9,8 +9,9 @@ import paddle
 from paddle.nn import functional as F
 
 from ernie_gram.training.job import Feeds, LossTerm
-from tasks.data.fields import LABELS, OPTION_COUNTS, OPTION_ROWS
+from tasks.kinds.base import LABELS
 from tasks.kinds.heads import MASKED_LOGIT, SentenceHead, mean_term
+from tasks.kinds.multiple_choice.kind import OPTION_COUNTS, OPTION_ROWS
 from tasks.kinds.settings import HeadSettings
 
 Head = SentenceHead

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reader.batches.fields import Field
 from tasks.data.features import Float32s
-from tasks.data.fields import ENCODER_FIELDS, GOLD_SCORES
-from tasks.kinds.base import ANY_KIND, Predictions
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Predictions
 from tasks.kinds.checked_values import Reading, score_of
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, example_means, read_sentences
 from tasks.layouts.rows import ID, Role, Row
+
+GOLD_SCORES = Field("gold_scores", "S", "float32", "gold score of a regression, in its own unit")
 
 
 class Regression(SentenceKind):

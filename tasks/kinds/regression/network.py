@@ -8,8 +8,8 @@ from __future__ import annotations
 import paddle
 
 from ernie_gram.training.job import Feeds, LossTerm
-from tasks.data.fields import GOLD_SCORES
 from tasks.kinds.heads import SentenceHead, mean_term
+from tasks.kinds.regression.kind import GOLD_SCORES
 from tasks.kinds.settings import HeadSettings
 
 Head = SentenceHead

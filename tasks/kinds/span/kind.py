@@ -2,7 +2,7 @@
 
 Inputs: [CLS] question [SEP] window of the context [SEP].
 
-Shape letters: S samples, which are windows; U units: [CLS] and the tokens of each window.
+Shape letters: S samples, which are windows, and B inputs, B = S; U units: [CLS] and the tokens of each window.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.config.checks import require
-from reader.batches.fields import SLOTS, Batch
+from reader.batches.fields import SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Encoding, Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
-from tasks.data.fields import ENCODER_FIELDS, END_SLOTS, START_SLOTS
-from tasks.kinds.base import ANY_KIND, Kind, Predictions
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.softmax import softmax
 from tasks.kinds.span.answers import Candidate, Window, answer_tokens, best_spans
@@ -30,6 +29,9 @@ from tasks.layouts.rows import ID, Role
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.squad import squad_v2
 
+# The field `slots` has [CLS] and the context of each window, in prediction.
+START_SLOTS = Field("start_slots", "B", "int64", "first slot of the answer; 0, [CLS], if the window has none")
+END_SLOTS = Field("end_slots", "B", "int64", "last slot of the answer, inclusive; 0, [CLS], if the window has none")
 # The score of the best answer if the context has no token.
 NO_ANSWER_SCORE = -1e4
 # The start and the end of the answer of a training window that must be left out.

@@ -10,9 +10,9 @@ from paddle.nn import functional as F
 
 from ernie_gram.training.job import Feeds, LossTerm
 from reader.batches.fields import INPUT_IDS, LENGTHS
-from tasks.data.fields import END_SLOTS, START_SLOTS
 from tasks.kinds.heads import MASKED_LOGIT, SlotHead, mean_term
 from tasks.kinds.settings import HeadSettings
+from tasks.kinds.span.kind import END_SLOTS, START_SLOTS
 
 Head = SlotHead
 

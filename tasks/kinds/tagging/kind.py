@@ -3,7 +3,7 @@
 The first token of a word carries its tag. A sentence that is longer than an input is read in windows; each word is
 trained and predicted in the window in which its first token has the most context.
 
-Shape letters: S samples, which are windows; W words of all examples.
+Shape letters: S samples, which are windows; W words of all examples, M of a batch.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from reader.batches.fields import SLOTS, Batch
+from reader.batches.fields import SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
-from tasks.data.fields import ENCODER_FIELDS, TAGS
-from tasks.kinds.base import ANY_KIND, Kind, Predictions
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.tagging.example import TaggingExample, read_example
 from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tag_set, to_iob2
 from tasks.kinds.task import Task
@@ -27,6 +26,9 @@ from tasks.kinds.windows import windows_of_texts
 from tasks.layouts.cluener import Cluener
 from tasks.layouts.rows import ID, Role
 from tasks.metrics.catalog import METRICS
+
+# The field `slots` has the first token of each word.
+TAGS = Field("tags", "M", "int64", "index of the gold tag in each predicted slot")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ import paddle
 from paddle.nn import functional as F
 
 from ernie_gram.training.job import Feeds, LossTerm
-from tasks.data.fields import TAGS
 from tasks.kinds.heads import SlotHead, mean_term
 from tasks.kinds.settings import HeadSettings
+from tasks.kinds.tagging.kind import TAGS
 
 Head = SlotHead
 

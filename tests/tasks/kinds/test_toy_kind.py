@@ -18,8 +18,7 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.run_log import read_log
 from reader.batches.fields import Field
 from tasks.data.features import Float32s
-from tasks.data.fields import ENCODER_FIELDS
-from tasks.kinds.base import ANY_KIND, Predictions
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading, check_label, texts_of
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
