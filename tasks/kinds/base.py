@@ -75,7 +75,8 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
             - Head(kind, config, has_lm_transform), an nn.Layer: (the encoder's rows, fields of a batch) -> scores of
               the units of the batch; in training, of what `losses` asks for (see kinds/heads.py);
             - losses(scores, fields, settings): scores of a training batch, float32 -> a list of LossTerm.
-        output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`.
+        output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's, or another
+            that begins with `cls_`.
         paddlenlp_class: the class of PaddleNLP that holds a model of this kind; None if there is none.
         input_fields: the batch fields that prediction reads; training_fields: those that training reads, of which the
             last one has one gold value for each row of the loss.

@@ -1,8 +1,6 @@
 """Output layers, which several kinds of tasks share: from the encoder's rows to scores.
 
-Parameter names are upstream's where it has them: `cls_out_w` and `cls_out_b` (classification, regression, multiple
-choice), `cls_mrc_out_w/b` (span), `cls_seq_label_out_w/b` (tagging). PaddleNLP calls all of them `classifier.weight`
-and `classifier.bias`.
+The output layer is called Kind.output. PaddleNLP calls its parameters `classifier.weight` and `classifier.bias`.
 
 Shape letters: B inputs, L slots, N = B * L, M selected slots, H hidden, W width of the scores.
 """

@@ -18,7 +18,7 @@ Figures = dict[str, float]
 #   texts_by_id:   Mapping[id, Sequence[str]] (the accepted answers), Mapping[id, str]
 #   tag_sequences: Sequence[Sequence[str]], Sequence[Sequence[str]]; one inner sequence per sentence
 #   spans:         Sequence[SpanLabels], Sequence[SpanLabels]; see entities.py
-Kind = Literal["labels", "labels_by_id", "scores", "texts_by_id", "tag_sequences", "spans"]
+ValueTypes = Literal["labels", "labels_by_id", "scores", "texts_by_id", "tag_sequences", "spans"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Metric:
 
     name: str
     description: str
-    kind: Kind
+    kind: ValueTypes
     function: Callable[..., Figures]
     main: str
     unit: Literal["fraction", "percent", "none"]
