@@ -16,12 +16,10 @@ from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.distributed.ranks import World
 from reader.errors import InputError
 from tasks.data.examples import Example
-from tasks.data.features import Features
-from tasks.kinds.base import Float32s
+from tasks.data.features import Features, Float32s
+from tasks.kinds.task import Task
 from tasks.prediction.finetuned import Finetuned, is_exported, load_exported, load_finetuned, with_null_threshold_of
 from tasks.prediction.own_texts import load_texts, plain_values
-from tasks.prediction.records import Record, records_of
-from tasks.registry.task import Task
 
 if TYPE_CHECKING:
     import paddle
@@ -63,8 +61,8 @@ class FineTuned:
             model = load_finetuned(folder, None if checkpoint is None else Path(checkpoint))
         return cls(with_null_threshold_of(model, folder, lambda line: warnings.warn(line, stacklevel=2)))
 
-    def predict(self, rows: Sequence[Row], batch_size: int = 32) -> list[Record]:
-        """Return the answers to rows, in order, as `ernie-gram predict` writes them (see `records_of`).
+    def predict(self, rows: Sequence[Row], batch_size: int = 32) -> list[dict[str, Any]]:
+        """Return the answers to rows, in order, as `ernie-gram predict` writes them (see `Kind.records`).
 
         Args:
             rows: each a text; a pair, or context and question, as a tuple; or a dict with the keys of `--layout json`.
@@ -77,8 +75,8 @@ class FineTuned:
             return []
         examples = self._examples(rows)
         features = self._model.encode(examples)
-        decoded = self._model.kind.decode(self._scores(features, batch_size), features, examples)
-        return records_of(self.task.kind, examples, decoded)
+        predictions = self._model.kind.decode(self._scores(features, batch_size), features, examples)
+        return self._model.kind.records(predictions)
 
     def _examples(self, rows: Sequence[Row]) -> list[Example]:
         """Return rows as examples: they are read like a file of JSON lines."""

@@ -17,8 +17,6 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats import paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
@@ -33,7 +31,6 @@ from reader.errors import OneLineParser
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder, claimed_new_folder
 from reader.system.progress import progress
-from tasks.data.tag_schemes import tag_set
 from tasks.prediction.finetuned import TASK_SCORES, Finetuned, load_finetuned, with_null_threshold_of
 from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
 
@@ -46,28 +43,20 @@ def paddlenlp_head(finetuned: Finetuned) -> tuple[TaskHead | None, list[Obstacle
     Nothing of it can be left out without another result, so no obstacle is a loss that can be accepted.
     """
     assert finetuned.model is not None
-    parameters, task, settings = finetuned.model.parameters, finetuned.task, finetuned.description.settings
-    labels = task.labels or ()
-    if task.kind == "multiple_choice":
-        return None, [Obstacle("multiple choice: PaddleNLP has no such class of ErnieGram", is_loss=False)]
+    parameters, kind = finetuned.model.parameters, finetuned.kind
+    if kind.paddlenlp_class is None:
+        reason = f"{kind.name.replace('_', ' ')}: PaddleNLP has no such class of ErnieGram"
+        return None, [Obstacle(reason, is_loss=False)]
     if HEAD_TRANSFORM[0] in parameters:
         name = HEAD_TRANSFORM[0].rpartition(".")[0]
         reason = f"{name} under the output layer; fine-tune with --head.lm_transform false to export the model"
         return None, [Obstacle(reason, is_loss=False)]
-    if task.kind == "span":
-        return TaskHead("ErnieGramForQuestionAnswering", *_arrays(finetuned, "cls_mrc_out")), []
-    if task.kind == "tagging":
-        arrays = _arrays(finetuned, "cls_seq_label_out")
-        return TaskHead("ErnieGramForTokenClassification", *arrays, tag_set(labels)), []
-    if settings.head.sentence_output != "pooled":
-        reason = f"head.sentence_output {settings.head.sentence_output}: PaddleNLP's class reads the pooled output"
+    if not (kind.has_pooler or kind.scores_slots):
+        output = kind.settings.head.sentence_output
+        reason = f"head.sentence_output {output}: PaddleNLP's class reads the pooled output"
         return None, [Obstacle(reason, is_loss=False)]
-    return TaskHead("ErnieGramForSequenceClassification", *_arrays(finetuned, "cls_out"), labels), []
-
-
-def _arrays(finetuned: Finetuned, name: str) -> tuple[np.ndarray, np.ndarray]:
-    assert finetuned.model is not None
-    return finetuned.model.parameters[f"{name}_w"], finetuned.model.parameters[f"{name}_b"]
+    weight, bias = parameters[f"{kind.output}_w"], parameters[f"{kind.output}_b"]
+    return TaskHead(kind.paddlenlp_class, weight, bias, kind.classes), []
 
 
 def export_paddlenlp(finetuned: Finetuned, folder: Path, accept_loss: bool) -> list[str]:

@@ -125,15 +125,15 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         copy_from_first_rank(trainer.executor, names, world)
     began = time.monotonic()
     figures, metric, null_threshold = {}, METRICS[run.task.metric], None
-    for split, decoded in predictor.predict(trainer.executor, (*run.dev, *run.final), world):
-        null_threshold = decoded.null_threshold
-        figures[split.name] = run.kind.figures(decoded, split.examples)
+    for split, predictions in predictor.predict(trainer.executor, (*run.dev, *run.final), world):
+        null_threshold = predictions.null_threshold
+        figures[split.name] = run.kind.evaluate(predictions)
         if world.is_first:
-            path = write_predictions(run.output, split.name, run.kind, decoded, split.examples)
+            path = write_predictions(run.output, split.name, predictions)
             headlines = headline(figures[split.name], run.figure)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
             _say(f"final step {step}  {split.name}: {shown}  ({path})")
-            if warning := equal_predictions(run.kind, split, decoded):
+            if warning := equal_predictions(run.kind, split, predictions):
                 print_warning(warning)
     splits = (run.train, *run.dev, *run.final)
     return {

@@ -24,10 +24,9 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.program import Program, build_training
 from reader.errors import OneLineParser
-from tasks.kinds.catalog import KINDS, kind_of
+from tasks.kinds.catalog import KINDS
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.registry import TASKS
-from tasks.training.heads import SLOT_OUTPUTS
 from tasks.training.job import rate_scale
 from tasks.training.network import TaskNetwork, build_prediction
 
@@ -40,12 +39,12 @@ MODEL = ModelConfig(
 
 def task_programs(world: World, precision: Precision) -> Iterator[tuple[str, Program]]:
     """Yield the programs of all kinds of tasks in a precision, with their names."""
-    for name in KINDS:
+    for name, kind_type in KINDS.items():
         # The first task of the kind whose labels are known.
-        task = next(task for task in TASKS.values() if task.kind == name and not task.needs_labels)
-        settings = KindSettings(head=HeadSettings(option_loss_weight=0.5))
-        config = replace(MODEL, use_pooler=name not in SLOT_OUTPUTS)
-        network = TaskNetwork(kind_of(task, settings), config, VOCABULARY, has_lm_transform=True)
+        task = next(task for task in TASKS.values() if task.kind == name and not kind_type.needs_labels(task))
+        kind = kind_type(task, KindSettings(head=HeadSettings(option_loss_weight=0.5)))
+        config = replace(MODEL, use_pooler=kind.has_pooler)
+        network = TaskNetwork(kind, config, VOCABULARY, has_lm_transform=True)
         optimizer = OptimizerConfig(precision=precision)
         yield (
             f"{name}, fine-tuning",

@@ -16,10 +16,10 @@ from pathlib import Path
 from textwrap import TextWrapper
 
 from reader.errors import OneLineParser
+from tasks.kinds.task import Split
 from tasks.reading.data_option import add_data_option
 from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
-from tasks.registry.task import Split
 
 HEAD = ("task", "title", "kind", "language", "metric")
 FILES, FOUND = "files", "found"

@@ -26,7 +26,9 @@ from reader.system.atomic_files import atomic_file
 from reader.system.installation import child_environment
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
-from tasks.kinds.base import Decoded
+from tasks.kinds.base import Predictions
+from tasks.kinds.catalog import KINDS
+from tasks.kinds.task import Task
 from tasks.prediction.finetuned import (
     Finetuned,
     is_exported,
@@ -35,12 +37,10 @@ from tasks.prediction.finetuned import (
     with_null_threshold_of,
 )
 from tasks.prediction.own_texts import FORMS, load_texts
-from tasks.prediction.records import records_of
 from tasks.reading.data_option import MEANING, data_folder
 from tasks.reading.load import Examples, load_split
-from tasks.registry.task import Task
 from tasks.submissions.catalog import form_of, submission_files
-from tasks.submissions.form import Predicted, json_bytes
+from tasks.submissions.form import json_bytes
 
 # Bad rows that are listed on the console.
 MAX_LISTED = 20
@@ -50,20 +50,25 @@ EPILOG = """--input FILE is read in the form that --layout names:
          there or not; they are not read. Where the task has folders of texts, FILE is such a folder
   lines  one text a line; for pairs, and for context and question, two of them with a tab between. No header
   json   JSON lines with the keys
-           classification, regression  text_a, and text_b for pairs
-           multiple_choice             context, question, options (a list)
-           span                        context, question
-           tagging                     tokens (a list), or text
+KEYS
 In `task` and `json`, a column or key `id` has the ID of each row; rows without one are numbered from 0. The answers are
 JSON lines, one for each row, in the order of the file. A blank line is a bad row, see --on_bad_row; blank lines at the
 end of the file are ignored."""
+
+
+def keys_of_kinds() -> str:
+    """Return a line for the kinds with the same keys of JSON lines: the kinds, and the keys."""
+    kinds: dict[str, list[str]] = {}
+    for kind in KINDS.values():
+        kinds.setdefault(kind.json_keys, []).append(kind.name)
+    return "\n".join(f"           {', '.join(names):<26}  {keys}" for keys, names in kinds.items())
 
 
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
     parser = OneLineParser(
         description=__doc__.split("\n")[0] if __doc__ else "",
-        epilog=EPILOG,
+        epilog=EPILOG.replace("KEYS", keys_of_kinds()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -175,13 +180,13 @@ def load_rows(arguments: argparse.Namespace, finetuned: Finetuned) -> Examples:
 
 
 def files_to_write(
-    arguments: argparse.Namespace, finetuned: Finetuned, rows: Examples, decoded: Decoded
+    arguments: argparse.Namespace, finetuned: Finetuned, rows: Examples, predictions: Predictions
 ) -> dict[Path, bytes]:
     """Return the content of each file to write."""
     path = main_file(arguments, finetuned.task, rows.report.split)
     if arguments.input or arguments.json:
-        return {path: b"".join(map(json_bytes, records_of(finetuned.task.kind, rows.examples, decoded)))}
-    files = submission_files(Predicted(finetuned.task, rows.report.split, rows.examples, decoded))
+        return {path: b"".join(map(json_bytes, finetuned.kind.records(predictions)))}
+    files = submission_files(predictions, rows.report.split)
     main, *others = files
     return {path: files[main], **{path.parent / name: files[name] for name in others}}
 
@@ -200,7 +205,7 @@ def check_files(arguments: argparse.Namespace, task: Task, rows: Examples) -> No
     path = main_file(arguments, task, rows.report.split)
     paths = [path]
     if not (arguments.input or arguments.json):
-        nothing = Predicted(task, rows.report.split, (), Decoded((), (), (), null_threshold=0.0))
+        nothing = Predictions(task, (), (), (), null_threshold=0.0)
         paths += [path.parent / name for name in form_of(task).companions(nothing)]
     for path in paths:
         check_output_path("--output", path, arguments.overwrite, rows.report.files)
@@ -235,14 +240,14 @@ def main() -> None:
     if not world.is_first:
         return
     with progress("finding the answers"):
-        decoded = finetuned.kind.decode(scores, features, rows.examples)
-        files = files_to_write(arguments, finetuned, rows, decoded)
+        predictions = finetuned.kind.decode(scores, features, rows.examples)
+        files = files_to_write(arguments, finetuned, rows, predictions)
     for path, content in files.items():
         with claimed_file("--output", path, arguments.overwrite), atomic_file(path) as partial:
             partial.write_bytes(content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
     if not is_unlabelled(arguments, finetuned):
-        print(json.dumps(finetuned.kind.figures(decoded, rows.examples), ensure_ascii=False))
+        print(json.dumps(finetuned.kind.evaluate(predictions), ensure_ascii=False))
     elif (missing := len(rows.report.bad) + len(rows.report.omitted)) and not arguments.input and not arguments.json:
         form = form_of(finetuned.task)
         print(f"warning: no prediction for {counted(missing, 'row')}; {form.name} asks for all", file=sys.stderr)

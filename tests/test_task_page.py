@@ -14,17 +14,16 @@ from ernie_gram.config.loading import flatten
 from ernie_gram.formats.registry import write_model
 from reader.errors import InputError
 from reader.tokenization.wordpiece import WordPieceVocabulary
+from tasks.kinds.catalog import KINDS
 from tasks.kinds.settings import InputSettings
+from tasks.kinds.task import LANGUAGES
 from tasks.layouts.columns import CLEANERS
 from tasks.metrics.catalog import METRICS
 from tasks.reading.load import load_split
-from tasks.registry.task import KINDS, LANGUAGES, METRICS_OF_KIND
 from tasks.registry.task_file import (
     FIELDS,
-    KINDS_OF_FIELD,
     LAYOUTS,
     PARSERS,
-    ROLES,
     TASK_KEYS,
     read_task_file,
 )
@@ -75,7 +74,8 @@ def test_all_keys_are_there_with_the_kinds_that_they_are_for() -> None:
     keys = table("Key")
     assert sorted(keys) == sorted({*TASK_KEYS, *FIELDS})
     for key, (kinds, _, _) in keys.items():
-        assert kinds == ", ".join(KINDS_OF_FIELD.get(key, ["all"])), key
+        of_kinds = [name for name, kind in KINDS.items() if key in kind.task_fields]
+        assert kinds == ", ".join(of_kinds or ["all"]), key
     assert names_in(keys["kind"][2]) == [*KINDS]
     assert names_in(keys["language"][2]) == [*LANGUAGES]
 
@@ -93,20 +93,24 @@ def test_a_key_is_needed_if_the_page_says_so(tmp_path: Path) -> None:
 
 def test_all_columns_are_there_by_kind_and_explained() -> None:
     kinds = table("Kind")
-    assert {kind: tuple(tuple(names_in(cell)) for cell in cells) for kind, cells in kinds.items()} == ROLES
-    assert {*table("Value")} == {name for roles in ROLES.values() for part in roles for name in part}
+    assert {kind: [names_in(cell) for cell in cells] for kind, cells in kinds.items()} == {
+        name: [[role.name for role in kind.roles if role.needed is needed] for needed in (True, False)]
+        for name, kind in KINDS.items()
+    }
+    assert {*table("Value")} == {role.name for kind in KINDS.values() for role in kind.roles}
 
 
 def test_all_layouts_and_options_are_there() -> None:
     layouts = table("Layout")
     found = {name: (names_in(kinds), names_in(options)) for name, (kinds, options, _) in layouts.items()}
-    assert found == {
-        name: (["all"] if kinds == KINDS else [*kinds], [field.name for field in fields(layout)])
-        for name, (layout, kinds) in LAYOUTS.items()
-    }
+    assert {name for kind in KINDS.values() for name in kind.layouts} == {*LAYOUTS}
+    for name, layout in LAYOUTS.items():
+        kinds = [kind.name for kind in KINDS.values() if name in kind.layouts]
+        assert found.pop(name) == (["all"] if kinds == [*KINDS] else kinds, [field.name for field in fields(layout)])
+    assert not found
     options = table("Option")
     assert sorted(options) == sorted(PARSERS)
-    for layout, _ in LAYOUTS.values():
+    for layout in LAYOUTS.values():
         for field in fields(layout):
             shown = options[field.name][0].strip("`")
             is_needed = field.default is field.default_factory is MISSING
@@ -119,7 +123,7 @@ def test_all_metrics_are_there() -> None:
     metrics = table("Metric")
     assert sorted(metrics) == sorted(METRICS)
     for name, (kinds, main, unit, meaning) in metrics.items():
-        assert names_in(kinds) == [kind for kind in KINDS if name in METRICS_OF_KIND[kind]], name
+        assert names_in(kinds) == [kind.name for kind in KINDS.values() if name in kind.metrics], name
         assert (names_in(main), unit) == ([METRICS[name].main], METRICS[name].unit), name
         assert ("lower is better" in meaning) == (METRICS[name].direction == "min"), name
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from reader.errors import InputError
 from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 
 Json = dict[str, Any]
+TaskClass: TypeAlias = Literal[
+    "ErnieGramForSequenceClassification", "ErnieGramForTokenClassification", "ErnieGramForQuestionAnswering"
+]
 
 VERSION = "3.0.0b4"  # the version whose classes were checked (tests/hub)
 LAYER_NORM_EPS = 1e-5  # of PaddleNLP's ErnieGramModel, which has no setting for it
@@ -100,9 +103,7 @@ class TaskHead:
             and end, and for regression, where C is 1.
     """
 
-    architecture: Literal[
-        "ErnieGramForSequenceClassification", "ErnieGramForTokenClassification", "ErnieGramForQuestionAnswering"
-    ]
+    architecture: TaskClass
     weight: np.ndarray
     bias: np.ndarray
     labels: tuple[str, ...] = ()

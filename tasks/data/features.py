@@ -16,6 +16,7 @@ from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
+Float32s = npt.NDArray[np.float32]
 
 # Ranges that are gathered together; bounds the temporary memory.
 GATHERED_RANGES = 1 << 16
@@ -123,7 +124,8 @@ class Features(ABC):
         return int(self.unit_offsets[-1])
 
     def batch(self, samples: Int64s) -> Batch:
-        """Return the batch of the samples with these indices (at least one), in this order: see tasks/data/fields.py.
+        """Return the batch of the samples with these indices (at least one), in this order: the fields that the kind
+        of task names.
 
         Fields with gold values are in it if the examples have gold values.
         """

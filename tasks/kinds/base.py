@@ -1,74 +1,151 @@
-"""The protocol of the five kinds of tasks.
-
-A kind encodes examples as features, and decodes the scores that the network computes for them. It loads without Paddle;
-the network that belongs to it is built in tasks/training/network.py.
-"""
+"""A kind of task: all that differs between the kinds. Each has a folder of its own, and catalog.py lists them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
-from reader.batches.fields import Field
+from ernie_gram.formats.paddlenlp_config import TaskClass
+from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.data.features import Features
+from tasks.data.examples import Example, json_id
+from tasks.data.features import Features, Float32s
+from tasks.kinds.checked_values import Reading
 from tasks.kinds.settings import KindSettings
+from tasks.kinds.task import Task
+from tasks.layouts.rows import Role, Row, Wanted
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Figures
-from tasks.registry.task import Kind as KindName
-from tasks.registry.task import Task
 
-Float32s = npt.NDArray[np.float32]
-ExampleT = TypeVar("ExampleT")
+ExampleT = TypeVar("ExampleT", bound=Example)
 FeaturesT = TypeVar("FeaturesT", bound=Features)
+
+ENCODER_FIELDS = (INPUT_IDS, LENGTHS, SENTENCE_IDS)
+# Shape letter of batch fields: S samples. Kinds declare further fields beside their features.
+LABELS = Field("labels", "S", "int64", "index of the label, or of the right option")
+
+# The layouts that give the values of any kind, by column or key.
+ANY_KIND = ("tsv", "json_lines")
 
 
 @dataclass(frozen=True)
-class Decoded:
-    """The predictions of a split.
+class Predictions:
+    """The predictions for some examples.
 
     Attributes:
-        predictions: in the form that the task's metric takes (see tasks/metrics/metric.py).
-        answers: one for each example, in order: what a submission has. A label, a score, the index of an option, a
-            text, or tags.
-        details: one for each example, in order: further values by name that JSON can represent, such as probabilities.
+        task: with its labels.
+        examples: all of a split, or of a user's texts, in the order of the file.
+        answers: one for each example: what a submission has. A label, a score, the index of an option, a text, or tags.
+        details: one for each example: further values by name that JSON can represent, such as probabilities.
+        for_metric: in the form that the task's metric takes (see tasks/metrics/metric.py).
         options: keyword arguments of the metric.
         null_threshold: that was used, of tasks whose questions may be unanswerable (see SpanSettings).
     """
 
-    predictions: Any
+    task: Task
+    examples: Sequence[Any]
     answers: Sequence[Any]
     details: Sequence[Mapping[str, Any]]
+    for_metric: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
     null_threshold: float | None = None
 
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """Return each example with its answer."""
+        return list(zip(self.examples, self.answers, strict=True))
+
 
 class Kind(ABC, Generic[ExampleT, FeaturesT]):
-    """A kind of task, for one task.
+    """A kind of task, for one task. Nothing here imports Paddle.
 
     Attributes:
-        name: of the kind; task, settings: as given.
-        input_fields: the batch fields that prediction reads; training_fields: those that training reads.
+        name: of the kind.
+        roles: the values of a row of a table, or of JSON lines.
+        json_keys: those of them that JSON lines of one's own have, for the help of tasks.predict.
+        layouts: the names of the layouts whose rows have these values (see registry/task_file.py).
+        task_fields: the fields of Task that this kind reads and others do not. A kind with `labels` has labels, which
+            may be found in the training file.
+        metrics: the names of the metrics that apply; their functions are in tasks/metrics/.
+        submission: the name of the form of submission of tasks whose benchmark takes none, which tasks.score reads.
+        label_is: what a label is called, for warnings.
+        network: the module with the layers above the encoder and the losses, imported when it is needed, because it
+            imports Paddle:
+            - Head(kind, config, has_lm_transform), an nn.Layer: (the encoder's rows, fields of a batch) -> scores of
+              the units of the batch; in training, of what `losses` asks for (see kinds/heads.py);
+            - losses(scores, fields, settings): scores of a training batch, float32 -> a list of LossTerm.
+        output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's, or another
+            that begins with `cls_`.
+        paddlenlp_class: the class of PaddleNLP that holds a model of this kind; None if there is none.
+        input_fields: the batch fields that prediction reads; training_fields: those that training reads, of which the
+            last one has one gold value for each row of the loss.
+        task, settings: as given.
     """
 
-    name: ClassVar[KindName]
+    name: ClassVar[str]
+    roles: ClassVar[tuple[Role, ...]]
+    json_keys: ClassVar[str]
+    layouts: ClassVar[tuple[str, ...]] = ANY_KIND
+    task_fields: ClassVar[tuple[str, ...]] = ()
+    metrics: ClassVar[tuple[str, ...]]
+    submission: ClassVar[str]
+    label_is: ClassVar[str] = "the label"
+    network: ClassVar[str]
+    output: ClassVar[str] = "cls_out"
+    paddlenlp_class: ClassVar[TaskClass | None] = None
     input_fields: ClassVar[tuple[Field, ...]]
     training_fields: ClassVar[tuple[Field, ...]]
 
     def __init__(self, task: Task, settings: KindSettings) -> None:
         """Take a task whose labels are known (see load.with_labels)."""
-        assert not task.needs_labels
+        assert not self.needs_labels(task)
         self.task, self.settings = task, settings
 
-    @property
+    @classmethod
+    def needs_labels(cls, task: Task) -> bool:
+        """Return whether the labels of a task are still to be found in its training file."""
+        return "labels" in cls.task_fields and task.labels is None
+
+    @classmethod
+    def wanted(cls, labelled: bool) -> Wanted:
+        """Return what a layout is to read of a file with or without gold values."""
+        return Wanted(labelled, {role.name: role for role in cls.roles})
+
+    @staticmethod
+    def text_role(task: Task) -> str | None:
+        """Return the value of a row that is a text in place of `tokens`, of kinds that read tokens; otherwise None."""
+        return None
+
+    @staticmethod
     @abstractmethod
+    def read_example(row: Row, default_id: str, reading: Reading) -> ExampleT:
+        """Return the example of a row; raises RowError, or OmittedError if the task leaves out the row on purpose."""
+
+    @staticmethod
+    def labels_of(example: ExampleT) -> Iterable[str]:
+        """Return the distinct gold labels, or types of entities, of an example; none of kinds without labels."""
+        return ()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes of which the scores of a unit are logits; empty if they are something else."""
+        return ()
+
+    @property
     def width(self) -> int:
         """Numbers that the network computes for each unit."""
+        return len(self.classes)
+
+    @property
+    def scores_slots(self) -> bool:
+        """Whether the network scores single slots, those of the field `slots`, or else whole inputs."""
+        return SLOTS in self.input_fields
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether the model's pooler is a part of the head."""
+        return not self.scores_slots and self.settings.head.sentence_output == "pooled"
 
     @abstractmethod
     def encode(self, examples: Sequence[ExampleT], tokenizer: Tokenizer, training: bool) -> FeaturesT:
@@ -78,8 +155,12 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
             training: whether a model is trained on them; in training, every example needs its gold value.
         """
 
+    def row_counts(self, batch: Batch) -> list[int]:
+        """Return the number of rows of each term of the losses in a training batch."""
+        return [len(batch[self.training_fields[-1].name])]
+
     @abstractmethod
-    def decode(self, scores: Float32s, features: FeaturesT, examples: Sequence[ExampleT]) -> Decoded:
+    def decode(self, scores: Float32s, features: FeaturesT, examples: Sequence[ExampleT]) -> Predictions:
         """Return the predictions.
 
         Args:
@@ -87,18 +168,40 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
             features: those of `examples`, encoded with training=False.
         """
 
+    def predictions(
+        self, examples: Sequence[ExampleT], answers: Sequence[Any], details: Sequence[Mapping[str, Any]]
+    ) -> Predictions:
+        """Return predictions of which the metric takes the answers."""
+        return Predictions(self.task, examples, answers, details, self.keyed(answers, examples))
+
+    @staticmethod
     @abstractmethod
+    def record(example: ExampleT, answer: Any, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what `records` says of a prediction."""
+
+    def records(self, predictions: Predictions) -> list[dict[str, Any]]:
+        """Return one JSON object for each example, in order, with its `id`, for users and programs (see `record`)."""
+        rows = zip(predictions.examples, predictions.answers, predictions.details, strict=True)
+        return [{"id": json_id(example), **self.record(example, answer, detail)} for example, answer, detail in rows]
+
+    @abstractmethod
+    def gold_value(self, example: ExampleT) -> Any:
+        """Return the gold value of a labelled example, as the task's metric takes it."""
+
     def gold(self, examples: Sequence[ExampleT]) -> Any:
         """Return the gold values of labelled examples in the form that the task's metric takes."""
+        return self.keyed([self.gold_value(example) for example in examples], examples)
 
-    def figures(self, decoded: Decoded, examples: Sequence[ExampleT]) -> Figures:
-        """Return the figures of the task's metric for labelled examples."""
-        return METRICS[self.task.metric](self.gold(examples), decoded.predictions, **decoded.options)
+    def evaluate(self, predictions: Predictions) -> Figures:
+        """Return the scores that the task's metric gives for labelled examples, by name."""
+        metric = METRICS[self.task.metric]
+        return metric(self.gold(predictions.examples), predictions.for_metric, **predictions.options)
+
+    def keyed(self, values: Sequence[Any], examples: Sequence[ExampleT]) -> Any:
+        """Return a value for each example as the metric takes it: by ID if it finds values by ID, or else in order."""
+        by_id = METRICS[self.task.metric].kind.endswith("by_id")
+        return dict(zip((example.id for example in examples), values, strict=True)) if by_id else list(values)
 
     def with_null_threshold(self, threshold: float | None) -> Kind[ExampleT, FeaturesT]:
         """Return the kind with another threshold for "no answer" (see SpanSettings)."""
         return type(self)(self.task, self.settings.with_null_threshold(threshold))
-
-    def keyed(self, values: Sequence[Any], ids: Sequence[str]) -> Any:
-        """Return a value for each example as the metric takes it: by ID if it finds values by ID, or else in order."""
-        return dict(zip(ids, values, strict=True)) if METRICS[self.task.metric].kind.endswith("by_id") else list(values)

@@ -1,20 +1,22 @@
-"""The kinds of tasks by name."""
+"""The kinds of tasks by name. A kind is named here and in its own folder, and nowhere else."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from reader.errors import InputError
 from tasks.kinds.base import Kind
-from tasks.kinds.classification import Classification
-from tasks.kinds.multiple_choice import MultipleChoice
-from tasks.kinds.regression import Regression
+from tasks.kinds.classification.kind import Classification
+from tasks.kinds.multiple_choice.kind import MultipleChoice
+from tasks.kinds.regression.kind import Regression
 from tasks.kinds.settings import KindSettings
-from tasks.kinds.span import Span
-from tasks.kinds.tagging import Tagging
-from tasks.registry.task import Kind as KindName
-from tasks.registry.task import Task
+from tasks.kinds.span.kind import Span
+from tasks.kinds.tagging.kind import Tagging
+from tasks.kinds.task import Task
+from tasks.layouts.columns import similar
+from tasks.metrics.catalog import METRICS
 
-KINDS: dict[KindName, type[Kind[Any, Any]]] = {
+KINDS: dict[str, type[Kind[Any, Any]]] = {
     kind.name: kind for kind in (Classification, Regression, MultipleChoice, Span, Tagging)
 }
 
@@ -22,3 +24,18 @@ KINDS: dict[KindName, type[Kind[Any, Any]]] = {
 def kind_of(task: Task, settings: KindSettings) -> Kind[Any, Any]:
     """Return the kind of a task whose labels are known (see load.with_labels), with these settings."""
     return KINDS[task.kind](task, settings)
+
+
+def checked(task: Task) -> Task:
+    """Return a task; raises InputError unless its metric is one for its kind and its labels."""
+    metrics = KINDS[task.kind].metrics
+    if task.metric not in metrics:
+        names = f"{', '.join(metrics)}{similar(task.metric, metrics)}"
+        raise InputError(f"metric: {task.metric!r} is not one for {task.kind}; choose one of {names}")
+    known = METRICS[task.metric].labels
+    for label in task.labels or ():
+        if known and label not in known:
+            raise InputError(
+                f"metric: {task.metric} needs the labels {' and '.join(known)}, and the task has {label!r}"
+            )
+    return task

@@ -7,19 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from reader.batches.fields import Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.data.examples import ClassificationExample, RegressionExample
-from tasks.data.features import Features, Int64s
-from tasks.kinds.base import Float32s
+from tasks.data.examples import Place
+from tasks.data.features import Features, Float32s, Int64s
+from tasks.kinds.base import ENCODER_FIELDS, Kind
+from tasks.kinds.checked_values import Reading, id_of, text_of
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.token_table import Ranges, joined, tokenize_texts
+from tasks.layouts.rows import Row
 
 # Of 510 tokens, upstream meant to read the first 128 and the last 382.
 HEAD_SHARE = (128, 510)
+
+
+@dataclass(frozen=True)
+class SentenceExample:
+    """One or two texts, and a gold value.
+
+    Attributes:
+        id: unique within its file; the row's number, counted from 0, if the file has no IDs.
+        text_b: None if the task has single texts.
+        gold: a label in the official spelling, which is one of the task's labels; or a score.
+        place: the file and line.
+    """
+
+    id: str
+    text_a: str
+    text_b: str | None
+    gold: Any
+    place: Place
 
 
 def truncated_pair(first: Int64s, second: Int64s, room: Int64s) -> tuple[Int64s, Int64s]:
@@ -29,6 +50,19 @@ def truncated_pair(first: Int64s, second: Int64s, room: Int64s) -> tuple[Int64s,
     """
     kept = np.minimum(first, np.maximum(room - second, (room + 1) // 2))
     return kept, np.minimum(second, room - kept)
+
+
+def read_sentences(row: Row, default_id: str, reading: Reading, gold: Any) -> SentenceExample:
+    """Return an example of one or two texts; raises RowError.
+
+    Every row of a file without labels needs a prediction, also one with an empty text.
+    """
+    row_id, may_be_empty = id_of(row.values, default_id), reading.task.empty_texts or not reading.labelled
+    text_a = text_of(row.values.get("text_a"), "text_a", may_be_empty)
+    text_b = text_of(row.values["text_b"], "text_b", may_be_empty) if "text_b" in row.values else None
+    if not text_a.strip() or (text_b is not None and not text_b.strip()):
+        reading.notes["rows with an empty text"] += 1
+    return SentenceExample(row_id, text_a, text_b, gold, row.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,46 +82,53 @@ class SentenceFeatures(Features):
         return {} if self.targets is None else {self.field.name: self.targets[samples]}
 
 
-def encode_sentences(
-    examples: Sequence[ClassificationExample] | Sequence[RegressionExample],
-    targets: Sequence[float] | None,
-    field: Field,
-    tokenizer: Tokenizer,
-    settings: InputSettings,
-    training: bool,
-) -> SentenceFeatures:
-    """Return the features of examples of one or two texts.
+class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
+    """What the kinds of one or two texts share. The last one of `training_fields` holds the gold values."""
 
-    Args:
-        targets: the gold value of each example, for the batch field `field`; None without labels.
-    """
-    has_second = np.array([example.text_b is not None for example in examples], np.int64)
-    texts = [example.text_a for example in examples] + [example.text_b or "" for example in examples]
-    table = tokenize_texts(tokenizer, texts)
-    count = len(examples)
-    a, b = table.ranges.take(np.arange(count)), table.ranges.take(np.arange(count, 2 * count))
-    room = settings.max_seq_len - 2 - has_second
-    is_long = a.lengths + b.lengths > room
-    kept_a, kept_b = truncated_pair(a.lengths, b.lengths, room)
-    views = _views(a, kept_a, is_long & (has_second == 0), settings, training)
-    example_of = np.concatenate([view.examples for view in views])
-    # Stable: the views of an example stay in their order.
-    order = np.argsort(example_of, kind="stable")
-    head = joined([view.head for view in views]).take(order)
-    tail = joined([view.tail for view in views]).take(order)
-    example_of = example_of[order]
-    second = b.take(example_of).first(kept_b[example_of])
-    inputs = table.assemble([head, tail], [second], has_second[example_of])
-    samples = np.arange(len(example_of) + 1)
-    return SentenceFeatures(
-        inputs=inputs,
-        input_offsets=samples,
-        unit_offsets=samples,
-        example_of=example_of,
-        account={"examples longer than an input": int(is_long.sum())},
-        targets=None if targets is None else np.array(targets, field.dtype)[example_of],
-        field=field,
-    )
+    json_keys = "text_a, and text_b for pairs"
+    submission = "table"
+    paddlenlp_class = "ErnieGramForSequenceClassification"
+    input_fields = ENCODER_FIELDS
+
+    def target(self, gold: Any) -> Any:
+        """Return what the batch field has of a gold value: a number, or numbers."""
+        return gold
+
+    def gold_value(self, example: SentenceExample) -> Any:
+        """Return the label or the score."""
+        return example.gold
+
+    def encode(self, examples: Sequence[SentenceExample], tokenizer: Tokenizer, training: bool) -> SentenceFeatures:
+        """Return the features; a long single text has three samples in evaluation (see InputSettings.long_text)."""
+        targets = [self.target(example.gold) for example in examples if example.gold is not None]
+        field, settings = self.training_fields[-1], self.settings.input
+        has_second = np.array([example.text_b is not None for example in examples], np.int64)
+        texts = [example.text_a for example in examples] + [example.text_b or "" for example in examples]
+        table = tokenize_texts(tokenizer, texts)
+        count = len(examples)
+        a, b = table.ranges.take(np.arange(count)), table.ranges.take(np.arange(count, 2 * count))
+        room = settings.max_seq_len - 2 - has_second
+        is_long = a.lengths + b.lengths > room
+        kept_a, kept_b = truncated_pair(a.lengths, b.lengths, room)
+        views = _views(a, kept_a, is_long & (has_second == 0), settings, training)
+        example_of = np.concatenate([view.examples for view in views])
+        # Stable: the views of an example stay in their order.
+        order = np.argsort(example_of, kind="stable")
+        head = joined([view.head for view in views]).take(order)
+        tail = joined([view.tail for view in views]).take(order)
+        example_of = example_of[order]
+        second = b.take(example_of).first(kept_b[example_of])
+        inputs = table.assemble([head, tail], [second], has_second[example_of])
+        samples = np.arange(len(example_of) + 1)
+        return SentenceFeatures(
+            inputs=inputs,
+            input_offsets=samples,
+            unit_offsets=samples,
+            example_of=example_of,
+            account={"examples longer than an input": int(is_long.sum())},
+            targets=np.array(targets, field.dtype)[example_of] if len(targets) == count else None,
+            field=field,
+        )
 
 
 def example_means(values: Float32s, features: Features) -> Float32s:

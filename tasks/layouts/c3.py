@@ -10,7 +10,7 @@ from typing import Any
 from reader.errors import InputError
 from tasks.data.examples import Place
 from tasks.layouts.lines import read_json
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class C3:
     The lines of a document are joined by line feeds. Test files have an `id` in each question.
     """
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the questions of each file; raises InputError for a file that is not a list of documents."""
         for path in files:
             documents = read_json(path)
             if not isinstance(documents, list):
                 raise InputError(f"{path}: expected a list of [lines, questions, id]; this is not a file of C3")
             for number, document in enumerate(documents):
-                yield from _document_rows(path, number, document, labelled)
+                yield from _document_rows(path, number, document, wanted.labelled)
 
 
 def _document_rows(path: Path, number: int, document: Any, labelled: bool) -> Iterator[AnyRow]:

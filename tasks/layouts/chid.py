@@ -11,7 +11,7 @@ from typing import Any
 from reader.errors import InputError
 from tasks.data.examples import CharSpan, Place
 from tasks.layouts.lines import json_objects, read_json
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 TAG = re.compile(r"#idiom\d+#")
 # In the context of an example the blank that is asked for reads so, and the other blanks of the passage as OTHER_BLANK.
@@ -27,11 +27,12 @@ class Chid:
     file of a pair.
     """
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the blanks of each file; with labels, `files` holds pairs of a file of passages and one of answers.
 
         Raises InputError if a file of answers is not a JSON object.
         """
+        labelled = wanted.labelled
         for path, answers_path in zip(files[::2], files[1::2], strict=True) if labelled else ((p, None) for p in files):
             answers = None if answers_path is None else _answers(answers_path)
             seen: set[str] = set()

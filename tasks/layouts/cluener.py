@@ -9,18 +9,18 @@ from typing import Any
 
 from tasks.data.examples import Place
 from tasks.layouts.lines import json_objects
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 
 @dataclass(frozen=True)
 class Cluener:
     """Objects with `text`, and `label`: type > surface > list of [first, last] characters, **last inclusive**."""
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the texts of each file."""
         for path in files:
             for place, record in json_objects(path):
-                yield record if isinstance(record, BadRow) else _row(place, record, labelled)
+                yield record if isinstance(record, BadRow) else _row(place, record, wanted.labelled)
 
 
 def _row(place: Place, record: Mapping[str, Any], labelled: bool) -> AnyRow:

@@ -14,7 +14,7 @@ from typing import Any
 from tasks.data.examples import Place
 from tasks.data.locating import locate
 from tasks.layouts.lines import json_objects
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 MARKS = {"span1": ("_", "_"), "span2": ("[", "]")}
 
@@ -26,11 +26,11 @@ class CluewscMarked:
     The indices count characters. Where the text at an index is not the span, the nearest occurrence is marked.
     """
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the texts of each file with marked spans."""
         for path in files:
             for place, record in json_objects(path):
-                yield record if isinstance(record, BadRow) else _row(place, record, labelled)
+                yield record if isinstance(record, BadRow) else _row(place, record, wanted.labelled)
 
 
 def _row(place: Place, record: Mapping[str, Any], labelled: bool) -> AnyRow:

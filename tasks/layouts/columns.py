@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from reader.errors import InputError
+from tasks.layouts.rows import Role, Wanted
 
 # The name of a column, or its number counted from 1. Several columns of a list value are its elements; several columns
 # of a text are joined by spaces.
 Column: TypeAlias = str | int | tuple[str | int, ...]
 Columns: TypeAlias = Mapping[str, Column]
-
-GOLD = frozenset({"label", "score", "answer", "answers", "is_impossible", "tags", "entities"})
-LISTS = frozenset({"options", "tokens", "tags", "answers"})
-OPTIONAL = frozenset({"id", "is_impossible"})
 
 
 def br_to_space(text: str) -> str:
@@ -53,20 +50,21 @@ def single_columns(column: Column) -> tuple[str | int, ...]:
 
 
 def column_positions(
-    columns: Columns, header: Sequence[str] | None, path: Path, labelled: bool
+    columns: Columns, header: Sequence[str] | None, path: Path, wanted: Wanted
 ) -> dict[str, list[int]]:
     """Return the positions, counted from 0, of the columns of each value in rows of a table.
 
-    Columns of gold values are left out without labels. Optional values are left out if the header does not have them.
+    Columns of gold values are left out without labels. Values that a file may lack
+    are left out if the header does not have them.
     Raises InputError for a column that the header does not have.
     """
     positions: dict[str, list[int]] = {}
     for role, column in columns.items():
-        if role in GOLD and not labelled:
+        if wanted.role(role).is_gold and not wanted.labelled:
             continue
         names = single_columns(column)
         if (
-            role in OPTIONAL
+            wanted.role(role).may_lack
             and header is not None
             and not {name for name in names if isinstance(name, str)} <= {*header}
         ):
@@ -88,9 +86,9 @@ def _position(column: str | int, header: Sequence[str] | None, path: Path) -> in
     return list(header).index(column)
 
 
-def value_of(role: str, parts: Sequence[str], list_separator: str | None) -> str | list[str]:
+def value_of(role: Role, parts: Sequence[str], list_separator: str | None) -> str | list[str]:
     """Return the value of some fields of a table: a list for a role that is a list, else a text."""
-    if role not in LISTS:
+    if not role.is_list:
         return " ".join(part for part in parts if part) if len(parts) > 1 else parts[0]
     if len(parts) == 1 and list_separator is not None:
         return parts[0].split(list_separator)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tasks.data.examples import Place
 from tasks.layouts.lines import read_lines
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 DOCUMENT_START = "-DOCSTART-"
 
@@ -26,7 +26,7 @@ class Conll:
     token_column: int = 1
     tag_column: int = -1
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the sentences of each file."""
         for path in files:
             sentence: list[tuple[Place, str | BadRow]] = []
@@ -34,10 +34,10 @@ class Conll:
                 if isinstance(line, BadRow) or (line.strip(" \t") and not line.startswith(DOCUMENT_START)):
                     sentence.append((place, line))
                 elif sentence:
-                    yield self._row(sentence, labelled)
+                    yield self._row(sentence, wanted.labelled)
                     sentence = []
             if sentence:
-                yield self._row(sentence, labelled)
+                yield self._row(sentence, wanted.labelled)
 
     def _row(self, sentence: Sequence[tuple[Place, str | BadRow]], labelled: bool) -> AnyRow:
         first = sentence[0][0]

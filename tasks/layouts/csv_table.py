@@ -13,7 +13,7 @@ from reader.errors import InputError
 from tasks.data.examples import Place
 from tasks.layouts.columns import Columns, cleaned, column_positions, value_of
 from tasks.layouts.lines import read_text
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Csv:
         if self.header not in ("yes", "no"):
             raise InputError(f"header: expected yes or no, found {self.header!r}, which is for the layout tsv")
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the rows of each file; raises InputError for a file without the columns."""
         for path in files:
-            yield from self._file_rows(path, labelled)
+            yield from self._file_rows(path, wanted)
 
-    def _file_rows(self, path: Path, labelled: bool) -> Iterator[AnyRow]:
+    def _file_rows(self, path: Path, wanted: Wanted) -> Iterator[AnyRow]:
         records = _records(path)
         header = _header(path, records) if self.header == "yes" else None
-        positions = column_positions(self.columns, header, path, labelled)
+        positions = column_positions(self.columns, header, path, wanted)
         needed = 1 + max(position for of_role in positions.values() for position in of_role)
         for place, record in records:
             if isinstance(record, BadRow):
@@ -52,7 +52,7 @@ class Csv:
                 yield BadRow(place, f"too few fields: {len(record)} instead of at least {needed}")
             else:
                 values = {
-                    role: value_of(role, [record[position] for position in of_role], None)
+                    role: value_of(wanted.role(role), [record[position] for position in of_role], None)
                     for role, of_role in positions.items()
                 }
                 yield Row(place, cleaned(values, self.clean))

@@ -12,7 +12,7 @@ from typing import Any
 
 from tasks.data.examples import Place
 from tasks.layouts.lines import json_objects
-from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row, Wanted
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class DuReaderDocuments:
     that paragraph. The context is the paragraph without the spaces between its tokens.
     """
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the questions of each file. Questions without a span are omitted, as by the official baseline."""
         for path in files:
             for place, record in json_objects(path):
@@ -31,7 +31,7 @@ class DuReaderDocuments:
                     yield record
                     continue
                 try:
-                    yield _row(place, record, labelled)
+                    yield _row(place, record, wanted.labelled)
                 except (KeyError, IndexError, TypeError, ValueError) as error:
                     yield BadRow(
                         place, f"not an object of DuReader's preprocessed files: {type(error).__name__} {error}"

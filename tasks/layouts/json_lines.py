@@ -9,9 +9,9 @@ from typing import Any
 
 from reader.text.nested_keys import value_at
 from tasks.data.examples import Place
-from tasks.layouts.columns import GOLD, LISTS, OPTIONAL, Columns, cleaned, similar, single_columns
+from tasks.layouts.columns import Columns, cleaned, similar, single_columns
 from tasks.layouts.lines import json_objects
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 MISSING = object()
 
@@ -29,23 +29,24 @@ class JsonLines:
     columns: Columns
     clean: str | None = None
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the rows of each file."""
         for path in files:
             for place, record in json_objects(path):
-                yield record if isinstance(record, BadRow) else self._row(place, record, labelled)
+                yield record if isinstance(record, BadRow) else self._row(place, record, wanted)
 
-    def _row(self, place: Place, record: Mapping[str, Any], labelled: bool) -> AnyRow:
+    def _row(self, place: Place, record: Mapping[str, Any], wanted: Wanted) -> AnyRow:
         values: dict[str, Any] = {}
-        for role, column in self.columns.items():
-            if role in GOLD and not labelled:
+        for name, column in self.columns.items():
+            role = wanted.role(name)
+            if role.is_gold and not wanted.labelled:
                 continue
             keys = [str(key) for key in single_columns(column)]
             found = [value_at(record, key, MISSING) for key in keys]
             missing = next((key for key, value in zip(keys, found, strict=True) if value is MISSING), None)
             if missing is None:
-                values[role] = _joined(found) if role not in LISTS else found if len(found) > 1 else found[0]
-            elif role not in OPTIONAL:
+                values[name] = _joined(found) if not role.is_list else found if len(found) > 1 else found[0]
+            elif not role.may_lack:
                 return BadRow(place, f"no key {missing!r} in the object{similar(missing, list(record))}")
         return Row(place, cleaned(values, self.clean))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tasks.data.examples import Place
 from tasks.layouts.lines import UnreadableError, files_in, read_json
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class Race:
     names repeat between high and middle.
     """
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the questions of the files in each folder, files by name; raises InputError for an empty folder."""
         for folder in files:
             for path in files_in(folder, "*.txt"):
-                yield from _file_rows(path, labelled)
+                yield from _file_rows(path, wanted.labelled)
 
 
 def _file_rows(path: Path, labelled: bool) -> Iterator[AnyRow]:

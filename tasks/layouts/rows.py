@@ -1,23 +1,54 @@
 """What a layout yields: rows of values that are not yet checked, and rows that it could not read.
 
-The names of the values are the same for all layouts of a kind of task:
+The kind of a task says which values its rows have (see Kind.roles). Layouts of a single kind may give further ones:
 
-- classification: text_a, text_b, label; regression: text_a, text_b, score;
-- multiple_choice: context, question, options, answer (an index, or the text or letter of an option), group, blank;
-- span: context, question, answers (texts, or dicts with `text` and `answer_start`), is_impossible;
-- tagging: tokens and tags, or text and entities (lists of type, first character, end (exclusive), surface); or a
-  sentence, of which words and punctuation marks are the tokens, in place of tokens without tags;
-- each of them: id.
+- multiple_choice: group, blank;
+- tagging: text and entities (lists of type, first character, end (exclusive), surface) in place of tokens and tags; or
+  a sentence, of which words and punctuation marks are the tokens, in place of tokens without tags.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from tasks.data.examples import Place
+
+
+class Role(NamedTuple):
+    """A value of a row.
+
+    name: of the value; needed: whether a task must say in which column it is; is_gold: whether it is, or belongs to,
+    the gold value; is_list: whether it is a list of texts; may_lack: whether a file need not have its column.
+    """
+
+    name: str
+    needed: bool = True
+    is_gold: bool = False
+    is_list: bool = False
+    may_lack: bool = False
+
+
+ID = Role("id", needed=False, may_lack=True)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be read of a file.
+
+    Attributes:
+        labelled: whether the file has gold values; without them no gold value is read.
+        roles: what is known of the values that columns give, by name.
+    """
+
+    labelled: bool
+    roles: Mapping[str, Role] = field(default_factory=dict)
+
+    def role(self, name: str) -> Role:
+        """Return what is known of a value: a needed text unless something else is."""
+        return self.roles.get(name) or Role(name)
 
 
 @dataclass(frozen=True)
@@ -50,12 +81,12 @@ AnyRow: TypeAlias = Row | BadRow | OmittedRow
 class Layout(Protocol):
     """A form of files."""
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield every row of the files, in order.
 
         Args:
             files: files or folders, as the layout requires.
-            labelled: whether the files have gold values; without them no gold value is read.
+            wanted: what is to be read of them.
 
         Raises InputError if a file as a whole is not as the layout requires.
         """

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from reader.errors import InputError
 from tasks.data.examples import Place
 from tasks.layouts.lines import read_json
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Squad:
     Version 2.0 adds `is_impossible`; its `plausible_answers` are not read.
     """
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the questions of each file; raises InputError for a file without `data`.
 
         An entry without paragraphs, and a paragraph without questions, is one bad row.
@@ -30,7 +30,7 @@ class Squad:
             if not isinstance(top, dict) or not isinstance(top.get("data"), list):
                 raise InputError(f"{path}: no list 'data'; this is not a file in SQuAD's format")
             for entry in _items(top, "data", path, ""):
-                yield from [entry] if isinstance(entry, BadRow) else _entry_rows(path, *entry, labelled)
+                yield from [entry] if isinstance(entry, BadRow) else _entry_rows(path, *entry, wanted.labelled)
 
 
 Item: TypeAlias = tuple[str, Any]

@@ -10,7 +10,7 @@ from reader.errors import InputError
 from tasks.data.examples import Place
 from tasks.layouts.columns import cleaned
 from tasks.layouts.lines import UnreadableError, files_in, read_text
-from tasks.layouts.rows import AnyRow, Row
+from tasks.layouts.rows import AnyRow, Row, Wanted
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class TextFolders:
     classes: tuple[str, ...]
     clean: str | None = None
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the texts of each class, files by name; raises InputError if the folder of a class is missing.
 
         Without labels the .txt files of the folder itself are read.
         """
         for folder in files:
-            for name in self.classes if labelled else [""]:
+            for name in self.classes if wanted.labelled else [""]:
                 if name and not (folder / name).is_dir():
                     raise InputError(f"{folder}: no folder {name!r} with the texts of this class")
                 for path in files_in(folder / name, "*.txt"):

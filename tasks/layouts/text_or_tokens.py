@@ -9,7 +9,7 @@ from typing import Any
 
 from tasks.data.examples import Place
 from tasks.layouts.lines import json_objects
-from tasks.layouts.rows import AnyRow, BadRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class TextOrTokens:
 
     text_role: str
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the rows of each file; no gold values are read."""
         for path in files:
             for place, record in json_objects(path):

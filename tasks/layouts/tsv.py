@@ -10,9 +10,9 @@ from typing import Literal
 
 from reader.errors import InputError
 from tasks.data.examples import Place
-from tasks.layouts.columns import GOLD, OPTIONAL, Columns, cleaned, column_positions, single_columns, value_of
+from tasks.layouts.columns import Columns, cleaned, column_positions, single_columns, value_of
 from tasks.layouts.lines import read_lines
-from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row, Wanted
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Tsv:
     omit_short_rows: bool = False
     clean: str | None = None
 
-    def rows(self, files: Sequence[Path], labelled: bool) -> Iterator[AnyRow]:
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the rows of each file; raises InputError for a file without the columns."""
         for path in files:
-            yield from self._file_rows(path, labelled)
+            yield from self._file_rows(path, wanted)
 
-    def _file_rows(self, path: Path, labelled: bool) -> Iterator[AnyRow]:
+    def _file_rows(self, path: Path, wanted: Wanted) -> Iterator[AnyRow]:
         lines = read_lines(path)
         first = next(lines, None)
         if first is None:
@@ -51,10 +51,10 @@ class Tsv:
         place, line = first
         if isinstance(line, BadRow):
             raise InputError(f"{place}: {line.reason}")
-        has_header = self._is_header(line.split("\t"))
+        has_header = self._is_header(line.split("\t"), wanted)
         header = line.split("\t") if has_header else self.names
-        positions = column_positions(self.columns, header, path, labelled)
-        conditions = column_positions({name: name for name in self.where}, header, path, labelled=True)
+        positions = column_positions(self.columns, header, path, wanted)
+        conditions = column_positions({name: name for name in self.where}, header, path, Wanted(labelled=True))
         for place, line in lines if has_header else itertools.chain([first], lines):
             if isinstance(line, BadRow):
                 yield line
@@ -63,16 +63,22 @@ class Tsv:
             if header is not None and len(fields) > len(header):
                 yield BadRow(place, f"{len(fields)} fields instead of {len(header)}; is there a tab inside a text?")
             else:
-                yield self._row(place, fields, positions, conditions)
+                yield self._row(place, fields, positions, conditions, wanted)
 
-    def _is_header(self, fields: list[str]) -> bool:
+    def _is_header(self, fields: list[str], wanted: Wanted) -> bool:
         if self.header == "auto":
-            required = (column for role, column in self.columns.items() if role not in GOLD | OPTIONAL)
+            roles = ((wanted.role(name), column) for name, column in self.columns.items())
+            required = (column for role, column in roles if not (role.is_gold or role.may_lack))
             return {name for column in required for name in single_columns(column)} <= set(fields)
         return self.header == "yes"
 
     def _row(
-        self, place: Place, fields: list[str], positions: Mapping[str, list[int]], conditions: Mapping[str, list[int]]
+        self,
+        place: Place,
+        fields: list[str],
+        positions: Mapping[str, list[int]],
+        conditions: Mapping[str, list[int]],
+        wanted: Wanted,
     ) -> AnyRow:
         needed = 1 + max(position for of_role in (*positions.values(), *conditions.values()) for position in of_role)
         is_blank = not "".join(fields).strip()
@@ -83,7 +89,7 @@ class Tsv:
             if fields[position] != self.where[column]:
                 return OmittedRow(place, f"{column} is not {self.where[column]}")
         values = {
-            role: value_of(role, [fields[position] for position in of_role], self.list_separator)
+            role: value_of(wanted.role(role), [fields[position] for position in of_role], self.list_separator)
             for role, of_role in positions.items()
         }
         return Row(place, cleaned(values, self.clean))

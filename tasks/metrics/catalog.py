@@ -23,6 +23,7 @@ METRICS: dict[str, Metric] = {
             labels.accuracy_f1,
             main="accuracy",
             unit="fraction",
+            labels=("0", "1"),
         ),
         Metric(
             "macro_f1",

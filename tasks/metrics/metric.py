@@ -18,7 +18,7 @@ Figures = dict[str, float]
 #   texts_by_id:   Mapping[id, Sequence[str]] (the accepted answers), Mapping[id, str]
 #   tag_sequences: Sequence[Sequence[str]], Sequence[Sequence[str]]; one inner sequence per sentence
 #   spans:         Sequence[SpanLabels], Sequence[SpanLabels]; see entities.py
-Kind = Literal["labels", "labels_by_id", "scores", "texts_by_id", "tag_sequences", "spans"]
+ValueTypes = Literal["labels", "labels_by_id", "scores", "texts_by_id", "tag_sequences", "spans"]
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,18 @@ class Metric:
         unit: unit of the figures that are scores, as the official scorer prints them. Counts have no unit.
         direction: whether a larger ("max") or a smaller ("min") main figure is better.
         options: names of the keyword arguments that `function` accepts.
+        labels: the labels that it is defined for; empty if it is for all.
     """
 
     name: str
     description: str
-    kind: Kind
+    kind: ValueTypes
     function: Callable[..., Figures]
     main: str
     unit: Literal["fraction", "percent", "none"]
     direction: Literal["max", "min"] = "max"
     options: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def __call__(self, gold: Any, predictions: Any, **options: Any) -> Figures:
         """Return the figures of some predictions."""

@@ -20,7 +20,7 @@ from tasks.data.examples import Example
 from tasks.data.features import Features
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
-from tasks.registry.task import Task
+from tasks.kinds.task import Task
 from tasks.training.description import Description, described_folder, read_description
 from tasks.training.prepare import NULL_THRESHOLD, RESULT
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from reader.errors import InputError
-from tasks.data.examples import TaggingExample
+from tasks.kinds.catalog import KINDS
+from tasks.kinds.task import TRAIN, Source, Split, Task
 from tasks.layouts.chid import Chid
-from tasks.layouts.cluener import Cluener
 from tasks.layouts.cluewsc import CluewscMarked
-from tasks.layouts.columns import GOLD, single_columns
+from tasks.layouts.columns import single_columns
 from tasks.layouts.csv_table import Csv
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.lines import UnreadableError
@@ -20,8 +20,7 @@ from tasks.layouts.rows import Layout
 from tasks.layouts.text_or_tokens import TextOrTokens
 from tasks.layouts.tsv import Tsv
 from tasks.reading.load import Examples, OnBadRow, load_split
-from tasks.registry.task import TRAIN, Source, Split, Task
-from tasks.registry.task_file import LAYOUTS, ROLES
+from tasks.registry.task_file import LAYOUTS
 
 Form: TypeAlias = Literal["task", "lines", "json"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -46,11 +45,11 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
     splits = {TRAIN: task.splits[TRAIN], SPLIT: Split((Source((path.name,), layout),), labelled=False)}
     try:
         loaded = load_split(replace(task, splits=splits, folders=()), path.parent, SPLIT, on_bad_row)
-        _check_separated(loaded, layout, path)
+        _check_separated(loaded, task, layout, path)
     except UnreadableError:
         raise
     except InputError as error:
-        expected = _own_form(layout) if form == "task" else f"--layout {form} expects {_plain_form(values, form)}"
+        expected = _own_form(task, layout) if form == "task" else f"--layout {form} expects {_plain_form(values, form)}"
         raise InputError(f"{error}; {expected}") from error
     return loaded
 
@@ -69,10 +68,9 @@ def plain_values(task: Task) -> list[str]:
 
     Layouts without columns hold single texts, and questions.
     """
-    needed, optional = ROLES[task.kind]
     own = getattr(task.layout, "columns", {"question": "question"})
-    used = ({*needed} | {*optional} & {*own}) - GOLD - {"id"}
-    return [name for name in ("text_a", "text_b", "context", "question", "options", "tokens") if name in used]
+    roles = (role for role in KINDS[task.kind].roles if not role.is_gold and role.name != "id")
+    return [role.name for role in roles if role.needed or role.name in own]
 
 
 def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
@@ -82,33 +80,32 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
             f"--layout: {form} cannot mark a blank or a pronoun; {task.title} needs the form of its own files"
         )
     clean: str | None = getattr(task.layout, "clean", None)
-    if form == "json" and "tokens" in values:
-        return TextOrTokens(_text_role(task))
+    kind = KINDS[task.kind]
+    text_role, wanted = kind.text_role(task), kind.wanted(labelled=False)
+    if form == "json" and text_role is not None:
+        return TextOrTokens(text_role)
     if form == "json":
         return JsonLines({name: name for name in ("id", *values)}, clean)
-    if "options" in values:
-        raise InputError("--layout: options do not fit into lines; give --layout json")
-    names = tuple(_text_role(task) if name == "tokens" else name for name in values)
+    names = tuple(text_role if text_role is not None and name == "tokens" else name for name in values)
+    for name in names:
+        if wanted.role(name).is_list:
+            raise InputError(f"--layout: {name} do not fit into lines; give --layout json")
     return Tsv({name: name for name in names}, header="no", names=names, clean=clean)
 
 
-def _text_role(task: Task) -> str:
-    """Return what a text without tokens is: one of which the characters, or the words, are the tokens."""
-    return "text" if task.language == "zh" or isinstance(task.layout, Cluener) else "sentence"
-
-
-def _check_separated(loaded: Examples, layout: Layout, path: Path) -> None:
+def _check_separated(loaded: Examples, task: Task, layout: Layout, path: Path) -> None:
     """Raise InputError if no text of a table of tokens has two of them: each text would be a single token."""
-    separator = getattr(layout, "list_separator", None)
-    tagged = [example for example in loaded.examples if isinstance(example, TaggingExample)]
-    if separator is not None and tagged and all(len(example.tokens) == 1 for example in tagged):
+    separator, examples = getattr(layout, "list_separator", None), cast(list[Any], loaded.examples)
+    reads_tokens = KINDS[task.kind].text_role(task) is not None
+    if separator is not None and reads_tokens and all(len(example.tokens) == 1 for example in examples):
         raise InputError(f"{path}: no line has {separator!r} between tokens")
 
 
-def _own_form(layout: Layout) -> str:
+def _own_form(task: Task, layout: Layout) -> str:
     """Return what a file of the task's own form has, for errors."""
-    name = next(name for name, (of_layout, _) in LAYOUTS.items() if isinstance(layout, of_layout))
-    columns = {role: column for role, column in getattr(layout, "columns", {}).items() if role not in GOLD | {"id"}}
+    name = next(name for name, of_layout in LAYOUTS.items() if isinstance(layout, of_layout))
+    wanted, columns = KINDS[task.kind].wanted(labelled=False), getattr(layout, "columns", {})
+    columns = {name: column for name, column in columns.items() if name != "id" and not wanted.role(name).is_gold}
     shown = [f"{role} in {' and '.join(map(str, single_columns(column)))}" for role, column in columns.items()]
     with_columns = f" with {', '.join(shown)}" if shown else ""
     return f"expected files like the task's own: layout {name}{with_columns}; for other forms see --layout"

@@ -11,8 +11,7 @@ from ernie_gram.inference import predictor as exported_model
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.system.progress import progress
-from tasks.data.features import Features
-from tasks.kinds.base import Float32s
+from tasks.data.features import Features, Float32s
 from tasks.prediction.finetuned import Finetuned
 from tasks.training.evaluation import Predictor
 from tasks.training.network import SCORES, TaskNetwork, build_prediction

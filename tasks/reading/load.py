@@ -11,12 +11,12 @@ from typing import Literal, NamedTuple, TypeAlias
 from reader.errors import InputError
 from reader.plurals import counted
 from reader.system.progress import progress
-from tasks.data.examples import ClassificationExample, Example, Place, TaggingExample
+from tasks.data.examples import Example, Place
+from tasks.kinds.catalog import KINDS, checked
+from tasks.kinds.checked_values import OmittedError, Reading, RowError
+from tasks.kinds.task import TRAIN, Task
 from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row
-from tasks.reading.checked_values import OmittedError, RowError
-from tasks.reading.example_makers import MAKERS, Reading
 from tasks.reading.official_files import find_files, split_named
-from tasks.registry.task import TRAIN, Task
 
 OnBadRow: TypeAlias = Literal["error", "skip"]
 
@@ -95,7 +95,7 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     first_places: dict[str, Place] = {}
     rows = 0
     with progress(f"reading {found.files[0]}", unit=" rows") as phase:
-        for row in found.layout.rows(found.files, labelled):
+        for row in found.layout.rows(found.files, KINDS[task.kind].wanted(labelled)):
             made = _example(row, str(rows), reading)
             rows += 1
             phase.advance(1)
@@ -123,7 +123,7 @@ def _example(row: AnyRow, default_id: str, reading: Reading) -> Example | BadRow
         return row
     of_row = dataclasses.replace(reading, notes=Counter())
     try:
-        example = MAKERS[reading.task.kind](row, default_id, of_row)
+        example: Example = KINDS[reading.task.kind].read_example(row, default_id, of_row)
     except RowError as error:
         return BadRow(row.place, str(error))
     except OmittedError as error:
@@ -137,17 +137,14 @@ def with_labels(task: Task, folder: Path, on_bad_row: OnBadRow = "error") -> Tas
 
     The labels are sorted, as numbers if all are whole numbers. Raises InputError as `load_split` does.
     """
-    if not task.needs_labels:
+    kind = KINDS[task.kind]
+    if not kind.needs_labels(task):
         return task
-    found: set[str] = set()
-    for example in load_split(task, folder, TRAIN, on_bad_row).examples:
-        if isinstance(example, ClassificationExample) and example.label is not None:
-            found.add(example.label)
-        elif isinstance(example, TaggingExample):
-            found |= {entity.type for entity in example.entities or ()}
+    examples = load_split(task, folder, TRAIN, on_bad_row).examples
+    found = {label for example in examples for label in kind.labels_of(example)}
     are_numbers = all(label.isdecimal() for label in found)
     labels = tuple(sorted(found, key=int if are_numbers else str))
-    return dataclasses.replace(task, labels=labels, labels_of="those of the training file")
+    return checked(dataclasses.replace(task, labels=labels, labels_of="those of the training file"))
 
 
 def _by_reason(skipped: tuple[SkippedRow, ...]) -> Counter[str]:

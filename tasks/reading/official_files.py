@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reader.errors import InputError
+from tasks.kinds.task import Split, Task
 from tasks.layouts.columns import similar
 from tasks.layouts.rows import Layout
-from tasks.registry.task import Split, Task
 
 
 class Found(NamedTuple):

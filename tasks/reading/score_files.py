@@ -14,7 +14,7 @@ from reader.errors import InputError
 from tasks.data.examples import Place
 from tasks.layouts.conll import Conll
 from tasks.layouts.lines import UnreadableError, json_objects, read_json, read_lines
-from tasks.layouts.rows import BadRow, Layout, Row
+from tasks.layouts.rows import BadRow, Layout, Row, Wanted
 from tasks.layouts.squad import Squad
 from tasks.metrics.entities import SpanLabels
 
@@ -281,7 +281,7 @@ def _value(text: str, is_score: bool, place: Place) -> str | float:
 
 def _rows(layout: Layout, path: Path) -> Iterator[Row]:
     """Yield the rows of a file with gold values or predictions; raises InputError for a bad row."""
-    for row in layout.rows([path], labelled=True):
+    for row in layout.rows([path], Wanted(labelled=True)):
         if isinstance(row, BadRow):
             raise InputError(f"{row.place}: {row.reason}")
         if isinstance(row, Row):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from reader.errors import InputError
+from tasks.kinds.catalog import checked
+from tasks.kinds.task import Task
 from tasks.layouts.columns import similar
 from tasks.registry.chinese import CHINESE
 from tasks.registry.clue import CLUE
 from tasks.registry.english import ENGLISH
 from tasks.registry.glue import GLUE
-from tasks.registry.task import Task
 
-TASKS: dict[str, Task] = {task.name: task for task in (*GLUE, *ENGLISH, *CHINESE, *CLUE)}
+TASKS: dict[str, Task] = {task.name: checked(task) for task in (*GLUE, *ENGLISH, *CHINESE, *CLUE)}
 
 
 def task_named(name: str) -> Task:

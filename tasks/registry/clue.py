@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tasks.kinds.task import Split, Task, files
 from tasks.layouts.c3 import C3
 from tasks.layouts.chid import Chid
 from tasks.layouts.cluener import Cluener
@@ -12,7 +13,6 @@ from tasks.layouts.cluewsc import CluewscMarked
 from tasks.layouts.columns import Columns
 from tasks.layouts.json_lines import JsonLines
 from tasks.registry.glue import NLI_LABELS
-from tasks.registry.task import Split, Task, files
 
 SENTENCES: Mapping[str, str] = {"text_a": "sentence1", "text_b": "sentence2"}
 JSON_FILES: Mapping[str, Split] = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tasks.kinds.task import Task, files
 from tasks.layouts.conll import Conll
 from tasks.layouts.csv_table import Csv
 from tasks.layouts.race import Race
 from tasks.layouts.squad import Squad
 from tasks.layouts.text_folders import TextFolders
-from tasks.registry.task import Task, files
 
 
 def squad_task(version: str, metric: str, unanswerable: bool) -> Task:

@@ -20,6 +20,9 @@ from typing import Any
 
 from ernie_gram.config.loading import read_yaml
 from reader.errors import InputError
+from tasks.kinds.base import Kind
+from tasks.kinds.catalog import KINDS, checked
+from tasks.kinds.task import LANGUAGES, Source, Split, Task
 from tasks.layouts.c3 import C3
 from tasks.layouts.chid import Chid
 from tasks.layouts.cluener import Cluener
@@ -34,31 +37,21 @@ from tasks.layouts.squad import Squad
 from tasks.layouts.text_folders import TextFolders
 from tasks.layouts.tsv import Tsv
 from tasks.registry import task_named
-from tasks.registry.task import KINDS, LANGUAGES, Kind, Source, Split, Task
 
-# Layouts by name, with the kinds of tasks that they hold.
-LAYOUTS: dict[str, tuple[type, tuple[Kind, ...]]] = {
-    "tsv": (Tsv, KINDS),
-    "csv": (Csv, ("classification", "regression")),
-    "json_lines": (JsonLines, KINDS),
-    "text_folders": (TextFolders, ("classification",)),
-    "cluewsc": (CluewscMarked, ("classification",)),
-    "race": (Race, ("multiple_choice",)),
-    "c3": (C3, ("multiple_choice",)),
-    "chid": (Chid, ("multiple_choice",)),
-    "squad": (Squad, ("span",)),
-    "dureader_documents": (DuReaderDocuments, ("span",)),
-    "conll": (Conll, ("tagging",)),
-    "cluener": (Cluener, ("tagging",)),
-}
-
-# The values that columns give for each kind: those that are needed, and those that may be left out.
-ROLES: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "classification": (("text_a", "label"), ("text_b", "id")),
-    "regression": (("text_a", "score"), ("text_b", "id")),
-    "multiple_choice": (("context", "options", "answer"), ("question", "id")),
-    "span": (("context", "question", "answers"), ("is_impossible", "id")),
-    "tagging": (("tokens", "tags"), ("id",)),
+# Layouts by name. The kinds of tasks say which of them hold their values.
+LAYOUTS: dict[str, type] = {
+    "tsv": Tsv,
+    "csv": Csv,
+    "json_lines": JsonLines,
+    "text_folders": TextFolders,
+    "cluewsc": CluewscMarked,
+    "race": Race,
+    "c3": C3,
+    "chid": Chid,
+    "squad": Squad,
+    "dureader_documents": DuReaderDocuments,
+    "conll": Conll,
+    "cluener": Cluener,
 }
 
 
@@ -83,12 +76,13 @@ def read_task_file(path: Path) -> Task:
 
 
 def _task(tree: dict[str, Any], default_name: str) -> Task:
-    kind = _one_of(tree, "kind", KINDS)
+    kind = KINDS[_one_of(tree, "kind", KINDS)]
     language = _one_of(tree, "language", LANGUAGES)
     layout_name = _one_of(tree, "layout", LAYOUTS)
-    layout_type, kinds = LAYOUTS[layout_name]
-    if kind not in kinds:
-        raise InputError(f"layout: {layout_name} holds {' and '.join(kinds)}, not {kind}")
+    layout_type = LAYOUTS[layout_name]
+    if layout_name not in kind.layouts:
+        kinds = [each.name for each in KINDS.values() if layout_name in each.layouts]
+        raise InputError(f"layout: {layout_name} holds {' and '.join(kinds)}, not {kind.name}")
     options = {field.name: field for field in dataclasses.fields(layout_type)}
     known = {*TASK_KEYS, *FIELDS, *options}
     for key in tree:
@@ -101,23 +95,27 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
         _check_roles(kind, _columns(tree["columns"], "columns"))
     layout = layout_type(**{name: PARSERS[name](tree[name], name) for name in options if name in tree})
     fields = {name: parse(tree[name], name) for name, parse in FIELDS.items() if name in tree}
-    for name, kinds in KINDS_OF_FIELD.items():
-        if name in fields and kind not in kinds:
-            raise InputError(f"{name}: is for {' and '.join(kinds)}, not for {kind}; remove it")
+    for name in fields:
+        kinds = [each.name for each in KINDS.values() if name in each.task_fields]
+        if kinds and kind.name not in kinds:
+            raise InputError(f"{name}: is for {' and '.join(kinds)}, not for {kind.name}; remove it")
     if "metric" not in tree:
         raise InputError("metric: is missing")
     name = _text(tree.get("name", default_name), "name")
     defaults = {"name": name, "title": name, "metric": _text(tree["metric"], "metric")}
     splits = _splits(tree.get("files"), _labels(tree.get("unlabelled", []), "unlabelled"))
-    return Task(kind=kind, language=language, layout=layout, splits=splits, **{**defaults, **fields})
+    fields = {**defaults, **fields}
+    return checked(Task(kind=kind.name, language=language, layout=layout, splits=splits, **fields))
 
 
-def _check_roles(kind: Kind, columns: Collection[str]) -> None:
-    needed, optional = ROLES[kind]
+def _check_roles(kind: type[Kind[Any, Any]], columns: Collection[str]) -> None:
+    needed, optional = ([role.name for role in kind.roles if role.needed is needs] for needs in (True, False))
     for role in columns:
         if role not in needed + optional:
             names = ", ".join(needed + optional)
-            raise InputError(f"columns: {role!r} is no value of {kind} ({names}){similar(role, needed + optional)}")
+            raise InputError(
+                f"columns: {role!r} is no value of {kind.name} ({names}){similar(role, needed + optional)}"
+            )
     for role in needed:
         if role not in columns:
             raise InputError(f"columns: {role} is missing; give its column by name, or by number counted from 1")
@@ -241,15 +239,6 @@ FIELDS: dict[str, Parser] = {
     "score_range": _range,
     "unanswerable": _flag,
     "empty_texts": _flag,
-}
-# Fields that only some kinds read.
-KINDS_OF_FIELD: dict[str, tuple[Kind, ...]] = {
-    "labels": ("classification", "tagging"),
-    "label_aliases": ("classification",),
-    "omitted_labels": ("classification",),
-    "score_range": ("regression",),
-    "unanswerable": ("span",),
-    "empty_texts": ("classification", "regression"),
 }
 PARSERS: dict[str, Parser] = {
     "columns": _columns,

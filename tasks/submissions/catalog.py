@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from reader.errors import InputError
-from tasks.registry.task import Kind, Task
+from tasks.kinds.base import Predictions
+from tasks.kinds.catalog import KINDS
+from tasks.kinds.task import Task
 from tasks.submissions import json_lines, json_objects, tables
-from tasks.submissions.form import Form, Predicted
+from tasks.submissions.form import Form
 
 FORMS: dict[str, Form] = {
     form.name: form
@@ -27,31 +29,22 @@ FORMS: dict[str, Form] = {
     )
 }
 
-# For tasks whose benchmark takes no submissions: the forms that the command tasks.score reads.
-DEFAULT_FORMS: dict[Kind, str] = {
-    "classification": "table",
-    "regression": "table",
-    "multiple_choice": "letters",
-    "span": "squad",
-    "tagging": "tag_columns",
-}
-
 
 def form_of(task: Task) -> Form:
     """Return the form of a task's submissions, or a form for its kind if its benchmark takes none."""
-    return FORMS[task.submission or DEFAULT_FORMS[task.kind]]
+    return FORMS[task.submission or KINDS[task.kind].submission]
 
 
-def submission_files(predicted: Predicted) -> dict[str, bytes]:
-    """Return the content of each file of a submission, by its official name, the main file first.
+def submission_files(predictions: Predictions, split: str) -> dict[str, bytes]:
+    """Return the content of each file of the submission of a split, by its official name, the main file first.
 
     Raises InputError if two examples have the same ID, because the benchmark could not tell them apart.
     """
     seen: dict[str, str] = {}
-    for example in predicted.examples:
+    for example in predictions.examples:
         if example.id in seen:
             raise InputError(f"{example.place}: the id {example.id!r} is not unique; it is also at {seen[example.id]}")
         seen[example.id] = str(example.place)
-    form = form_of(predicted.task)
-    main = form.file_name(predicted.task, predicted.split)
-    return {main: form.content(predicted), **form.companions(predicted)}
+    form = form_of(predictions.task)
+    main = form.file_name(predictions.task, split)
+    return {main: form.content(predictions), **form.companions(predictions)}

@@ -3,39 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.data.examples import Example
-from tasks.kinds.base import Decoded
-from tasks.registry.task import Task
-
-
-@dataclass(frozen=True)
-class Predicted:
-    """The predictions of a split.
-
-    Attributes:
-        task: its labels are known.
-        split: the name of the split.
-        examples: all examples of the split, in the order of the file, with distinct IDs.
-        decoded: their predictions.
-    """
-
-    task: Task
-    split: str
-    examples: Sequence[Example]
-    decoded: Decoded
-
-    def pairs(self) -> list[tuple[Example, Any]]:
-        """Return each example with its answer (see Decoded.answers)."""
-        return list(zip(self.examples, self.decoded.answers, strict=True))
-
-
-def no_companions(predicted: Predicted) -> dict[str, bytes]:
-    """Return {}: most submissions are one file."""
-    return {}
+from tasks.kinds.base import Predictions
+from tasks.kinds.task import Task
 
 
 @dataclass(frozen=True)
@@ -53,15 +26,10 @@ class Form:
     name: str
     description: str
     file_name: Callable[[Task, str], str]
-    content: Callable[[Predicted], bytes]
-    companions: Callable[[Predicted], dict[str, bytes]] = no_companions
+    content: Callable[[Predictions], bytes]
+    companions: Callable[[Predictions], dict[str, bytes]] = lambda predictions: {}
 
 
 def json_bytes(value: Any) -> bytes:
     """Return a JSON value on one line, which ends with a line feed."""
     return f"{json.dumps(value, ensure_ascii=False)}\n".encode()
-
-
-def json_id(example_id: str) -> int | str:
-    """Return an ID as JSON files of benchmarks have it: a number if it was one in the official file."""
-    return int(example_id) if example_id == "0" or (example_id.isdecimal() and example_id[0] != "0") else example_id

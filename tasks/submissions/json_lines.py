@@ -8,9 +8,11 @@ CLUENER. The scorer compares the labels line by line.
 
 from __future__ import annotations
 
+from tasks.data.examples import json_id
+from tasks.kinds.base import Predictions
+from tasks.kinds.task import Task
 from tasks.registry.clue import TEST_1_0
-from tasks.registry.task import Task
-from tasks.submissions.form import Predicted, json_bytes, json_id
+from tasks.submissions.form import json_bytes
 
 
 def clue_file_name(task: Task, split: str) -> str:
@@ -19,10 +21,10 @@ def clue_file_name(task: Task, split: str) -> str:
     return f"{task.submission_name or task.name}{version}_predict.json"
 
 
-def labelled_lines(predicted: Predicted) -> bytes:
+def labelled_lines(predictions: Predictions) -> bytes:
     """Return {"id": ID, "label": label} for each row.
 
     The label is a text in the official spelling, which is a number in some sets. For C3 it is the index of the option,
     counted from 0. In CLUENER's file it is {type: {surface: [[first, last], ...]}}, in characters, **last inclusive**.
     """
-    return b"".join(json_bytes({"id": json_id(example.id), "label": answer}) for example, answer in predicted.pairs())
+    return b"".join(json_bytes({"id": json_id(example), "label": answer}) for example, answer in predictions.pairs())

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import string
 
-from tasks.registry.task import Task
-from tasks.submissions.form import Predicted, json_bytes
+from tasks.kinds.base import Predictions
+from tasks.kinds.task import Task
+from tasks.submissions.form import json_bytes
 
 NA_PROB = "na_prob.json"
 
@@ -21,28 +22,28 @@ def predictions_file_name(task: Task, split: str) -> str:
     return "predictions.json"
 
 
-def answers_by_id(predicted: Predicted) -> bytes:
+def answers_by_id(predictions: Predictions) -> bytes:
     """Return the answers by ID: texts, which are "" for questions without answer, or indices of options."""
-    return json_bytes({example.id: answer for example, answer in predicted.pairs()})
+    return json_bytes({example.id: answer for example, answer in predictions.pairs()})
 
 
-def letters_by_id(predicted: Predicted) -> bytes:
+def letters_by_id(predictions: Predictions) -> bytes:
     """Return the letters of the chosen options, A, B, C ..., by ID."""
-    return json_bytes({example.id: string.ascii_uppercase[answer] for example, answer in predicted.pairs()})
+    return json_bytes({example.id: string.ascii_uppercase[answer] for example, answer in predictions.pairs()})
 
 
-def no_answer_probabilities(predicted: Predicted) -> dict[str, bytes]:
+def no_answer_probabilities(predictions: Predictions) -> dict[str, bytes]:
     """Return na_prob.json if questions may be unanswerable, else nothing.
 
     A probability above 0.5 means no answer. It is the logistic function of the difference between the question's
     `na_score` and the threshold (see Span.decode). The answers in the main file are "" for the same questions, and no
     probability exceeds 1, the default threshold of the official script; so its figures for the main file do not change.
     """
-    if not predicted.task.unanswerable:
+    if not predictions.task.unanswerable:
         return {}
-    threshold = predicted.decoded.null_threshold
+    threshold = predictions.null_threshold
     assert threshold is not None
-    details = zip(predicted.examples, predicted.decoded.details, strict=True)
+    details = zip(predictions.examples, predictions.details, strict=True)
     values = {example.id: _logistic(detail["na_score"] - threshold) for example, detail in details}
     return {NA_PROB: json_bytes(values)}
 

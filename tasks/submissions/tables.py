@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tasks.data.examples import TaggingExample
-from tasks.registry.task import Task
-from tasks.submissions.form import Predicted
+from tasks.kinds.base import Predictions
+from tasks.kinds.task import Task
 
 # The end of GLUE's file name for splits that are not called "test" or "dev".
 GLUE_SUFFIXES = {"matched": "-m", "mismatched": "-mm"}
@@ -30,9 +29,9 @@ def table_file_name(task: Task, split: str) -> str:
     return f"{task.name}_{split}.tsv"
 
 
-def index_and_prediction(predicted: Predicted) -> bytes:
+def index_and_prediction(predictions: Predictions) -> bytes:
     """Return GLUE's table: labels in the official spelling, or scores with all their digits."""
-    return index_table((example.id, answer) for example, answer in predicted.pairs()).encode()
+    return index_table((example.id, answer) for example, answer in predictions.pairs()).encode()
 
 
 def index_table(rows: Iterable[tuple[object, object]]) -> str:
@@ -45,15 +44,14 @@ def columns_file_name(task: Task, split: str) -> str:
     return f"{task.name}_{split}.txt"
 
 
-def tag_columns(predicted: Predicted) -> bytes:
+def tag_columns(predictions: Predictions) -> bytes:
     """Return a line for each token, and a blank line after each sentence, in IOB2.
 
     The columns are the token, the gold tag, if there is one, and the predicted tag, separated by spaces: what conlleval
     reads. White space in a token becomes `_`, because it would separate columns.
     """
     lines: list[str] = []
-    for example, detail in zip(predicted.examples, predicted.decoded.details, strict=True):
-        assert isinstance(example, TaggingExample)
+    for example, detail in zip(predictions.examples, predictions.details, strict=True):
         columns = [map(_one_word, example.tokens), *([example.tags] if example.tags else []), detail["tags"]]
         lines += [" ".join(row) for row in zip(*columns, strict=True)]
         lines.append("")

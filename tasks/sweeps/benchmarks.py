@@ -12,11 +12,11 @@ from ernie_gram.config.checks import require
 from ernie_gram.config.loading import read_yaml
 from reader.errors import InputError
 from reader.system.installation import CONF, settings_file
+from tasks.kinds.task import TRAIN
 from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
 from tasks.reading.official_files import available_splits
 from tasks.registry import task_named
-from tasks.registry.task import TRAIN
 from tasks.sweeps.results import Result, Spread, figures_of, reported_figures, reported_value, spread_of
 from tasks.sweeps.runs import Finished
 

@@ -13,7 +13,8 @@ from ernie_gram.formats.model import Model
 from reader.errors import InputError
 from reader.plurals import counted
 from tasks.data.batches import epoch_steps
-from tasks.kinds.base import Decoded, Float32s, Kind
+from tasks.data.features import Float32s
+from tasks.kinds.base import Kind, Predictions
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Figures
 from tasks.training.config import FinetuneConfig
@@ -94,9 +95,9 @@ def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[Spli
     return lines
 
 
-def equal_predictions(kind: Kind[Any, Any], split: SplitData, decoded: Decoded) -> str | None:
+def equal_predictions(kind: Kind[Any, Any], split: SplitData, predictions: Predictions) -> str | None:
     """Return a line if all predictions for a split are the same although its gold values differ, otherwise None."""
-    distinct = distinct_values(decoded.predictions)
+    distinct = distinct_values(predictions.for_metric)
     if len(distinct) > 1 or len(distinct_values(kind.gold(split.examples))) <= 1:
         return None
     return (
@@ -116,7 +117,7 @@ def figures_of_zeros(kind: Kind[Any, Any], split: SplitData) -> Figures:
     """
     scores: Float32s = np.zeros((split.features.num_units, kind.width), np.float32)
     try:
-        return kind.figures(kind.decode(scores, split.features, split.examples), split.examples)
+        return kind.evaluate(kind.decode(scores, split.features, split.examples))
     except InputError as error:
         files = ", ".join(map(str, split.report.files))
         raise InputError(f"{files}: the metric {kind.task.metric} does not fit: {error}") from error

@@ -15,8 +15,8 @@ from ernie_gram.config.loading import config_from_tree
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_file
 from tasks.kinds.settings import KindSettings
+from tasks.kinds.task import Task
 from tasks.registry import TASKS
-from tasks.registry.task import Task
 from tasks.registry.task_file import find_task, read_task_file
 
 FILE_NAME, TASK_FILE = "task.json", "task.yaml"

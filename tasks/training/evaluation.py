@@ -13,9 +13,8 @@ from ernie_gram.distributed.collectives import sum_scores
 from ernie_gram.distributed.ranks import World
 from ernie_gram.training.program import Program
 from reader.system.atomic_files import atomic_file
-from tasks.data.examples import Example
-from tasks.data.features import Features
-from tasks.kinds.base import Decoded, Float32s, Kind
+from tasks.data.features import Features, Float32s
+from tasks.kinds.base import Kind, Predictions
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Figures
 from tasks.submissions.tables import index_table
@@ -60,16 +59,16 @@ class Predictor:
 
     def predict(
         self, executor: paddle.static.Executor, splits: Sequence[SplitData], world: World
-    ) -> Iterator[tuple[SplitData, Decoded]]:
+    ) -> Iterator[tuple[SplitData, Predictions]]:
         """Yield each split with its predictions, on every rank.
 
         A threshold for "no answer" that is not set is chosen on the first split, and used on all of them.
         """
         kind = self._network.kind
         for split in splits:
-            decoded = kind.decode(self.scores(executor, split.features, world), split.features, split.examples)
-            kind = kind.with_null_threshold(decoded.null_threshold)
-            yield split, decoded
+            predictions = kind.decode(self.scores(executor, split.features, world), split.features, split.examples)
+            kind = kind.with_null_threshold(predictions.null_threshold)
+            yield split, predictions
 
 
 class TaskEvaluator:
@@ -82,8 +81,8 @@ class TaskEvaluator:
     def __call__(self, executor: paddle.static.Executor, world: World) -> Figures:
         """Return the headline figures of all splits."""
         metrics: Figures = {}
-        for split, decoded in self._predictor.predict(executor, self._splits, world):
-            figures = headline(self._kind.figures(decoded, split.examples), self._figure)
+        for split, predictions in self._predictor.predict(executor, self._splits, world):
+            figures = headline(self._kind.evaluate(predictions), self._figure)
             metrics |= {f"{split.name}_{name}": value for name, value in figures.items()}
         chosen = metrics.pop(f"{self._splits[0].name}_{self._figure}")
         return {SCORE: chosen, **metrics}
@@ -95,9 +94,7 @@ def headline(figures: Figures, main: str) -> Figures:
     return {name: float(figures[name]) for name in (main, *others[: MAX_SHOWN - 1])}
 
 
-def write_predictions(
-    folder: Path, split: str, kind: Kind[Any, Any], decoded: Decoded, examples: list[Example]
-) -> Path:
+def write_predictions(folder: Path, split: str, predictions: Predictions) -> Path:
     """Write the predictions for a split; return the file.
 
     For metrics of labels and scores that is a TSV file "index<TAB>prediction", as GLUE's submissions are: the index is
@@ -105,14 +102,13 @@ def write_predictions(
     {"ID": prediction}. `ernie-gram score` reads both, except that of tagging: conlleval and CLUENER have files of
     other forms, which `ernie-gram predict` writes.
     """
-    if METRICS[kind.task.metric].kind in ("labels", "scores"):
+    if METRICS[predictions.task.metric].kind in ("labels", "scores"):
         path = folder / f"{PREDICTIONS}{split}.tsv"
-        pairs = zip((example.id for example in examples), decoded.answers, strict=True)
-        text = index_table((key, _shown(answer)) for key, answer in pairs)
+        text = index_table((example.id, _shown(answer)) for example, answer in predictions.pairs())
     else:
         path = folder / f"{PREDICTIONS}{split}.json"
-        pairs = zip((example.id for example in examples), decoded.answers, strict=True)
-        text = "{\n" + ",\n".join(f"{_json(key)}: {_json(answer)}" for key, answer in pairs) + "\n}\n"
+        lines = (f"{_json(example.id)}: {_json(answer)}" for example, answer in predictions.pairs())
+        text = "{\n" + ",\n".join(lines) + "\n}\n"
     with atomic_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
     return path

@@ -20,7 +20,6 @@ from reader.batches.sampler import accumulation_steps
 from tasks.data.batches import rank_batches, training_batches
 from tasks.metrics.catalog import METRICS
 from tasks.training.evaluation import SCORE, Predictor, TaskEvaluator
-from tasks.training.heads import SLOT_OUTPUTS
 from tasks.training.network import TaskNetwork
 from tasks.training.prepare import Run
 
@@ -50,7 +49,7 @@ def encoder_config(run: Run) -> ModelConfig:
         attention="plain",
         vocab_size=len(parameters["word_embedding"]),
         max_position_embeddings=len(parameters["pos_embedding"]),
-        use_pooler=run.kind.name not in SLOT_OUTPUTS and run.config.head.sentence_output == "pooled",
+        use_pooler=run.kind.has_pooler,
     )
 
 

@@ -31,8 +31,8 @@ from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.data.batches import epoch_batches, epoch_steps, micro_batches, padding_share
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.task import TRAIN, Task
 from tasks.reading.load import with_labels
-from tasks.registry.task import TRAIN, Task
 from tasks.registry.task_file import find_task
 from tasks.training.checks import check_batches, check_model, choosing_figure, equal_gold_values
 from tasks.training.config import FinetuneConfig
@@ -130,7 +130,7 @@ class Run:
 
     def warnings(self) -> list[str]:
         """Return one line for each thing that is valid but unlikely to be meant."""
-        lines = unseen_labels((*self.dev, *self.final), self.train)
+        lines = unseen_labels(self.kind, (*self.dev, *self.final), self.train)
         lines += equal_gold_values(self.kind, self.train, self.dev)
         lines += [
             f"{split.name}: {warning}"

@@ -10,8 +10,7 @@ from ernie_gram.run.termination import until_requested
 from reader.batches.fields import Batch
 from reader.system.progress import progress
 from tasks.data.batches import evaluation_batches
-from tasks.data.features import Features
-from tasks.kinds.base import Float32s
+from tasks.data.features import Features, Float32s
 
 
 def batch_scores(

@@ -18,12 +18,12 @@ from reader.system.atomic_files import sha256_of
 from reader.system.progress import progress
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.unknown_tokens import unknown_share
-from tasks.data.examples import ClassificationExample, Example, TaggingExample
+from tasks.data.examples import Example
 from tasks.data.features import Features
 from tasks.kinds.base import Kind
+from tasks.kinds.task import TRAIN, Task
 from tasks.reading.load import OnBadRow, Report, load_split
 from tasks.reading.official_files import available_splits
-from tasks.registry.task import TRAIN, Task
 
 Say = Callable[[str], None]
 # Bad rows that are listed on the console; all are in the run's folder.
@@ -121,25 +121,18 @@ def load_splits(
     return splits
 
 
-def unseen_labels(splits: Iterable[SplitData], train: SplitData) -> list[str]:
+def unseen_labels(kind: Kind[Any, Any], splits: Iterable[SplitData], train: SplitData) -> list[str]:
     """Return a line for each label, or type of entity, that occurs in a split but in no training example."""
-    counts = {split.name: _labels(split) for split in splits}
-    seen = _labels(train)
-    what = "the label" if isinstance(train.examples[0], ClassificationExample) else "an entity"
+    counts = {split.name: _labels(kind, split) for split in splits}
+    seen = _labels(kind, train)
     return [
-        f"{name}: {counted(count, 'example')} with {what} {label!r}, which no training example has"
+        f"{name}: {counted(count, 'example')} with {kind.label_is} {label!r}, which no training example has"
         for name, labels in counts.items()
         for label, count in labels.items()
         if label not in seen
     ]
 
 
-def _labels(split: SplitData) -> Counter[str]:
+def _labels(kind: Kind[Any, Any], split: SplitData) -> Counter[str]:
     """Return the number of examples that have each label, or entities of each type."""
-    found: Counter[str] = Counter()
-    for example in split.examples:
-        if isinstance(example, ClassificationExample) and example.label is not None:
-            found[example.label] += 1
-        elif isinstance(example, TaggingExample):
-            found.update({entity.type for entity in example.entities or ()})
-    return found
+    return Counter(label for example in split.examples for label in kind.labels_of(example))

@@ -27,13 +27,13 @@ from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import atomic_file
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.data.examples import Example
+from tasks.kinds.task import TRAIN
 from tasks.layouts.chid import BLANK
 from tasks.metrics.catalog import METRICS
 from tasks.prediction.finetuned import load_finetuned
 from tasks.reading.load import Report
 from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
-from tasks.registry.task import TRAIN
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import Run, prepare
 from tasks.training.splits import SplitData
@@ -82,8 +82,8 @@ def reloaded_figures(folder: Path, splits: tuple[SplitData, ...], batch_size: in
         with fresh_scope():
             features = finetuned.encode(split.examples)
             scores = Scorer(finetuned, start_world("cpu")).scores(features, batch_size)
-        decoded = finetuned.kind.decode(scores, features, split.examples)
-        figures[split.name] = finetuned.kind.figures(decoded, split.examples)
+        predictions = finetuned.kind.decode(scores, features, split.examples)
+        figures[split.name] = finetuned.kind.evaluate(predictions)
     return figures
 
 

@@ -30,16 +30,16 @@ from ernie_gram.distributed.processor import MKL_SETTING, processor_name, read_c
 from ernie_gram.formats.digest import digest_of
 from ernie_gram.formats.registry import read_model
 from reader.errors import InputError, one_line_errors
-from tasks.data.examples import ClassificationExample, Example, RegressionExample
+from tasks.data.examples import Example
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.task import TRAIN
 from tasks.metrics.catalog import METRICS
 from tasks.reading.load import load_split, with_labels
 from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS
-from tasks.registry.task import TRAIN
 from tasks.training.splits import dev_splits
-from tests.benchmarks.fine_tuning_plan import PLANS, Plan, labels_of, plain, settings_of
+from tests.benchmarks.fine_tuning_plan import PLANS, Plan, plain, settings_of
 from tests.benchmarks.fine_tuning_results import Result, ResultsFile
 from tests.benchmarks.pretrain_step import MALLOC, ROOT
 from tests.benchmarks.subsets import spread
@@ -86,23 +86,20 @@ def load_task(plan: Plan, data: Path) -> TaskData:
 def figures_of(task: TaskData, predictions: Sequence[Any]) -> dict[str, float]:
     """Return the figures of one prediction for each dev example."""
     metric = METRICS[task.kind.task.metric]
-    return metric(task.kind.gold(task.dev), task.kind.keyed(predictions, [example.id for example in task.dev]))
+    return metric(task.kind.gold(task.dev), task.kind.keyed(predictions, task.dev))
 
 
 def constant_score(task: TaskData) -> float | None:
     """Return the score of the most frequent training label, of the mean score, or of no entities; None for answers."""
     if task.kind.name == "span":
         return None
-    constant: Any
+    gold = [task.kind.gold_value(example) for example in task.train]
     if task.kind.name == "tagging":
-        predictions: list[Any] = [["O"] * len(example.tokens) for example in task.dev]  # type: ignore[union-attr]
+        predictions = [["O"] * len(tags) for tags in map(task.kind.gold_value, task.dev)]
+    elif task.kind.name == "regression":
+        predictions = [statistics.mean(gold)] * len(task.dev)
     else:
-        if task.kind.name == "regression":
-            constant = statistics.mean(e.score for e in task.train if isinstance(e, RegressionExample))
-        else:
-            labels = Counter(e.label for e in task.train if isinstance(e, ClassificationExample))
-            constant = labels.most_common(1)[0][0]
-        predictions = [constant] * len(task.dev)
+        predictions = [Counter(gold).most_common(1)[0][0]] * len(task.dev)
     return figures_of(task, predictions)[METRICS[task.kind.task.metric].main]
 
 
@@ -141,7 +138,7 @@ def transformers_job(plan: Plan, model: Path, seed: int, arguments: argparse.Nam
     return {
         "kind": load_task(plan, arguments.data).kind.name,
         "model": str(model),
-        "labels": labels_of(load_task(plan, arguments.data).kind),
+        "labels": list(load_task(plan, arguments.data).kind.classes),
         "settings": settings_of(plan.config("", "", "", seed), arguments.threads),
     }
 

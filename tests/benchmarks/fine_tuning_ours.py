@@ -23,7 +23,6 @@ import tasks.training.job
 from ernie_gram.training.job import Job, StartValues
 from reader.errors import one_line_errors
 from tasks.metrics.catalog import METRICS
-from tasks.training.heads import SLOT_OUTPUTS
 from tasks.training.job import finetuning_job
 from tasks.training.prepare import Run, prepare
 from tests.benchmarks.fine_tuning_plan import Plan
@@ -64,7 +63,7 @@ def timed_finetune(run: Run) -> tuple[dict[str, Any], Seconds]:
 
 def with_output_layer(run: Run, layer: dict[str, Any]) -> Callable[..., Job]:
     """Return `finetuning_job` so that training starts from an output layer of torch: "weight" [width, size], "bias"."""
-    name = SLOT_OUTPUTS.get(run.kind.name, "cls_out")
+    name = run.kind.output
     weight, bias = (np.array(layer[part], np.float32) for part in ("weight", "bias"))
     given = StartValues("transformers", lambda: {f"{name}_w": weight.T.copy(), f"{name}_b": bias})
 

@@ -6,16 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.data.examples import (
-    ClassificationExample,
-    Example,
-    MultipleChoiceExample,
-    RegressionExample,
-    SpanExample,
-    TaggingExample,
-)
-from tasks.kinds.base import Kind
+from tasks.data.examples import Example
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, InputSettings, SpanSettings
+from tasks.kinds.span.example import SpanExample
+from tasks.kinds.tagging.example import TaggingExample
 from tasks.registry import TASKS
 from tasks.training.config import EvaluationConfig, FinetuneConfig, FinetuneOptimizer, FinetunePaths, FinetuneTrainer
 
@@ -105,17 +101,11 @@ def settings_of(config: FinetuneConfig, threads: int) -> dict[str, Any]:
     }
 
 
-def labels_of(kind: Kind[Any, Any]) -> list[str]:
-    """Return the classes of the network, in order: labels or tags; [] for kinds without classes."""
-    return list(getattr(kind, "tags", None) or kind.task.labels or ())
-
-
 def plain(example: Example, with_gold: bool) -> dict[str, Any]:
     """Return an example as plain values: for a program of another project, or as a line of one's own texts."""
-    if isinstance(example, ClassificationExample | RegressionExample):
-        gold = example.label if isinstance(example, ClassificationExample) else example.score
+    if isinstance(example, SentenceExample):
         second = {} if example.text_b is None else {"text_b": example.text_b}
-        return {"text_a": example.text_a} | second | ({"label": gold} if with_gold else {})
+        return {"text_a": example.text_a} | second | ({"label": example.gold} if with_gold else {})
     if isinstance(example, TaggingExample):
         return {"tokens": example.tokens} | ({"tags": example.tags} if with_gold else {})
     if isinstance(example, MultipleChoiceExample):

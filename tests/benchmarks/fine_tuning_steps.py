@@ -24,10 +24,9 @@ from reader.errors import one_line_errors
 from tasks.data.batches import epoch_batches
 from tasks.registry import TASKS
 from tasks.training.config import DropoutConfig
-from tasks.training.heads import SLOT_OUTPUTS
 from tasks.training.prepare import Run, prepare
 from tests.benchmarks.fine_tuning import SCRIPT, table
-from tests.benchmarks.fine_tuning_plan import PLANS, Plan, labels_of, plain, settings_of
+from tests.benchmarks.fine_tuning_plan import PLANS, Plan, plain, settings_of
 from tests.benchmarks.subsets import with_examples
 from tests.support.static_programs import fresh_scope
 
@@ -69,7 +68,7 @@ def their_losses(run: Run, weight: np.ndarray, bias: np.ndarray, arguments: argp
     job: dict[str, Any] = {
         "kind": run.kind.name,
         "model": str(arguments.model),
-        "labels": labels_of(run.kind),
+        "labels": list(run.kind.classes),
         "settings": settings_of(config, 1),
         "train": [plain(example, True) for example in run.train.examples],
         "dev": [plain(example, False) for example in run.train.examples[:1]],
@@ -105,7 +104,7 @@ def main() -> None:
             shape = (run.model.config.hidden_size, run.kind.width)
             weight = (random.standard_normal(shape) * 0.02).astype(np.float32)
             bias = np.zeros(run.kind.width, np.float32)
-            name = SLOT_OUTPUTS.get(run.kind.name, "cls_out")
+            name = run.kind.output
             ours = np.array(our_losses(run, {f"{name}_w": weight, f"{name}_b": bias}))
             theirs = np.array(their_losses(run, weight, bias, arguments))
             difference = np.abs(ours / theirs - 1).max()

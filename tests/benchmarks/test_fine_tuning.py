@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import ClassificationExample, MultipleChoiceExample, TaggingExample
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import InputSettings, KindSettings
+from tasks.kinds.tagging.example import TaggingExample
 from tasks.registry import TASKS
 from tasks.training.config import FinetuneConfig, FinetuneOptimizer, FinetunePaths
 from tasks.training.prepare import prepare
@@ -87,7 +89,7 @@ def test_the_constant_prediction_is_the_most_frequent_label_of_the_training_rows
     labels = ("entailment", "not_entailment")
     kind = kind_of(TASKS["rte"], KindSettings())
     train, dev = (
-        [ClassificationExample(str(i), "a", "b", labels[label], PLACE) for i, label in enumerate(split)]
+        [SentenceExample(str(i), "a", "b", labels[label], PLACE) for i, label in enumerate(split)]
         for split in ((1, 1, 0), (0, 0, 0, 1))
     )
     task = TaskData(kind, list(train), list(dev))
@@ -96,7 +98,7 @@ def test_the_constant_prediction_is_the_most_frequent_label_of_the_training_rows
 
 
 def test_examples_become_plain_values() -> None:
-    pair = ClassificationExample("1", "a", "b", "x", PLACE)
+    pair = SentenceExample("1", "a", "b", "x", PLACE)
     assert plain(pair, True) == {"text_a": "a", "text_b": "b", "label": "x"}
     assert plain(replace(pair, text_b=None), False) == {"text_a": "a"}
     tagged = TaggingExample("1", ("a",), " ", ("O",), (), PLACE)

@@ -10,9 +10,8 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import State, save_best
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
-from tasks.registry.task import Task
+from tasks.kinds.task import Task
 from tasks.training.description import Description, write_description
-from tasks.training.heads import SLOT_OUTPUTS
 from tasks.training.network import TaskNetwork, build_prediction
 from tests.support.model_folders import CONFIG, VOCABULARY, random_arrays
 from tests.support.static_programs import fresh_scope
@@ -32,8 +31,7 @@ def made_run(
     """
     settings = settings or KindSettings(input=INPUT)
     kind = kind_of(task, settings)
-    has_pooler = kind.name not in SLOT_OUTPUTS and settings.head.sentence_output == "pooled"
-    config: ModelConfig = replace(CONFIG, use_pooler=has_pooler, **model)
+    config: ModelConfig = replace(CONFIG, use_pooler=kind.has_pooler, **model)
     with fresh_scope():
         program = build_prediction(TaskNetwork(kind, config, len(VOCABULARY), lm_transform))
         variables = program.main.global_block().all_parameters()

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.layouts.rows import AnyRow, Layout, Row
+from tasks.kinds.catalog import KINDS
+from tasks.kinds.task import Task
+from tasks.layouts.rows import AnyRow, Layout, Row, Wanted
 from tasks.reading.load import Examples, OnBadRow, load_split
-from tasks.registry.task import Task
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -29,7 +30,8 @@ def write_lines(path: Path, *values: Any) -> Path:
 
 
 def read(layout: Layout, *files: Path, labelled: bool = True) -> list[AnyRow]:
-    return list(layout.rows(files, labelled))
+    roles = {role.name: role for kind in KINDS.values() for role in kind.roles}
+    return list(layout.rows(files, Wanted(labelled, roles)))
 
 
 def values(layout: Layout, *files: Path, labelled: bool = True) -> list[Mapping[str, Any]]:

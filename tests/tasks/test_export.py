@@ -15,13 +15,13 @@ from safetensors.numpy import load_file
 from ernie_gram.convert import main as convert
 from ernie_gram.formats.registry import read_model
 from reader.system.lock_files import locked_name
-from tasks.data.tag_schemes import tag_set
 from tasks.export import main
 from tasks.kinds.settings import HeadSettings, KindSettings
+from tasks.kinds.tagging.tag_schemes import tag_set
+from tasks.kinds.task import Task
 from tasks.predict import main as predict
 from tasks.prediction.finetuned import Finetuned, load_finetuned
 from tasks.registry import TASKS
-from tasks.registry.task import Task
 from tests.support.commands import Done, call
 from tests.support.finetuned_runs import INPUT, made_run
 from tests.support.model_folders import encoder_output_for

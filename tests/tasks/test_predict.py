@@ -12,9 +12,9 @@ import pytest
 from reader.system.output_files import claimed_file
 from reader.system.progress import Phase
 from tasks.kinds.settings import KindSettings, SpanSettings
+from tasks.kinds.task import Task
 from tasks.predict import main
 from tasks.registry import TASKS
-from tasks.registry.task import Task
 from tasks.score import main as score
 from tests.support.commands import Done, assert_one_line_error, call, python
 from tests.support.finetuned_runs import INPUT, made_run

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tasks.kinds.base import Decoded
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import KindSettings
 from tasks.metrics.catalog import METRICS
@@ -204,11 +203,11 @@ def test_the_predictions_of_a_run_have_the_figures_of_its_evaluation(
     split = name.partition(".")[0]
     examples = load_split(TASKS[task], tmp_path, split).examples
     kind = kind_of(TASKS[task], KindSettings())
-    decoded = Decoded(answers, answers, [{} for _ in answers])
-    predictions = write_predictions(tmp_path, split, kind, decoded, examples)
-    assert predictions.name == f"predictions_{split}.tsv"
+    predictions = kind.predictions(examples, answers, [{} for _ in answers])
+    path = write_predictions(tmp_path, split, predictions)
+    assert path.name == f"predictions_{split}.tsv"
     left_out = int(task in ("ocnli", "mnli", "qqp"))
-    assert score(TASKS[task].metric, gold, str(predictions), left_out=left_out) == kind.figures(decoded, examples)
+    assert score(TASKS[task].metric, gold, str(path), left_out=left_out) == kind.evaluate(predictions)
 
 
 def test_squad_files_are_scored(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tasks.data.batches import (
     training_batches,
 )
 from tasks.data.features import Inputs
-from tasks.data.fields import LABELS
+from tasks.kinds.base import LABELS
 from tasks.kinds.sentences import SentenceFeatures
 
 SEED = 5

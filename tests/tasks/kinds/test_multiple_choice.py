@@ -8,9 +8,10 @@ import random
 import numpy as np
 import pytest
 
-from tasks.data.examples import CharSpan, MultipleChoiceExample
+from tasks.data.examples import CharSpan
 from tasks.data.features import Features
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import LETTERS, PLACE, TOKENS, tokenizer
@@ -122,10 +123,10 @@ def test_the_best_option_wins_and_groups_share_their_options() -> None:
                 key=lambda options: sum(log_probabilities[i, o] for i, o in zip(members, options, strict=True)),
             )
             expected |= {f"#{i}": option for i, option in zip(members, chosen, strict=True)}
-        decoded = kind.decode(scores, features, examples)
-        assert decoded.predictions == expected
-        assert decoded.answers == list(expected.values())
-        assert decoded.details[3]["probabilities"] == pytest.approx(np.exp(log_probabilities[3]).tolist())
+        predictions = kind.decode(scores, features, examples)
+        assert predictions.for_metric == expected
+        assert predictions.answers == list(expected.values())
+        assert predictions.details[3]["probabilities"] == pytest.approx(np.exp(log_probabilities[3]).tolist())
     assert collisions > 5
 
 
@@ -143,4 +144,4 @@ def test_perfect_scores_give_the_best_figure() -> None:
     features = kind.encode(examples, tokenizer(), training=False)
     scores = np.zeros((features.num_units, 1), np.float32)
     scores[features.unit_offsets[:-1] + features.answers] = 1
-    assert kind.figures(kind.decode(scores, features, examples), examples)["accuracy"] == 1.0
+    assert kind.evaluate(kind.decode(scores, features, examples))["accuracy"] == 1.0

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
 from reader.batches.fields import Batch
-from tasks.data.examples import ClassificationExample, MultipleChoiceExample, SpanExample
 from tasks.kinds.catalog import KINDS, kind_of
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, KindSettings
+from tasks.kinds.span.example import SpanExample
 from tasks.registry import TASKS
 from tests.support.static_programs import Arrays, run
 from tests.tasks.kinds.test_batches import EXAMPLES
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
 
 from ernie_gram.model.encoder import Encoder  # isort: skip
-from ernie_gram.model.parameters import encoder as declare_encoder
-
-from tasks.training.network import LOSSES, TaskNetwork  # isort: skip
+from ernie_gram.model.parameters import encoder as declare_encoder  # isort: skip
+from tasks.training.network import TaskNetwork  # isort: skip
 
 HEAD = HeadSettings(dropout=0.0)
 
@@ -34,7 +36,7 @@ def losses_of(kind: str, scores: np.ndarray, fields: Arrays, settings: HeadSetti
     found: list[Any] = []
 
     def build(feeds: dict[str, Any]) -> list[Any]:
-        found.extend(LOSSES[kind](feeds["scores"], feeds, settings))
+        found.extend(import_module(KINDS[kind].network).losses(feeds["scores"], feeds, settings))
         return [value for term in found for value in (term.total, term.count)]
 
     values, _ = run(build, {"scores": scores.astype(np.float32), **fields})
@@ -117,7 +119,7 @@ def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np
 @pytest.mark.parametrize("sentence_output", ["pooled", "cls", "mean"])
 def test_scores_of_sentences_are_those_of_numpy(sentence_output: Any) -> None:
     kind = kind_of(TASKS["mnli"], KindSettings(head=HeadSettings(sentence_output)))
-    examples = [ClassificationExample(str(i), "a b c"[: 2 * i + 1], "d", None, PLACE) for i in range(3)]
+    examples = [SentenceExample(str(i), "a b c"[: 2 * i + 1], "d", None, PLACE) for i in range(3)]
     batch = kind.encode(examples, tokenizer(), training=False).batch(np.arange(3))
     scores, rows, parameters = scores_and_rows(kind, batch, has_lm_transform=True)
     if sentence_output == "mean":

@@ -24,7 +24,7 @@ from tasks.data.features import Features
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings, SpanSettings
-from tasks.kinds.span import Span
+from tasks.kinds.span.kind import Span
 from tasks.metrics.catalog import METRICS
 from tasks.reading.load import load_split, with_labels
 from tasks.reading.official_files import available_splits
@@ -104,12 +104,12 @@ def test_every_split_of_a_task_is_encoded_and_perfect_scores_are_perfect(name: s
         check_batches(features)
         if split in task.evaluation_splits:
             began = time.perf_counter()
-            decoded = kind.decode(perfect_scores(kind, features, examples), features, examples)
-            figures = kind.figures(decoded, examples)
+            predictions = kind.decode(perfect_scores(kind, features, examples), features, examples)
+            figures = kind.evaluate(predictions)
             seconds = time.perf_counter() - began
             main = {key: round(value, 4) for key, value in list(figures.items())[:3]}
             print(f"; perfect scores give {main}, {seconds:.2f} s", end="")
-            assert len(decoded.answers) == len(decoded.details) == len(examples)
+            assert len(predictions.answers) == len(predictions.details) == len(examples)
             metric = METRICS[task.metric]
             best = 100.0 if metric.unit == "percent" else 1.0
             # Some answers are parts of words, or longer than max_answer_length.
@@ -126,8 +126,8 @@ def test_32_examples_are_learned(name: str) -> None:
     kind = kind_of(task, LEARNED if task.kind == "span" else SHORT)
     began = time.perf_counter()
     given = tokenizer_of(task.language)
-    decoded, losses, _ = overfit(kind, examples, 200, 2e-3, model=SMALL, given=given, enough=ENOUGH)
-    figures, metric = kind.figures(decoded, examples), METRICS[task.metric]
+    predictions, losses, _ = overfit(kind, examples, 200, 2e-3, model=SMALL, given=given, enough=ENOUGH)
+    figures, metric = kind.evaluate(predictions), METRICS[task.metric]
     shown = f"{metric.main} {figures[metric.main]:.4f}, loss {losses[0]:.3f} -> {losses[-1]:.4f} in {len(losses)}"
     print(f"\n{name:16} {len(examples)} examples: {shown}, {time.perf_counter() - began:.1f} s", end="")
     assert figures[metric.main] >= (95.0 if metric.unit == "percent" else 0.95)

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.data.examples import (
-    Answer,
-    CharSpan,
-    ClassificationExample,
-    MultipleChoiceExample,
-    RegressionExample,
-    SpanExample,
-    TaggingExample,
-)
-from tasks.data.tag_schemes import entities_of, to_iob2
+from tasks.data.examples import CharSpan
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
+from tasks.kinds.span.example import Answer, SpanExample
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.tagging.tag_schemes import entities_of, to_iob2
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import PLACE, overfit
 
@@ -32,11 +28,11 @@ def test_classification_learns_its_examples() -> None:
     mnli = kind("mnli")
     labels = mnli.task.labels
     examples = [
-        ClassificationExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "x y"[: 1 + 2 * (i // 4)], labels[i % 3], PLACE)
+        SentenceExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "x y"[: 1 + 2 * (i // 4)], labels[i % 3], PLACE)
         for i in range(8)
     ]
-    decoded, losses, parameters = overfit(mnli, examples)
-    assert mnli.figures(decoded, examples) == {"accuracy": 1.0}
+    predictions, losses, parameters = overfit(mnli, examples)
+    assert mnli.evaluate(predictions) == {"accuracy": 1.0}
     assert losses[-1] < 0.1 < losses[0]
     assert {"cls_out_w", "cls_out_b", "pooled_fc.w_0"} <= {*parameters}
 
@@ -45,19 +41,17 @@ def test_long_texts_learn_too_and_have_three_views_in_evaluation() -> None:
     imdb = kind("imdb", input=InputSettings(max_seq_len=8, max_query_len=4), head=HeadSettings(sentence_output="mean"))
     texts = [f"{'xy'[i % 2]}{' a b' * i} {'xy'[i % 2]}" for i in range(8)]
     labels = imdb.task.labels
-    examples = [ClassificationExample(str(i), text, None, labels[i % 2], PLACE) for i, text in enumerate(texts)]
-    decoded, _, parameters = overfit(imdb, examples)
-    assert imdb.figures(decoded, examples) == {"accuracy": 1.0}
+    examples = [SentenceExample(str(i), text, None, labels[i % 2], PLACE) for i, text in enumerate(texts)]
+    predictions, _, parameters = overfit(imdb, examples)
+    assert imdb.evaluate(predictions) == {"accuracy": 1.0}
     assert "pooled_fc.w_0" not in parameters
 
 
 def test_regression_learns_its_examples() -> None:
     stsb = kind("stsb", head=HeadSettings(sentence_output="cls", dropout=0.0))
-    examples = [
-        RegressionExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "xyz"[i // 4], i * 0.6, PLACE) for i in range(8)
-    ]
-    decoded, losses, _ = overfit(stsb, examples, steps=80)
-    assert stsb.figures(decoded, examples)["pearson"] > 0.99
+    examples = [SentenceExample(str(i), "a b c d"[: 1 + 2 * (i % 4)], "xyz"[i // 4], i * 0.6, PLACE) for i in range(8)]
+    predictions, losses, _ = overfit(stsb, examples, steps=80)
+    assert stsb.evaluate(predictions)["pearson"] > 0.99
     assert losses[-1] < 0.1
 
 
@@ -67,8 +61,8 @@ def test_multiple_choice_learns_uneven_options() -> None:
         MultipleChoiceExample(f"high{i}", "a b c", "d _ ?" if i % 2 else "e", tuple("fghi"[: 2 + i % 3]), i % 2, PLACE)
         for i in range(8)
     ]
-    decoded, losses, _ = overfit(race, examples)
-    assert race.figures(decoded, examples)["accuracy"] == 1.0
+    predictions, losses, _ = overfit(race, examples)
+    assert race.evaluate(predictions)["accuracy"] == 1.0
     assert losses[-1] < 0.2
 
 
@@ -86,8 +80,8 @@ def span_examples(with_impossible: bool) -> list[SpanExample]:
 def test_span_extraction_learns_its_examples_in_windows() -> None:
     squad = kind("squad1", input=InputSettings(max_seq_len=14, max_query_len=4, doc_stride=3))
     examples = span_examples(with_impossible=False)
-    decoded, _, parameters = overfit(squad, examples, steps=120, has_lm_transform=True)
-    assert squad.figures(decoded, examples)["exact_match"] == 100.0
+    predictions, _, parameters = overfit(squad, examples, steps=120, has_lm_transform=True)
+    assert squad.evaluate(predictions)["exact_match"] == 100.0
     assert {"cls_mrc_out_w", "cls_mrc_out_b", "mask_lm_trans_fc.w_0"} <= {*parameters}
     assert "mask_lm_trans_layer_norm_scale" not in parameters
 
@@ -95,10 +89,10 @@ def test_span_extraction_learns_its_examples_in_windows() -> None:
 def test_span_extraction_learns_unanswerable_questions() -> None:
     squad = kind("squad2", head=HeadSettings(lm_transform=False))
     examples = span_examples(with_impossible=True)
-    decoded, _, parameters = overfit(squad, examples, steps=100, has_lm_transform=True)
-    figures = squad.figures(decoded, examples)
+    predictions, _, parameters = overfit(squad, examples, steps=100, has_lm_transform=True)
+    figures = squad.evaluate(predictions)
     assert figures["f1"] == figures["best_f1"] == figures["exact"] == 100.0
-    assert [answer == "" for answer in decoded.answers] == [i % 3 == 0 for i in range(8)]
+    assert [answer == "" for answer in predictions.answers] == [i % 3 == 0 for i in range(8)]
     assert "mask_lm_trans_fc.w_0" not in parameters
 
 
@@ -111,6 +105,6 @@ def test_tagging_learns_its_examples_in_windows() -> None:
         tokens = (words[i % 7 :] + words[: i % 7])[: 2 + i % 6]
         tags = to_iob2([tag_of[token] for token in tokens])
         examples.append(TaggingExample(str(i), tokens, " ", tags, entities_of(tags), PLACE))
-    decoded, _, parameters = overfit(conll, examples, steps=100)
-    assert conll.figures(decoded, examples)["f1"] == 100.0
+    predictions, _, parameters = overfit(conll, examples, steps=100)
+    assert conll.evaluate(predictions)["f1"] == 100.0
     assert {"cls_seq_label_out_w", "cls_seq_label_out_b"} <= {*parameters}

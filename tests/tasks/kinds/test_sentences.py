@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import ClassificationExample, RegressionExample
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
@@ -38,7 +38,7 @@ def test_pairs_are_truncated_one_token_at_a_time_from_the_longer_text() -> None:
         pairs = [(random_words(rng, 20), random_words(rng, 20)) for _ in range(200)]
         kind = kind_of(TASKS["rte"], KindSettings(InputSettings(max_seq_len, max_query_len=2)))
         examples = [
-            ClassificationExample(str(i), text_of(a), text_of(b), "entailment", PLACE) for i, (a, b) in enumerate(pairs)
+            SentenceExample(str(i), text_of(a), text_of(b), "entailment", PLACE) for i, (a, b) in enumerate(pairs)
         ]
         features = kind.encode(examples, tokenizer(), training=True)
         expected = [reference_pair(a, b, max_seq_len) for a, b in pairs]
@@ -76,7 +76,7 @@ def test_a_long_text_is_read_as_the_setting_says(long_text: str) -> None:
     rng = random.Random(2)
     texts = [random_words(rng, 30) for _ in range(60)]
     kind = kind_of(TASKS["sst2"], KindSettings(InputSettings(12, long_text, max_query_len=4)))
-    examples = [ClassificationExample(str(i), text_of(text), None, "1", PLACE) for i, text in enumerate(texts)]
+    examples = [SentenceExample(str(i), text_of(text), None, "1", PLACE) for i, text in enumerate(texts)]
     for training in (True, False):
         features = kind.encode(examples, tokenizer(), training)
         expected = [
@@ -90,7 +90,7 @@ def test_a_long_text_is_read_as_the_setting_says(long_text: str) -> None:
 def test_head_and_tail_of_510_tokens_are_128_and_382() -> None:
     text = text_of([LETTERS[i % 26] for i in range(700)])
     kind = kind_of(TASKS["imdb"], KindSettings())
-    features = kind.encode([ClassificationExample("0", text, None, "pos", PLACE)], tokenizer(), training=True)
+    features = kind.encode([SentenceExample("0", text, None, "pos", PLACE)], tokenizer(), training=True)
     letters = text.split()
     assert tokens_of_input(features, 0) == ["[CLS]", *letters[:128], *letters[-382:], "[SEP]"]
 
@@ -98,41 +98,41 @@ def test_head_and_tail_of_510_tokens_are_128_and_382() -> None:
 def test_probabilities_are_averaged_over_views_and_scores_as_well() -> None:
     settings = KindSettings(InputSettings(8, max_query_len=2))
     long, short = "a b c d e f g h i j", "a"
-    examples = [ClassificationExample(str(i), text, None, None, PLACE) for i, text in enumerate([short, long, short])]
+    examples = [SentenceExample(str(i), text, None, None, PLACE) for i, text in enumerate([short, long, short])]
     kind = kind_of(TASKS["sst2"], settings)
     features = kind.encode(examples, tokenizer(), training=False)
     assert features.example_of.tolist() == [0, 1, 1, 1, 2]
     # One view is certain of label 0, the two others lean towards label 1: the mean of probabilities decides.
     scores = np.array([[0, 1], [9, 0], [0, 0.5], [0, 0.5], [1, 1]], np.float32)
-    decoded = kind.decode(scores, features, examples)
-    assert decoded.predictions == decoded.answers == ["1", "0", "0"]
+    predictions = kind.decode(scores, features, examples)
+    assert predictions.for_metric == predictions.answers == ["1", "0", "0"]
     lean = np.exp(0.5) / (1 + np.exp(0.5))
     expected = (1 / (1 + np.exp(9)) + 2 * lean) / 3
-    assert decoded.details[1]["probabilities"]["1"] == pytest.approx(expected, rel=1e-6)
+    assert predictions.details[1]["probabilities"]["1"] == pytest.approx(expected, rel=1e-6)
     regression = kind_of(replace(TASKS["stsb"]), settings)
-    scored = [RegressionExample(each.id, each.text_a, None, None, PLACE) for each in examples]
+    scored = [SentenceExample(each.id, each.text_a, None, None, PLACE) for each in examples]
     features = regression.encode(scored, tokenizer(), training=False)
-    decoded = regression.decode(np.array([[7], [1], [2], [6], [-1]], np.float32), features, scored)
-    assert decoded.predictions == [7.0, 3.0, -1.0]  # not clipped to 0..5
+    predictions = regression.decode(np.array([[7], [1], [2], [6], [-1]], np.float32), features, scored)
+    assert predictions.for_metric == [7.0, 3.0, -1.0]  # not clipped to 0..5
 
 
 def test_perfect_scores_give_the_best_figure() -> None:
     task = TASKS["mnli"]
-    examples = [ClassificationExample(str(i), "a", "b", label, PLACE) for i, label in enumerate(task.labels * 3)]
+    examples = [SentenceExample(str(i), "a", "b", label, PLACE) for i, label in enumerate(task.labels * 3)]
     kind = kind_of(task, KindSettings())
     features = kind.encode(examples, tokenizer(), training=False)
     scores = np.eye(3, dtype=np.float32)[features.targets]
-    assert kind.figures(kind.decode(scores, features, examples), examples) == {"accuracy": 1.0}
-    scored = [RegressionExample(str(i), "a", "b", i / 7, PLACE) for i in range(9)]
+    assert kind.evaluate(kind.decode(scores, features, examples)) == {"accuracy": 1.0}
+    scored = [SentenceExample(str(i), "a", "b", i / 7, PLACE) for i in range(9)]
     regression = kind_of(TASKS["stsb"], KindSettings())
     features = regression.encode(scored, tokenizer(), training=True)
-    decoded = regression.decode(features.targets[:, np.newaxis], features, scored)
-    assert regression.figures(decoded, scored)["pearson"] == pytest.approx(1.0)
+    predictions = regression.decode(features.targets[:, np.newaxis], features, scored)
+    assert regression.evaluate(predictions)["pearson"] == pytest.approx(1.0)
 
 
 def test_a_split_without_labels_has_no_gold_fields() -> None:
     kind = kind_of(TASKS["sst2"], KindSettings())
-    features = kind.encode([ClassificationExample("0", "a", None, None, PLACE)], tokenizer(), training=False)
+    features = kind.encode([SentenceExample("0", "a", None, None, PLACE)], tokenizer(), training=False)
     assert set(features.batch(np.array([0]))) == {field.name for field in kind.input_fields}
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import Answer, CharSpan, SpanExample
+from tasks.data.examples import CharSpan
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings, SpanSettings
-from tasks.kinds.span import Span, SpanFeatures
+from tasks.kinds.span.example import Answer, SpanExample
+from tasks.kinds.span.kind import Span, SpanFeatures
 from tasks.registry import TASKS
 from tests.tasks.kinds.round_trip import gold_scores, round_trip_exceptions
 from tests.tasks.kinds.test_windows import reference_owner, reference_windows
@@ -128,23 +129,23 @@ def test_decoding_finds_the_best_of_all_spans(task: str, decimals: int) -> None:
     features = kind.encode(examples, tokenizer(), training=False)
     # Rounding to whole numbers makes most scores equal to others.
     scores = np.round(random_numbers.standard_normal((features.num_units, 2)), decimals).astype(np.float32)
-    decoded = kind.decode(scores, features, examples)
-    assert list(decoded.predictions) == [example.id for example in examples]
+    predictions = kind.decode(scores, features, examples)
+    assert list(predictions.for_metric) == [example.id for example in examples]
     bounds = np.searchsorted(features.example_of, np.arange(len(examples) + 1))
     for index, example in enumerate(examples):
         units = slice(features.unit_offsets[bounds[index]], features.unit_offsets[bounds[index + 1]])
         expected, null = brute_force(
             scores[units], example.context, len(pieces(example.question)), 5, task == "cmrc2018"
         )
-        found = decoded.details[index]["n_best"]
+        found = predictions.details[index]["n_best"]
         assert [(each["text"], each["score"]) for each in found] == expected[:4]
         assert all(example.context.startswith(each["text"], each["start"]) for each in found)
         assert sum(each["probability"] for each in found) == pytest.approx(1)
-        assert decoded.predictions[example.id] == expected[0][0]
+        assert predictions.for_metric[example.id] == expected[0][0]
         if task == "squad2":
             difference = null - expected[0][1]
-            assert decoded.details[index]["na_score"] == pytest.approx(difference, abs=1e-6)
-            assert decoded.answers[index] == ("" if difference > 0.5 else expected[0][0])
+            assert predictions.details[index]["na_score"] == pytest.approx(difference, abs=1e-6)
+            assert predictions.answers[index] == ("" if difference > 0.5 else expected[0][0])
 
 
 def test_gold_positions_give_the_gold_texts_and_the_best_figures() -> None:
@@ -155,13 +156,13 @@ def test_gold_positions_give_the_gold_texts_and_the_best_figures() -> None:
     kind = span_kind("squad2", inputs)
     assert round_trip_exceptions(kind, examples, tokenizer()) == []
     features = kind.encode(examples, tokenizer(), training=False)
-    figures = kind.figures(kind.decode(gold_scores(features, examples), features, examples), examples)
+    figures = kind.evaluate(kind.decode(gold_scores(features, examples), features, examples))
     assert figures["f1"] == figures["exact"] == figures["best_f1"] == 100.0
     answerable = [example for example in examples if not example.is_impossible]
     for task in ("squad1", "cmrc2018", "dureader_robust"):
         kind = span_kind(task, inputs)
         features = kind.encode(answerable, tokenizer(), training=False)
-        figures = kind.figures(kind.decode(gold_scores(features, answerable), features, answerable), answerable)
+        figures = kind.evaluate(kind.decode(gold_scores(features, answerable), features, answerable))
         assert figures["f1"] == 100.0
 
 
@@ -197,18 +198,18 @@ def test_the_best_threshold_is_found_on_labelled_questions_only() -> None:
     # Units: [CLS] c d. The score of "c" is 2 everywhere, that of "no answer" differs.
     scores = np.tile(np.array([[0, 0], [2, 0], [0, 0]], np.float32), (3, 1))
     scores[[0, 3, 6], 0] = [5, 6, 7]
-    decoded = kind.decode(scores, features, examples)
-    assert [detail["na_score"] for detail in decoded.details] == [3.0, 4.0, 5.0]
-    assert decoded.answers == ["c", "", ""]
-    assert kind.figures(decoded, examples)["f1"] == kind.figures(decoded, examples)["best_f1"] == 100.0
+    predictions = kind.decode(scores, features, examples)
+    assert [detail["na_score"] for detail in predictions.details] == [3.0, 4.0, 5.0]
+    assert predictions.answers == ["c", "", ""]
+    assert kind.evaluate(predictions)["f1"] == kind.evaluate(predictions)["best_f1"] == 100.0
     unlabelled = [SpanExample(each.id, each.context, each.question, None, None, PLACE) for each in examples]
     assert kind.decode(scores, features, unlabelled).answers == ["", "", ""]  # the threshold is 0
     # If "no answer" is best for all questions, the official script's threshold 0 would answer the first one.
     scores[[0, 3, 6], 0] = [1.5, 1.6, 1.7]
     impossible = [SpanExample(each.id, each.context, each.question, (), True, PLACE) for each in examples]
-    decoded = kind.decode(scores, features, impossible)
-    assert decoded.answers == ["", "", ""]
-    assert kind.figures(decoded, impossible)["f1"] == 100.0
+    predictions = kind.decode(scores, features, impossible)
+    assert predictions.answers == ["", "", ""]
+    assert kind.evaluate(predictions)["f1"] == 100.0
 
 
 def test_a_context_without_tokens_has_no_answer() -> None:
@@ -216,9 +217,9 @@ def test_a_context_without_tokens_has_no_answer() -> None:
     for task in ("squad1", "squad2"):
         kind = span_kind(task)
         features = kind.encode([example], tokenizer(), training=False)
-        decoded = kind.decode(np.zeros((1, 2), np.float32), features, [example])
-        assert decoded.answers == [""]
-        assert decoded.details[0]["n_best"] == []
+        predictions = kind.decode(np.zeros((1, 2), np.float32), features, [example])
+        assert predictions.answers == [""]
+        assert predictions.details[0]["n_best"] == []
 
 
 def test_an_answer_without_tokens_is_left_out_of_training() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tasks.data.examples import Entity, TaggingExample
-from tasks.data.tag_schemes import entities_of, tags_of
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
-from tasks.kinds.tagging import TaggingFeatures
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.tagging.kind import TaggingFeatures
+from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tags_of
 from tasks.registry import TASKS
 from tests.tasks.kinds.test_windows import reference_owner, reference_windows
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input
@@ -56,7 +56,7 @@ def test_every_word_is_predicted_once_in_the_window_with_most_context() -> None:
     shortest = np.argsort(features.lengths)[:5]
     assert features.lengths[shortest].max() < 10
     for samples in (np.random.default_rng(0).permutation(len(features))[:20], shortest):
-        check_batch(features, samples, expected, kind.tags)
+        check_batch(features, samples, expected, kind.classes)
     assert features.num_units == sum(len(example.tokens) for example in examples)
     assert features.account["examples longer than an input"] == sum(
         sum(map(len, example.tokens)) > 8 for example in examples
@@ -81,9 +81,9 @@ def test_perfect_scores_give_back_every_tag() -> None:
     examples = random_examples(40)
     kind = kind_of(TASKS["conll2003"], SETTINGS)
     features = kind.encode(examples, tokenizer(), training=False)
-    decoded = kind.decode(np.eye(kind.width, dtype=np.float32)[features.tags], features, examples)
-    assert decoded.predictions == [list(example.tags) for example in examples]
-    assert kind.figures(decoded, examples)["f1"] == 100.0
+    predictions = kind.decode(np.eye(kind.width, dtype=np.float32)[features.tags], features, examples)
+    assert predictions.for_metric == [list(example.tags) for example in examples]
+    assert kind.evaluate(predictions)["f1"] == 100.0
 
 
 def test_tags_that_continue_nothing_are_read_as_conlleval_reads_them() -> None:
@@ -91,8 +91,8 @@ def test_tags_that_continue_nothing_are_read_as_conlleval_reads_them() -> None:
     example = TaggingExample("0", tuple("abcde"), " ", None, None, PLACE)
     features = kind.encode([example], tokenizer(), training=False)
     raw = ["I-PER", "I-LOC", "I-LOC", "O", "I-PER"]
-    scores = np.eye(kind.width, dtype=np.float32)[[kind.tags.index(tag) for tag in raw]]
-    assert kind.decode(scores, features, [example]).predictions == [["B-PER", "B-LOC", "I-LOC", "O", "B-PER"]]
+    scores = np.eye(kind.width, dtype=np.float32)[[kind.classes.index(tag) for tag in raw]]
+    assert kind.decode(scores, features, [example]).for_metric == [["B-PER", "B-LOC", "I-LOC", "O", "B-PER"]]
     assert "tags" not in features.batch(np.array([0]))
 
 
@@ -113,7 +113,7 @@ def test_cluener_takes_entities_as_characters_and_knows_those_inside_others() ->
     features = kind.encode([example], tokenizer(), training=True)
     gold = {"address": {"一二三四": [[0, 3]]}, "name": {"二三": [[1, 2]], "b": [[5, 5]]}}
     assert kind.gold([example]) == [gold]
-    decoded = kind.decode(np.eye(kind.width, dtype=np.float32)[features.tags], features, [example])
+    predictions = kind.decode(np.eye(kind.width, dtype=np.float32)[features.tags], features, [example])
     # One row of tags cannot express the name inside the address.
-    assert decoded.predictions == [{"address": {"一二三四": [[0, 3]]}, "name": {"b": [[5, 5]]}}]
-    assert kind.figures(decoded, [example])["span_precision"] == 1.0
+    assert predictions.for_metric == [{"address": {"一二三四": [[0, 3]]}, "name": {"b": [[5, 5]]}}]
+    assert kind.evaluate(predictions)["span_precision"] == 1.0

@@ -15,7 +15,7 @@ from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.data.examples import Place
 from tasks.data.features import Features
-from tasks.kinds.base import Decoded, Kind
+from tasks.kinds.base import Kind, Predictions
 from tests.support.static_programs import fresh_scope
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -55,7 +55,7 @@ def overfit(
     model: ModelConfig = MODEL,
     given: Tokenizer | None = None,
     enough: float = 0.0,
-) -> tuple[Decoded, list[float], list[str]]:
+) -> tuple[Predictions, list[float], list[str]]:
     """Train on all examples in every step; return their predictions, the losses of the steps, and the parameters.
 
     Predictions are made in batches of one and of three samples, as uneven ranks would.

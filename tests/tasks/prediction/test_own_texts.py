@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import Example, TaggingExample
+from tasks.data.examples import Example
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.task import Task, files
 from tasks.layouts.csv_table import Csv
 from tasks.layouts.dureader_documents import DuReaderDocuments
 from tasks.layouts.json_lines import JsonLines
@@ -19,7 +21,6 @@ from tasks.layouts.rows import Layout
 from tasks.layouts.tsv import Tsv
 from tasks.prediction.own_texts import Form, load_texts
 from tasks.registry import TASKS
-from tasks.registry.task import Task, files
 from tests.support.task_files import write, write_lines
 
 

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import ClassificationExample, SpanExample
+from tasks.kinds.sentences import SentenceExample
+from tasks.kinds.span.example import SpanExample
+from tasks.kinds.task import Source, Split, Task, files
 from tasks.layouts.conll import Conll
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.squad import Squad
 from tasks.layouts.tsv import Tsv
 from tasks.reading.load import load_split, with_labels
 from tasks.reading.official_files import available_splits, find_files
-from tasks.registry.task import Source, Split, Task, files
 from tests.support.task_files import load, write, write_json, write_lines
 
 TASK = Task(
@@ -109,8 +110,8 @@ def test_a_source_may_have_a_layout_of_its_own(tmp_path: Path) -> None:
     source = Source(("dev.json",), JsonLines({"text_a": "text", "label": "label"}))
     task = dataclasses.replace(TASK, splits={**TASK.splits, "dev": Split((*TASK.splits["dev"].sources, source))})
     [example] = load(task, tmp_path, "dev").examples
-    assert isinstance(example, ClassificationExample)
-    assert (example.text_a, example.label) == ("x", "1")
+    assert isinstance(example, SentenceExample)
+    assert (example.text_a, example.gold) == ("x", "1")
 
 
 def test_missing_files_are_named_with_the_folder(tmp_path: Path) -> None:
@@ -146,8 +147,8 @@ def test_types_of_entities_are_found_in_the_training_file(tmp_path: Path) -> Non
 def test_files_without_labels_have_examples_without_gold_values(tmp_path: Path) -> None:
     write(tmp_path / "test.tsv", "index\ta\tlabel\n0\tx\tUNKNOWN\n")
     [example] = load(TASK, tmp_path, "test").examples
-    assert isinstance(example, ClassificationExample)
-    assert (example.text_a, example.label) == ("x", None)
+    assert isinstance(example, SentenceExample)
+    assert (example.text_a, example.gold) == ("x", None)
 
 
 def question(row_id: str, answer: str) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.data.examples import MultipleChoiceExample, SpanExample, TaggingExample
-from tasks.data.tag_schemes import entities_of
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.span.example import SpanExample
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.tagging.tag_schemes import entities_of
 from tasks.layouts.chid import BLANK
 from tasks.registry import TASKS
 from tests.support.task_files import load

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import ClassificationExample, MultipleChoiceExample, SpanExample, TaggingExample
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.sentences import SentenceExample
+from tasks.kinds.span.example import SpanExample
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.task import Source, Split, Task
 from tasks.layouts.conll import Conll
 from tasks.layouts.tsv import Tsv
 from tasks.registry import TASKS
-from tasks.registry.task import Source, Split, Task
 from tasks.registry.task_file import LAYOUTS, PARSERS, find_task, read_task_file
 from tests.support.task_files import load, write, write_lines
 
@@ -61,7 +64,7 @@ def test_its_labels_are_those_of_the_training_file_unless_it_names_them(tmp_path
     named = task_of(tmp_path, REVIEWS + "labels: [2, '10', 3]\n")
     assert named.labels == ("2", "10", "3")
     examples = load(named, tmp_path, "dev").examples
-    assert [e.label for e in examples if isinstance(e, ClassificationExample)] == ["10", "3", "10", "3"]
+    assert [e.gold for e in examples if isinstance(e, SentenceExample)] == ["10", "3", "10", "3"]
 
 
 def test_every_setting_reaches_the_task(tmp_path: Path) -> None:
@@ -104,7 +107,7 @@ def test_options_of_tsv_are_read_with_their_types(tmp_path: Path) -> None:
 
 
 def test_every_option_of_every_layout_can_be_set() -> None:
-    for layout_type, _ in LAYOUTS.values():
+    for layout_type in LAYOUTS.values():
         assert {field.name for field in dataclasses.fields(layout_type)} <= set(PARSERS), layout_type
 
 

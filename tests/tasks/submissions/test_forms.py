@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.data.examples import Example, Place, RegressionExample
-from tasks.kinds.base import Decoded
+from tasks.data.examples import Example, Place
+from tasks.kinds.base import Predictions
 from tasks.kinds.catalog import kind_of
+from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import KindSettings
+from tasks.kinds.task import Task
 from tasks.metrics.metric import Figures
 from tasks.reading.load import load_split
 from tasks.registry import TASKS
-from tasks.registry.task import Task
 from tasks.score import main
 from tasks.submissions.catalog import FORMS, form_of, submission_files
-from tasks.submissions.form import Predicted
 from tests.support.commands import call
 from tests.support.task_files import write, write_json, write_lines
 
@@ -29,14 +29,14 @@ def submit(
 ) -> dict[str, bytes]:
     """Return the files of a submission for the split in a folder."""
     examples = load_split(task, folder, split).examples
-    decoded = Decoded(None, answers, details or [{} for _ in answers], null_threshold=null_threshold)
-    return submission_files(Predicted(task, split, examples, decoded))
+    details = details or [{} for _ in answers]
+    return submission_files(Predictions(task, examples, answers, details, null_threshold=null_threshold), split)
 
 
-def figures_of(task: Task, split: str, folder: Path, decoded: Decoded) -> Figures:
-    """Return the figures of the evaluation."""
-    kind = kind_of(task, KindSettings())
-    return kind.figures(decoded, load_split(task, folder, split).examples)
+def scores_of(task: Task, split: str, folder: Path, for_metric: Any, **options: Any) -> Figures:
+    """Return the scores of the evaluation."""
+    examples = load_split(task, folder, split).examples
+    return kind_of(task, KindSettings()).evaluate(Predictions(task, examples, (), (), for_metric, options))
 
 
 def score(*arguments: Any, warnings: int = 0) -> Figures:
@@ -100,7 +100,7 @@ def test_a_table_of_glue_has_every_row_once_in_order(tmp_path: Path) -> None:
     answers = ["not_entailment", "not_entailment"]
     [(name, content)] = submit(TASKS["qnli"], "dev", tmp_path, answers).items()
     write(tmp_path / name, content)
-    expected = figures_of(TASKS["qnli"], "dev", tmp_path, Decoded(answers, answers, []))
+    expected = scores_of(TASKS["qnli"], "dev", tmp_path, answers)
     assert score("accuracy", tmp_path / "dev.tsv", tmp_path / name) == expected == {"accuracy": 0.5}
 
 
@@ -115,7 +115,7 @@ def test_scores_keep_all_their_digits(tmp_path: Path) -> None:
     answers = [0.1234567890123, 2.7, 5.3]
     content = submit(TASKS["stsb"], "dev", tmp_path, answers)["STS-B.tsv"]
     predictions = write(tmp_path / "STS-B.tsv", content)
-    expected = figures_of(TASKS["stsb"], "dev", tmp_path, Decoded(answers, answers, []))
+    expected = scores_of(TASKS["stsb"], "dev", tmp_path, answers)
     assert score("correlation", tmp_path / "dev.tsv", predictions) == expected
 
 
@@ -129,7 +129,7 @@ def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Pa
     answers = ["entailment", "contradiction", "neutral"]
     content = submit(TASKS["ocnli"], "dev", tmp_path, answers)["ocnli_50k_predict.json"]
     assert [json.loads(line)["id"] for line in content.decode().splitlines()] == [0, 2, 3]
-    expected = figures_of(TASKS["ocnli"], "dev", tmp_path, Decoded(answers, answers, []))
+    expected = scores_of(TASKS["ocnli"], "dev", tmp_path, answers)
     predictions = write(tmp_path / "ocnli_50k_predict.json", content)
     figures = score("accuracy", tmp_path / "dev.json", predictions, warnings=1)
     assert figures == expected == {"accuracy": pytest.approx(2 / 3)}
@@ -182,10 +182,9 @@ def test_unanswerable_questions_of_squad_have_no_text_and_a_high_probability(tmp
     probabilities = json.loads(files["na_prob.json"])
     assert [key for key, value in probabilities.items() if value > 0.5] == ["b", "d"]
     predictions, na_prob = (write(tmp_path / name, content) for name, content in files.items())
-    options = {"na_prob": dict(zip("abcd", na_scores, strict=True)), "threshold": threshold}
-    expected = figures_of(
-        TASKS["squad2"], "dev", tmp_path, Decoded(dict(zip("abcd", texts, strict=True)), answers, details, options)
-    )
+    options: dict[str, Any] = {"na_prob": dict(zip("abcd", na_scores, strict=True)), "threshold": threshold}
+    for_metric = dict(zip("abcd", texts, strict=True))
+    expected = scores_of(TASKS["squad2"], "dev", tmp_path, for_metric, **options)
     for found in (score("squad_v2", gold, predictions), score("squad_v2", gold, predictions, "--na_prob", na_prob)):
         assert {key: found[key] for key in ("exact", "f1", "HasAns_f1", "NoAns_f1")} == {
             key: expected[key] for key in ("exact", "f1", "HasAns_f1", "NoAns_f1")
@@ -198,7 +197,7 @@ def test_texts_of_answers_are_written_as_they_are(tmp_path: Path) -> None:
     assert "汽车".encode() in files["cmrc2018_predict.json"]
     found = score("cmrc2018", gold, write(tmp_path / "p.json", files["cmrc2018_predict.json"]))
     predictions = {"a": "blue", "b": "汽车"}
-    assert found == figures_of(TASKS["cmrc2018"], "dev", tmp_path, Decoded(predictions, [], []))
+    assert found == scores_of(TASKS["cmrc2018"], "dev", tmp_path, predictions)
 
 
 def test_tag_columns_are_scored_as_conlleval_does(tmp_path: Path) -> None:
@@ -207,7 +206,7 @@ def test_tag_columns_are_scored_as_conlleval_does(tmp_path: Path) -> None:
     [(name, content)] = submit(TASKS["conll2003"], "dev", tmp_path, tags, [{"tags": row} for row in tags]).items()
     assert content.decode() == "EU B-ORG B-ORG\n. O O\n\nBonn B-LOC B-PER\n\n"
     predictions = write(tmp_path / name, content)
-    expected = figures_of(TASKS["conll2003"], "dev", tmp_path, Decoded(tags, tags, []))
+    expected = scores_of(TASKS["conll2003"], "dev", tmp_path, tags)
     assert score("conlleval", predictions) == expected
     # The official file is in IOB1, so single tags differ, but entities do not.
     assert score("conlleval", gold, predictions)["f1"] == expected["f1"]
@@ -226,18 +225,16 @@ def test_cluener_has_the_last_characters_inclusive(tmp_path: Path) -> None:
     label = {"name": {"李明": [[0, 1]]}, "address": {"北京": [[3, 4]]}}
     content = submit(TASKS["cluener"], "dev", tmp_path, [label])["cluener_predict.json"]
     assert json.loads(content) == {"id": 0, "label": label}
-    assert score("cluener", gold, write(tmp_path / "p.json", content)) == figures_of(
-        TASKS["cluener"], "dev", tmp_path, Decoded([label], [label], [])
+    assert score("cluener", gold, write(tmp_path / "p.json", content)) == scores_of(
+        TASKS["cluener"], "dev", tmp_path, [label]
     )
 
 
 def test_two_examples_with_one_id_are_refused() -> None:
-    examples: list[Example] = [
-        RegressionExample("7", "a", None, None, Place(Path("test.tsv"), line)) for line in (1, 2)
-    ]
-    predicted = Predicted(TASKS["stsb"], "test", examples, Decoded([], [1.0, 2.0], [{}, {}]))
+    examples: list[Example] = [SentenceExample("7", "a", None, None, Place(Path("test.tsv"), line)) for line in (1, 2)]
+    predictions = Predictions(TASKS["stsb"], examples, [1.0, 2.0], [{}, {}])
     with pytest.raises(InputError, match=r"test.tsv:2: the id '7' is not unique; it is also at test.tsv:1"):
-        submission_files(predicted)
+        submission_files(predictions, "test")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from tasks.data.examples import Entity, Place, TaggingExample
-from tasks.kinds.tagging import span_labels
+from tasks.data.examples import Place
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.tagging.kind import span_labels
+from tasks.kinds.tagging.tag_schemes import Entity
 from tasks.training.checks import distinct_values, equal_gold_values, equal_predictions
 
 
@@ -67,6 +69,6 @@ def test_values_of_every_form_are_compared(values: Any, distinct: set[Any]) -> N
 )
 def test_equal_predictions_of_different_examples_are_named(gold: Any, predictions: Any, shown: str | None) -> None:
     kind: Any = Gold(gold)
-    decoded: Any = type("Decoded", (), {"predictions": predictions})
-    line = equal_predictions(kind, kind, decoded)
+    given: Any = type("Predictions", (), {"for_metric": predictions})
+    line = equal_predictions(kind, kind, given)
     assert (line or "None").startswith(f"dev: the prediction for every example is {shown}: " if shown else "None")

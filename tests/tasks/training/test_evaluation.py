@@ -11,7 +11,7 @@ import pytest
 
 from ernie_gram.distributed.world import World
 from tasks.kinds.base import Float32s
-from tasks.kinds.span import SpanFeatures
+from tasks.kinds.span.kind import SpanFeatures
 from tasks.reading.load import Report
 from tasks.training.splits import SplitData
 from tests.tasks.kinds.test_span import example_of, span_kind

@@ -9,13 +9,21 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from tasks.data.examples import ClassificationExample, Entity, Example, TaggingExample
+from tasks.data.examples import Example
+from tasks.kinds.classification.kind import Classification
+from tasks.kinds.sentences import SentenceExample
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.tagging.kind import Tagging
+from tasks.kinds.tagging.tag_schemes import Entity
 from tasks.reading.load import Report, SkippedRow
 from tasks.training.splits import SplitData, unseen_labels
 from tests.tasks.kinds.tiny import PLACE
 
 REPORT = Report("task", "dev", (), 0, 0, (), (), {})
 NO_FEATURES: Any = None
+# The names of the labels are asked of the kind, and none of its settings.
+CLASSES: Any = Classification
+TAGS: Any = Tagging
 
 
 def split(name: str, examples: Sequence[Example]) -> SplitData:
@@ -23,7 +31,7 @@ def split(name: str, examples: Sequence[Example]) -> SplitData:
 
 
 def labelled(*labels: str) -> list[Example]:
-    return [ClassificationExample(str(i), "a", None, label, PLACE) for i, label in enumerate(labels)]
+    return [SentenceExample(str(i), "a", None, label, PLACE) for i, label in enumerate(labels)]
 
 
 def tagged(*types: str) -> list[Example]:
@@ -51,12 +59,12 @@ def test_the_account_has_singulars_and_calls_the_length_a_mean(count: int, line:
 
 
 def test_labels_that_no_training_example_has_are_counted() -> None:
-    lines = unseen_labels([split("dev", labelled("0", "2", "2"))], split("train", labelled("0", "1")))
+    lines = unseen_labels(CLASSES, [split("dev", labelled("0", "2", "2"))], split("train", labelled("0", "1")))
     assert lines == ["dev: 2 examples with the label '2', which no training example has"]
 
 
 def test_types_of_entities_that_no_training_example_has_are_counted() -> None:
     splits = [split("dev", tagged("PER", "LOC")), split("test", tagged("ORG", "PER"))]
-    assert unseen_labels(splits, split("train", tagged("PER", "LOC"))) == [
+    assert unseen_labels(TAGS, splits, split("train", tagged("PER", "LOC"))) == [
         "test: 1 example with an entity 'ORG', which no training example has"
     ]

@@ -1,28 +1,34 @@
-"""Tagging: words or characters -> a tag for each of them.
+"""Tagging: inputs and predictions.
 
 The first token of a word carries its tag. A sentence that is longer than an input is read in windows; each word is
 trained and predicted in the window in which its first token has the most context.
 
-Shape letters: S samples, which are windows; W words of all examples.
+Shape letters: S samples, which are windows; W words of all examples, M of a batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from reader.batches.fields import SLOTS, Batch
+from reader.batches.fields import SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.data.examples import Entity, TaggingExample
-from tasks.data.features import Features, Int64s, offsets_of
-from tasks.data.fields import ENCODER_FIELDS, TAGS
-from tasks.data.tag_schemes import entities_of, tag_set, to_iob2
-from tasks.kinds.base import Decoded, Float32s, Kind
+from tasks.data.features import Features, Float32s, Int64s, offsets_of
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
+from tasks.kinds.tagging.example import TaggingExample, read_example
+from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tag_set, to_iob2
+from tasks.kinds.task import Task
 from tasks.kinds.token_table import Ranges, tokenize_sentences
 from tasks.kinds.windows import windows_of_texts
+from tasks.layouts.cluener import Cluener
+from tasks.layouts.rows import ID, Role
 from tasks.metrics.catalog import METRICS
+
+# The field `slots` has the first token of each word.
+TAGS = Field("tags", "M", "int64", "index of the gold tag in each predicted slot")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +55,35 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     """The scores of a word are logits over all IOB2 tags of the task's types of entities."""
 
     name = "tagging"
+    roles = (Role("tokens", is_list=True), Role("tags", is_gold=True, is_list=True), ID)
+    json_keys = "tokens (a list), or text"
+    layouts = (*ANY_KIND, "conll", "cluener")
+    task_fields = ("labels",)
+    metrics = ("conlleval", "cluener")
+    submission = "tag_columns"
+    label_is = "an entity"
+    network = "tasks.kinds.tagging.network"
+    output = "cls_seq_label_out"
+    paddlenlp_class = "ErnieGramForTokenClassification"
     input_fields = (*ENCODER_FIELDS, SLOTS)
     training_fields = (*ENCODER_FIELDS, SLOTS, TAGS)
+    read_example = staticmethod(read_example)
+
+    @staticmethod
+    def text_role(task: Task) -> str:
+        """Return what a text without tokens is: one of which the characters, or the words, are the tokens."""
+        return "text" if task.language == "zh" or isinstance(task.layout, Cluener) else "sentence"
+
+    @staticmethod
+    def labels_of(example: TaggingExample) -> set[str]:
+        """Return the types of the entities."""
+        return {entity.type for entity in example.entities or ()}
 
     @property
-    def tags(self) -> tuple[str, ...]:
+    def classes(self) -> tuple[str, ...]:
         """All tags."""
         assert self.task.labels is not None
         return tag_set(self.task.labels)
-
-    @property
-    def width(self) -> int:
-        """The number of tags."""
-        return len(self.tags)
 
     def encode(self, examples: Sequence[TaggingExample], tokenizer: Tokenizer, training: bool) -> TaggingFeatures:
         """Return the features. A word that the tokenizer drops, such as a space, is [UNK]."""
@@ -95,24 +117,34 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     def _tag_indices(self, examples: Sequence[TaggingExample]) -> Int64s | None:
         if any(example.tags is None for example in examples):
             return None
-        index = {tag: i for i, tag in enumerate(self.tags)}
+        index = {tag: i for i, tag in enumerate(self.classes)}
         return np.array([index[tag] for example in examples for tag in example.tags or ()], np.int64)
 
-    def decode(self, scores: Float32s, features: TaggingFeatures, examples: Sequence[TaggingExample]) -> Decoded:
+    def decode(self, scores: Float32s, features: TaggingFeatures, examples: Sequence[TaggingExample]) -> Predictions:
         """Return the tag with the highest score of each word, the first of equal ones.
 
         An I- that does not continue an entity of its type becomes a B-, as conlleval reads it.
         """
-        best, tags = scores.argmax(1), self.tags
+        best, tags = scores.argmax(1), self.classes
         ends = np.cumsum([len(example.tokens) for example in examples])
         rows = [to_iob2([tags[i] for i in row]) for row in np.split(best, ends[:-1])]
         pairs = list(zip(examples, rows, strict=True))
         answers = [self._answer(example, row, entities_of(row)) for example, row in pairs]
-        return Decoded(answers, answers, [{"tags": list(row)} for row in rows])
+        return self.predictions(examples, answers, [{"tags": list(row)} for row in rows])
 
-    def gold(self, examples: Sequence[TaggingExample]) -> object:
+    @staticmethod
+    def record(example: TaggingExample, answer: object, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """Return tokens; tags; and entities, each with type, text, and its characters start and end in the text."""
+        tags, text, spans = detail["tags"], example.text, example.token_spans()
+        entities = []
+        for entity in entities_of(tags):
+            start, end = spans[entity.start].start, spans[entity.end - 1].end
+            entities.append({"type": entity.type, "text": text[start:end], "start": start, "end": end})
+        return {"tokens": list(example.tokens), "tags": list(tags), "entities": entities}
+
+    def gold_value(self, example: TaggingExample) -> object:
         """Return the gold tags, or all gold entities, also those inside others, if the metric takes spans."""
-        return [self._answer(example, example.tags or (), example.entities or ()) for example in examples]
+        return self._answer(example, example.tags or (), example.entities or ())
 
     def _answer(self, example: TaggingExample, tags: Sequence[str], entities: Sequence[Entity]) -> object:
         if METRICS[self.task.metric].kind == "tag_sequences":

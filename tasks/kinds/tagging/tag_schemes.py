@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from tasks.data.examples import Entity
+from typing import NamedTuple
 
 OUTSIDE = "O"
 # BIOES has E and S, BMES has M, E and S: at the last token of an entity, at a single one, and inside.
 STARTS = frozenset("BS")
 ENDS = frozenset("ES")
 PREFIXES = STARTS | ENDS | frozenset("IM")
+
+
+class Entity(NamedTuple):
+    """The tokens [start, end) and their type."""
+
+    type: str
+    start: int
+    end: int
 
 
 def split_tag(tag: str) -> tuple[str, str]:

@@ -1,13 +1,13 @@
-"""Output layers of the kinds of tasks: from the encoder's rows to scores.
+"""Output layers, which several kinds of tasks share: from the encoder's rows to scores.
 
-Parameter names are upstream's where it has them: `cls_out_w` and `cls_out_b` (classification, regression, multiple
-choice), `cls_mrc_out_w/b` (span), `cls_seq_label_out_w/b` (tagging). PaddleNLP calls all of them `classifier.weight`
-and `classifier.bias`.
+The output layer is called Kind.output. PaddleNLP calls its parameters `classifier.weight` and `classifier.bias`.
 
 Shape letters: B inputs, L slots, N = B * L, M selected slots, H hidden, W width of the scores.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import paddle
 from paddle import nn
@@ -17,24 +17,28 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import activation
 from ernie_gram.model.layers import LayerNorm, Linear, dropout, optional
 from ernie_gram.model.pooler import Pooler
-from tasks.kinds.settings import HeadSettings
+from ernie_gram.training.job import Feeds, LossTerm
+from reader.batches.fields import INPUT_IDS, LENGTHS, SLOTS
+from tasks.kinds.base import Kind
 
-# The name of the output layer of each kind whose scores belong to slots.
-SLOT_OUTPUTS = {"span": "cls_mrc_out", "tagging": "cls_seq_label_out"}
+# Added to the logits of options and slots that do not exist.
+MASKED_LOGIT = -1e4
 
 
 class SentenceHead(nn.Layer):
-    """Scores of whole inputs: a sentence vector -> dropout -> linear layer."""
+    """Scores of whole inputs: a sentence vector -> dropout -> linear layer. It has no transform (see SlotHead)."""
 
-    def __init__(self, config: ModelConfig, width: int, settings: HeadSettings) -> None:
+    def __init__(self, kind: Kind[Any, Any], config: ModelConfig, has_lm_transform: bool) -> None:
         super().__init__()
+        settings = kind.settings.head
         self.hidden_size = config.hidden_size
-        self.kind, self.dropout = settings.sentence_output, settings.dropout
-        self.pooler = Pooler(config) if self.kind == "pooled" else None
-        self.output = output_layer("cls_out", config.hidden_size, width, config)
+        self.vector, self.dropout = settings.sentence_output, settings.dropout
+        self.pooler = Pooler(config) if kind.has_pooler else None
+        self.output = output_layer(kind.output, config.hidden_size, kind.width, config)
 
-    def forward(self, hidden_NH: paddle.Tensor, lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
-        """Return scores, [B, W]. Args: the encoder's rows, the number of slots of each input, int64 [B], and L."""
+    def forward(self, hidden_NH: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
+        """Return scores, [B, W], of the inputs of a batch. Args: the encoder's rows, and the fields of the batch."""
+        lengths_B, length = feeds[LENGTHS.name], paddle.shape(feeds[INPUT_IDS.name])[1]
         vector_BH = dropout(self._vector(hidden_NH, lengths_B, length), self.dropout, self.training)
         return self.output(vector_BH)
 
@@ -42,7 +46,7 @@ class SentenceHead(nn.Layer):
         if self.pooler is not None:
             return self.pooler(hidden_NH, length)
         hidden_BLH = hidden_NH.reshape([-1, length, self.hidden_size])
-        if self.kind == "cls":
+        if self.vector == "cls":
             return hidden_BLH[:, 0]
         filled_BL = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype(hidden_BLH.dtype)
         return (hidden_BLH * filled_BL.unsqueeze(2)).sum(1) / lengths_B.astype(hidden_BLH.dtype).unsqueeze(1)
@@ -55,10 +59,9 @@ class SlotHead(nn.Layer):
     LayerNorm.
     """
 
-    def __init__(
-        self, name: str, config: ModelConfig, width: int, settings: HeadSettings, has_lm_transform: bool
-    ) -> None:
+    def __init__(self, kind: Kind[Any, Any], config: ModelConfig, has_lm_transform: bool) -> None:
         super().__init__()
+        settings = kind.settings.head
         self.act, self.dropout = config.hidden_act, settings.dropout
         self.transform = self.norm = None
         size = config.hidden_size
@@ -67,10 +70,11 @@ class SlotHead(nn.Layer):
             self.transform = Linear(declared.linear)
             self.norm = optional(lambda norm: LayerNorm(norm, config.layer_norm_eps), declared.norm)
             size = declared.size
-        self.output = output_layer(name, size, width, config)
+        self.output = output_layer(kind.output, size, kind.width, config)
 
-    def forward(self, hidden_MH: paddle.Tensor) -> paddle.Tensor:
-        """Return scores, [M, W], of the encoder's rows of some slots."""
+    def forward(self, hidden_NH: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
+        """Return scores, [M, W], of the slots in the field `slots` of a batch; of all slots, [N, W], without it."""
+        hidden_MH = paddle.gather(hidden_NH, feeds[SLOTS.name]) if SLOTS.name in feeds else hidden_NH
         if self.transform is not None:
             hidden_MH = activation(self.act, self.transform(hidden_MH))
         if self.norm is not None:
@@ -86,3 +90,9 @@ def output_layer(name: str, size: int, width: int, config: ModelConfig) -> Linea
     """
     start = parameters.Normal(config.initializer_range, truncated=False)
     return Linear(parameters.linear(name, size, width, start, ("_w", "_b")))
+
+
+def mean_term(name: str, losses: paddle.Tensor) -> LossTerm:
+    """Return a term that is the mean of these losses over all ranks."""
+    losses = losses.flatten()
+    return LossTerm(name, 1.0, losses.sum(), paddle.shape(losses)[0].astype("float32"))

@@ -7,25 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from reader.errors import InputError
-from tasks.layouts.columns import similar
 from tasks.layouts.rows import Layout
 
-Kind: TypeAlias = Literal["classification", "regression", "multiple_choice", "span", "tagging"]
 Language: TypeAlias = Literal["en", "zh"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 TRAIN = "train"
-
-# The metrics that apply to each kind; their functions are in tasks/metrics/.
-METRICS_OF_KIND: dict[Kind, tuple[str, ...]] = {
-    "classification": ("accuracy", "accuracy_f1", "macro_f1", "matthews"),
-    "regression": ("correlation", "mean_squared_error"),
-    "multiple_choice": ("accuracy", "accuracy_by_id", "race"),
-    "span": ("squad_v1", "squad_v2", "cmrc2018", "dureader_robust"),
-    "tagging": ("conlleval", "cluener"),
-}
-# The labels that a metric is defined for, if not all.
-LABELS_OF_METRIC = {"accuracy_f1": {"0", "1"}}
 
 
 @dataclass(frozen=True)
@@ -66,7 +52,8 @@ class Task:
 
     Attributes:
         name: what the command line calls the task; title: what papers call it.
-        metric: the name of the metric, which gives all figures of the task and selects the best checkpoint.
+        kind: the name of its kind (see kinds/catalog.py).
+        metric: the name of the metric, which gives all scores of the task and selects the best checkpoint.
         layout: reads the files.
         splits: by name; `train`, those that are evaluated on, and those without labels.
         folders: names of the folder with the files, relative to the folder that the user gives, if it is not this one.
@@ -86,7 +73,7 @@ class Task:
     name: str
     title: str
     language: Language
-    kind: Kind
+    kind: str
     metric: str
     layout: Layout
     splits: Mapping[str, Split]
@@ -102,14 +89,7 @@ class Task:
     submission_name: str | None = None
 
     def __post_init__(self) -> None:
-        """Check what depends on several fields; raises InputError that names the field."""
-        metrics = METRICS_OF_KIND[self.kind]
-        if self.metric not in metrics:
-            names = f"{', '.join(metrics)}{similar(self.metric, metrics)}"
-            raise InputError(f"metric: {self.metric!r} is not one for {self.kind}; choose one of {names}")
-        for label in self.labels or ():
-            if label not in LABELS_OF_METRIC.get(self.metric, {label}):
-                raise InputError(f"metric: {self.metric} needs the labels 0 and 1, and the task has {label!r}")
+        """Check the fields; raises InputError that names the field."""
         if len(set(self.labels or ())) < len(self.labels or ()):
             raise InputError("labels: a label is given twice")
         if TRAIN not in self.splits or not self.splits[TRAIN].labelled:
@@ -130,8 +110,3 @@ class Task:
     def submission_splits(self) -> tuple[str, ...]:
         """The splits without labels, whose predictions are submitted."""
         return tuple(name for name, split in self.splits.items() if not split.labelled)
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether the labels are still to be found in the training file."""
-        return self.labels is None and self.kind in ("classification", "tagging")

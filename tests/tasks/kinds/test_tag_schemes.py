@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from tasks.data.examples import Entity
-from tasks.data.tag_schemes import entities_of, tag_set, tags_of, to_iob2
+from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tag_set, tags_of, to_iob2
 
 
 @pytest.mark.parametrize(

@@ -9,28 +9,23 @@ from typing import Any
 
 import pytest
 
-from tasks.data.examples import (
-    Answer,
-    CharSpan,
-    ClassificationExample,
-    Entity,
-    MultipleChoiceExample,
-    Place,
-    RegressionExample,
-    SpanExample,
-    TaggingExample,
-)
+from tasks.data.examples import CharSpan, Place
+from tasks.kinds.catalog import KINDS
+from tasks.kinds.checked_values import OmittedError, Reading, RowError
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.sentences import SentenceExample
+from tasks.kinds.span.example import Answer, SpanExample
+from tasks.kinds.tagging.example import TaggingExample
+from tasks.kinds.tagging.tag_schemes import Entity
+from tasks.kinds.task import Task, files
 from tasks.layouts.rows import Row
 from tasks.layouts.tsv import Tsv
-from tasks.reading.checked_values import OmittedError, RowError
-from tasks.reading.example_makers import MAKERS, Reading
-from tasks.registry.task import METRICS_OF_KIND, Kind, Task, files
 
 PLACE = Place(Path("t"), 3)
 
 
-def task(kind: Kind, **fields: Any) -> Task:
-    metric = METRICS_OF_KIND[kind][0]
+def task(kind: str, **fields: Any) -> Task:
+    metric = KINDS[kind].metrics[0]
     defaults = {"name": "t", "title": "T", "language": "en", "layout": Tsv({}), "splits": {"train": files("t")}}
     return Task(kind=kind, metric=metric, **{**defaults, **fields})
 
@@ -39,7 +34,7 @@ def make(
     of: Task, notes: Counter[str] | None = None, labelled: bool = True, training: bool = True, **values: Any
 ) -> Any:
     reading = Reading(of, labelled, training, Counter() if notes is None else notes)
-    return MAKERS[of.kind](Row(PLACE, values), "0", reading)
+    return KINDS[of.kind].read_example(Row(PLACE, values), "0", reading)
 
 
 NLI = task("classification", labels=("yes", "no"), label_aliases={"ja": "yes"}, omitted_labels=("-",))
@@ -51,13 +46,13 @@ NER = task("tagging", labels=("PER", "LOC"))
 
 
 def test_a_label_has_the_official_spelling() -> None:
-    example = ClassificationExample("0", "a", "b", "yes", PLACE)
+    example = SentenceExample("0", "a", "b", "yes", PLACE)
     assert make(NLI, text_a="a", text_b="b", label="ja") == example
     assert make(NLI, text_a="a", text_b="b", label=" yes") == example
-    assert make(NLI, text_a="a", label="no", id=7) == ClassificationExample("7", "a", None, "no", PLACE)
-    assert make(NLI, labelled=False, text_a="a") == ClassificationExample("0", "a", None, None, PLACE)
+    assert make(NLI, text_a="a", label="no", id=7) == SentenceExample("7", "a", None, "no", PLACE)
+    assert make(NLI, labelled=False, text_a="a") == SentenceExample("0", "a", None, None, PLACE)
     numbers = task("classification", labels=("0", "1", "true"))
-    assert [make(numbers, text_a="a", label=label).label for label in (0, "1", True)] == ["0", "1", "true"]
+    assert [make(numbers, text_a="a", label=label).gold for label in (0, "1", True)] == ["0", "1", "true"]
 
 
 def test_a_row_without_gold_label_is_omitted_whatever_its_texts_are() -> None:
@@ -86,7 +81,7 @@ def test_bad_classification_rows(values: dict[str, Any], message: str) -> None:
 
 
 def test_scores_are_finite_numbers_within_the_range() -> None:
-    assert make(SCORES, text_a="a", score="4.750") == RegressionExample("0", "a", None, 4.75, PLACE)
+    assert make(SCORES, text_a="a", score="4.750") == SentenceExample("0", "a", None, 4.75, PLACE)
     for bad in ("5.1", "-1"):
         with pytest.raises(RowError, match="is not between 0 and 5"):
             make(SCORES, text_a="a", score=bad)
@@ -114,7 +109,7 @@ def test_empty_texts_are_read_where_official_files_have_them() -> None:
     notes: Counter[str] = Counter()
     official = dataclasses.replace(NLI, empty_texts=True)
     assert make(official, notes, text_a="a", text_b="", label="no").text_b == ""
-    assert make(NLI, notes, labelled=False, text_a=" ").label is None
+    assert make(NLI, notes, labelled=False, text_a=" ").gold is None
     assert make(CHOICE, notes, context="c", options=["x", ""], answer=0).options == ("x", "")
     assert notes == {"rows with an empty text": 2, "questions with an empty option": 1}
 

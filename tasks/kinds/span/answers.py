@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from reader.tokenization.tokenizer import Encoding
-from tasks.data.examples import SpanExample
+from tasks.kinds.span.example import SpanExample
 
 
 class Window(NamedTuple):

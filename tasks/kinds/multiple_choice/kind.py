@@ -1,4 +1,4 @@
-"""Multiple choice: a context, a question and options -> the right option.
+"""Multiple choice: inputs and predictions.
 
 Each option is an input of its own: [CLS] context [SEP] question option [SEP]. If the question has a gap, the option
 fills it; if the context has a blank, the option fills it and is no second segment (ChID).
@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from reader.batches.fields import Batch
+from reader.batches.fields import Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
-from tasks.data.examples import MultipleChoiceExample
-from tasks.data.features import Features, Int64s, offsets_of
-from tasks.data.fields import ENCODER_FIELDS, LABELS, OPTION_COUNTS, OPTION_ROWS
-from tasks.kinds.base import Decoded, Float32s, Kind
+from tasks.data.features import Features, Float32s, Int64s, offsets_of
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
+from tasks.kinds.multiple_choice.example import MultipleChoiceExample, read_example
 from tasks.kinds.sentences import truncated_pair
 from tasks.kinds.softmax import softmax
 from tasks.kinds.token_table import Ranges, tokenize_texts
+from tasks.layouts.rows import ID, Role
 
+# Questions may have different numbers of options. Only options that exist are encoded.
+OPTION_ROWS = Field("option_rows", "SO", "int64", "row of each option of a sample; padding: 0")
+OPTION_COUNTS = Field("option_counts", "S", "int64", "number of options of each sample")
 # A gap in a question: "_" in RACE, also several.
 GAP = re.compile("_+")
 # The texts of an option, see `_parts`.
@@ -57,8 +61,22 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
     """The score of an option is its logit in a softmax over the options of the question."""
 
     name = "multiple_choice"
+    # The answer is an index, or the text or the letter of an option.
+    roles = (
+        Role("context"),
+        Role("question", needed=False),
+        Role("options", is_list=True),
+        Role("answer", is_gold=True),
+        ID,
+    )
+    json_keys = "context, question, options (a list)"
+    layouts = (*ANY_KIND, "race", "c3", "chid")
+    metrics = ("accuracy", "accuracy_by_id", "race")
+    submission = "letters"
+    network = "tasks.kinds.multiple_choice.network"
     input_fields = ENCODER_FIELDS
     training_fields = (*ENCODER_FIELDS, OPTION_ROWS, OPTION_COUNTS, LABELS)
+    read_example = staticmethod(read_example)
 
     @property
     def width(self) -> int:
@@ -104,7 +122,14 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
             answers=np.array(answers, np.int64) if len(answers) == len(examples) else None,
         )
 
-    def decode(self, scores: Float32s, features: ChoiceFeatures, examples: Sequence[MultipleChoiceExample]) -> Decoded:
+    def row_counts(self, batch: Batch) -> list[int]:
+        """Return the number of questions; and that of their options, if there is the loss of single options."""
+        counts = super().row_counts(batch)
+        return [*counts, int(batch[OPTION_COUNTS.name].sum())] if self.settings.head.option_loss_weight else counts
+
+    def decode(
+        self, scores: Float32s, features: ChoiceFeatures, examples: Sequence[MultipleChoiceExample]
+    ) -> Predictions:
         """Return the index of the most probable option, the first of equal ones.
 
         Examples of a group get different options: those that have the greatest product of probabilities, as in CLUE's
@@ -125,11 +150,16 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
             for row, answer in zip(*linear_sum_assignment(-log_probabilities), strict=True):
                 answers[members[row]] = int(answer)
         details = [{"probabilities": [float(value) for value in row]} for row in probabilities]
-        return Decoded(self.keyed(answers, [example.id for example in examples]), answers, details)
+        return self.predictions(examples, answers, details)
 
-    def gold(self, examples: Sequence[MultipleChoiceExample]) -> object:
-        """Return the indices of the right options."""
-        return self.keyed([example.answer for example in examples], [example.id for example in examples])
+    @staticmethod
+    def record(example: MultipleChoiceExample, answer: int, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the choice, an index; the option, its text; and `probabilities` in the order of the options."""
+        return {"choice": answer, "option": example.options[answer], **detail}
+
+    def gold_value(self, example: MultipleChoiceExample) -> int | None:
+        """Return the index of the right option."""
+        return example.answer
 
 
 def _parts(example: MultipleChoiceExample) -> Iterator[str]:

@@ -1,33 +1,37 @@
-"""Span extraction: a question and a context -> the part of the context that answers the question, or none.
+"""Span extraction: inputs and predictions.
 
 Inputs: [CLS] question [SEP] window of the context [SEP].
 
-Shape letters: S samples, which are windows; U units: [CLS] and the tokens of each window.
+Shape letters: S samples, which are windows, and B inputs, B = S; U units: [CLS] and the tokens of each window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ernie_gram.config.checks import require
-from reader.batches.fields import SLOTS, Batch
+from reader.batches.fields import SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Encoding, Tokenizer
-from tasks.data.examples import SpanExample
-from tasks.data.features import Features, Int64s, offsets_of
-from tasks.data.fields import ENCODER_FIELDS, END_SLOTS, START_SLOTS
-from tasks.kinds.answers import Candidate, Window, answer_tokens, best_spans
-from tasks.kinds.base import Decoded, Float32s, Kind
+from tasks.data.features import Features, Float32s, Int64s, offsets_of
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.softmax import softmax
+from tasks.kinds.span.answers import Candidate, Window, answer_tokens, best_spans
+from tasks.kinds.span.example import SpanExample, read_example
+from tasks.kinds.task import Task
 from tasks.kinds.token_table import Ranges, TokenTable, tokenize_texts
 from tasks.kinds.windows import Windows, windows_of_texts
+from tasks.layouts.rows import ID, Role
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.squad import squad_v2
-from tasks.registry.task import Task
 
+# The field `slots` has [CLS] and the context of each window, in prediction.
+START_SLOTS = Field("start_slots", "B", "int64", "first slot of the answer; 0, [CLS], if the window has none")
+END_SLOTS = Field("end_slots", "B", "int64", "last slot of the answer, inclusive; 0, [CLS], if the window has none")
 # The score of the best answer if the context has no token.
 NO_ANSWER_SCORE = -1e4
 # The start and the end of the answer of a training window that must be left out.
@@ -71,8 +75,25 @@ class Span(Kind[SpanExample, SpanFeatures]):
     """The two scores of a unit are its logits as the first and as the last token of the answer."""
 
     name = "span"
+    # Answers are texts, or dicts with `text` and `answer_start`.
+    roles = (
+        Role("context"),
+        Role("question"),
+        Role("answers", is_gold=True, is_list=True),
+        Role("is_impossible", needed=False, is_gold=True, may_lack=True),
+        ID,
+    )
+    json_keys = "context, question"
+    layouts = (*ANY_KIND, "squad", "dureader_documents")
+    task_fields = ("unanswerable",)
+    metrics = ("squad_v1", "squad_v2", "cmrc2018", "dureader_robust")
+    submission = "squad"
+    network = "tasks.kinds.span.network"
+    output = "cls_mrc_out"
+    paddlenlp_class = "ErnieGramForQuestionAnswering"
     input_fields = (*ENCODER_FIELDS, SLOTS)
     training_fields = (*ENCODER_FIELDS, START_SLOTS, END_SLOTS)
+    read_example = staticmethod(read_example)
 
     def __init__(self, task: Task, settings: KindSettings) -> None:
         """Raises InputError if a question may leave no room for its context."""
@@ -144,7 +165,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         shift = seconds - windows.starts
         return np.where(is_inside, first + shift, elsewhere), np.where(is_inside, stop - 1 + shift, elsewhere)
 
-    def decode(self, scores: Float32s, features: SpanFeatures, examples: Sequence[SpanExample]) -> Decoded:
+    def decode(self, scores: Float32s, features: SpanFeatures, examples: Sequence[SpanExample]) -> Predictions:
         """Return the text of the best answer of each question, as in the context.
 
         The score of an answer is the sum of the logits of its first and its last token. They are in the same window,
@@ -175,7 +196,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
                 }
             )
         if not self.task.unanswerable:
-            return Decoded(self.keyed(texts, [example.id for example in examples]), texts, details)
+            return self.predictions(examples, texts, details)
         return self._with_unanswerable(texts, details, na_scores, examples)
 
     def _candidates(
@@ -209,8 +230,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         details: list[dict[str, object]],
         na_scores: list[float],
         examples: Sequence[SpanExample],
-    ) -> Decoded:
-        ids = [example.id for example in examples]
+    ) -> Predictions:
         threshold = self.settings.span.null_threshold
         if threshold is None:
             is_labelled = all(example.answers is not None for example in examples)
@@ -218,26 +238,39 @@ class Span(Kind[SpanExample, SpanFeatures]):
         for detail, na_score in zip(details, na_scores, strict=True):
             detail["na_score"] = na_score
         answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
+        predictions = replace(self.predictions(examples, answers, details), null_threshold=threshold)
         if "na_prob" not in METRICS[self.task.metric].options:
-            return Decoded(self.keyed(answers, ids), answers, details, null_threshold=threshold)
+            return predictions
         # The metric applies the threshold itself, and also finds the best one.
-        options = {"na_prob": dict(zip(ids, na_scores, strict=True)), "threshold": threshold}
-        return Decoded(self.keyed(texts, ids), answers, details, options, threshold)
+        options = {"na_prob": self.keyed(na_scores, examples), "threshold": threshold}
+        return replace(predictions, for_metric=self.keyed(texts, examples), options=options)
 
     def _best_threshold(self, texts: list[str], na_scores: list[float], examples: Sequence[SpanExample]) -> float:
         """Return the threshold with the best F1: the official one, or one below all scores if that is better.
 
         The official script gives 0 where "no answer" to every question is best.
         """
-        ids = [example.id for example in examples]
-        gold, predictions = self.gold(examples), dict(zip(ids, texts, strict=True))
-        na_prob = dict(zip(ids, na_scores, strict=True))
+        gold, predictions, na_prob = self.gold(examples), self.keyed(texts, examples), self.keyed(na_scores, examples)
         official = squad_v2(gold, predictions, na_prob)["best_f1_thresh"]
         return max(
             (official, min(na_scores) - 1.0),
             key=lambda threshold: squad_v2(gold, predictions, na_prob, threshold)["f1"],
         )
 
-    def gold(self, examples: Sequence[SpanExample]) -> dict[str, list[str]]:
-        """Return the texts of all gold answers of each question ID."""
-        return {example.id: [answer.text for answer in example.answers or ()] for example in examples}
+    @staticmethod
+    def record(example: SpanExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer, "" if there is none, and what is known of it.
+
+        start and end: its characters in the context, or null; score: the sum of two logits; probability: among the n
+        best answers; na_score: if the question may be unanswerable.
+        """
+        best = next((each for each in detail["n_best"] if each["text"] == answer), None)
+        record: dict[str, Any] = {"answer": answer, "start": None, "end": None}
+        if best is not None:
+            record |= {"start": best["start"], "end": best["start"] + len(answer)}
+            record |= {"score": best["score"], "probability": best["probability"]}
+        return record | ({"na_score": detail["na_score"]} if "na_score" in detail else {})
+
+    def gold_value(self, example: SpanExample) -> list[str]:
+        """Return the texts of all gold answers."""
+        return [answer.text for answer in example.answers or ()]

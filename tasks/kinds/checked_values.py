@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from tasks.kinds.task import Task
 from tasks.layouts.columns import similar
-from tasks.registry.task import Task
 
 
 class RowError(Exception):
@@ -16,6 +18,22 @@ class RowError(Exception):
 
 class OmittedError(Exception):
     """The task leaves out this row on purpose; the message says why."""
+
+
+@dataclass
+class Reading:
+    """What must be known of a file to make examples of its rows, and what is counted.
+
+    Attributes:
+        task: the task; labelled: whether the file has gold values; training: whether a model is trained on the file, so
+            that every answer must have a position.
+        notes: what was unusual in rows that became examples nevertheless -> number of occurrences.
+    """
+
+    task: Task
+    labelled: bool
+    training: bool
+    notes: Counter[str] = field(default_factory=Counter)
 
 
 def shown(value: Any) -> str:

@@ -9,7 +9,7 @@ def test_output_weights_are_drawn_from_a_normal_that_is_not_truncated() -> None:
     import paddle
 
     from ernie_gram.model.config import ModelConfig
-    from tasks.training.heads import output_layer
+    from tasks.kinds.heads import output_layer
     from tests.support.static_programs import fresh_scope
 
     with fresh_scope() as executor:

@@ -1,0 +1,1 @@
+"""Classification: one or two texts -> one of the task's labels."""

@@ -1,0 +1,59 @@
+"""Classification: examples, inputs and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tasks.data.features import Float32s
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Predictions
+from tasks.kinds.checked_values import Reading, label_of
+from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, example_means, read_sentences
+from tasks.kinds.softmax import softmax
+from tasks.layouts.rows import ID, Role, Row
+
+
+class Classification(SentenceKind):
+    """The scores of a sample are logits over the labels, in the order of the task's labels."""
+
+    name = "classification"
+    roles = (Role("text_a"), Role("text_b", needed=False), Role("label", is_gold=True), ID)
+    layouts = (*ANY_KIND, "csv", "text_folders", "cluewsc")
+    task_fields = ("labels", "label_aliases", "omitted_labels", "empty_texts")
+    metrics = ("accuracy", "accuracy_f1", "macro_f1", "matthews")
+    network = "tasks.kinds.classification.network"
+    training_fields = (*ENCODER_FIELDS, LABELS)
+
+    @staticmethod
+    def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
+        """Return the example of a row; raises RowError or OmittedError."""
+        # The label first: a row without a gold label is left out, whatever its texts are.
+        label = label_of(row.values.get("label"), reading.task) if reading.labelled else None
+        return read_sentences(row, default_id, reading, label)
+
+    @staticmethod
+    def labels_of(example: SentenceExample) -> tuple[str, ...]:
+        """Return the label, if there is one."""
+        return () if example.gold is None else (example.gold,)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The task's labels."""
+        assert self.task.labels is not None
+        return self.task.labels
+
+    def target(self, gold: str) -> int:
+        """Return the index of a label."""
+        return self.classes.index(gold)
+
+    def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
+        """Return the label with the highest probability, the first of equal ones; `probabilities` are by label."""
+        probabilities = example_means(softmax(scores), features)
+        answers = [self.classes[best] for best in probabilities.argmax(1)]
+        details = [{"probabilities": dict(zip(self.classes, map(float, row), strict=True))} for row in probabilities]
+        return self.predictions(examples, answers, details)
+
+    @staticmethod
+    def record(example: SentenceExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the label, and `probabilities` by label."""
+        return {"label": answer, **detail}

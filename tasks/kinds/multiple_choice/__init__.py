@@ -1,0 +1,1 @@
+"""Multiple choice: a context, a question and options -> the right option."""

@@ -1,0 +1,1 @@
+"""Regression: one or two texts -> a score."""

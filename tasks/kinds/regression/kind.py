@@ -1,0 +1,48 @@
+"""Regression: examples, inputs and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reader.batches.fields import Field
+from tasks.data.features import Float32s
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Predictions
+from tasks.kinds.checked_values import Reading, score_of
+from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, example_means, read_sentences
+from tasks.layouts.rows import ID, Role, Row
+
+GOLD_SCORES = Field("gold_scores", "S", "float32", "gold score of a regression, in its own unit")
+
+
+class Regression(SentenceKind):
+    """The network computes the score itself, in the unit of the gold scores."""
+
+    name = "regression"
+    roles = (Role("text_a"), Role("text_b", needed=False), Role("score", is_gold=True), ID)
+    layouts = (*ANY_KIND, "csv")
+    task_fields = ("score_range", "empty_texts")
+    metrics = ("correlation", "mean_squared_error")
+    network = "tasks.kinds.regression.network"
+    training_fields = (*ENCODER_FIELDS, GOLD_SCORES)
+
+    @staticmethod
+    def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
+        """Return the example of a row; raises RowError."""
+        score = score_of(row.values.get("score"), reading.task) if reading.labelled else None
+        return read_sentences(row, default_id, reading, score)
+
+    @property
+    def width(self) -> int:
+        """1."""
+        return 1
+
+    def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
+        """Return the scores as they are: they may lie outside the task's range, as in GLUE's own baselines."""
+        answers = [float(score) for score in example_means(scores, features)[:, 0]]
+        return self.predictions(examples, answers, [{} for _ in answers])
+
+    @staticmethod
+    def record(example: SentenceExample, answer: float, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the score."""
+        return {"score": answer}

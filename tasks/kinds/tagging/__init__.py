@@ -1,0 +1,1 @@
+"""Tagging: words or characters -> a tag for each of them."""

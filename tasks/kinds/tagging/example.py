@@ -1,0 +1,114 @@
+"""Tokens with tags, and how a row of a file becomes an example of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.data.examples import CharSpan, Place
+from tasks.data.locating import locate
+from tasks.kinds.checked_values import Reading, RowError, check_label, id_of, shown, text_of, texts_of
+from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tags_of, to_iob2
+from tasks.layouts.rows import Row
+
+# The words and the punctuation marks of a text.
+WORDS = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class TaggingExample:
+    """Tokens, each with a tag.
+
+    Attributes:
+        tokens: words (CoNLL) or characters (MSRA, CLUENER). A token may be a space, which a tokenizer drops.
+        separator: what stands between two tokens in a text: " " for words, "" for characters.
+        tags: one for each token, in the scheme IOB2: `B-TYPE` at the first token of an entity, `I-TYPE` inside, `O`.
+        entities: all gold entities by start. They are those of `tags`, and those inside others (CLUENER has a few),
+            which tags cannot express.
+        given_text: the text that was split into the tokens; None if the file has tokens.
+    """
+
+    id: str
+    tokens: tuple[str, ...]
+    separator: str
+    tags: tuple[str, ...] | None
+    entities: tuple[Entity, ...] | None
+    place: Place
+    given_text: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.separator.join(self.tokens) if self.given_text is None else self.given_text
+
+    def token_spans(self) -> list[CharSpan]:
+        """Return the characters of each token in `text`."""
+        text, spans, end = self.text, list[CharSpan](), 0
+        for token in self.tokens:
+            start = text.index(token, end)
+            end = start + len(token)
+            spans.append(CharSpan(start, end))
+        return spans
+
+
+def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
+    """Return an example of tagging; raises RowError. Words are joined by spaces unless the language is Chinese."""
+    separator = "" if reading.task.language == "zh" else " "
+    given = text_of(row.values["sentence"], "text") if "sentence" in row.values else None
+    if given is not None:
+        tokens = tuple(WORDS.findall(given))
+    elif "text" in row.values:
+        tokens = tuple(text_of(row.values["text"], "text"))
+        separator = ""
+    else:
+        tokens = _tokens(row.values.get("tokens"))
+    row_id = id_of(row.values, default_id)
+    if not reading.labelled:
+        return TaggingExample(row_id, tokens, separator, None, None, row.place, given)
+    if "entities" in row.values:
+        entities = _entities(row.values["entities"], "".join(tokens), reading.notes)
+        tags = tags_of(entities, len(tokens))
+        if entities_of(tags) != entities:
+            reading.notes["texts with overlapping entities"] += 1
+    else:
+        tags, entities = _tags(row.values.get("tags"), len(tokens))
+    for entity in entities:
+        check_label(entity.type, reading.task, "type of entity")
+    return TaggingExample(row_id, tokens, separator, tags, entities, row.place)
+
+
+def _tokens(value: Any) -> tuple[str, ...]:
+    """Return tokens; a token may be a space, because characters are tokens in Chinese, but it may not be empty."""
+    if not isinstance(value, (list, tuple)):
+        raise RowError("tokens are missing" if value is None else f"tokens are not a list of texts: {shown(value)}")
+    tokens = tuple(text_of(token, f"token {index}", may_be_empty=True) for index, token in enumerate(value))
+    if "" in tokens:
+        raise RowError(f"token {tokens.index('')} is empty")
+    if not "".join(tokens).strip():
+        raise RowError("the text is empty")
+    return tokens
+
+
+def _tags(value: Any, num_tokens: int) -> tuple[tuple[str, ...], tuple[Entity, ...]]:
+    tags = texts_of(value, "tags")
+    if len(tags) != num_tokens:
+        raise RowError(f"{num_tokens} tokens but {len(tags)} tags")
+    try:
+        tags = to_iob2(tags)
+    except ValueError as error:
+        raise RowError(str(error)) from error
+    return tags, entities_of(tags)
+
+
+def _entities(value: Any, text: str, notes: Counter[str]) -> tuple[Entity, ...]:
+    """Return entities by start. Where the text is not the surface of the entity, the nearest occurrence is taken."""
+    entities = []
+    for entity_type, start, end, surface in value:
+        found = locate(text_of(surface, "the text of an entity"), text, start)
+        if found is None:
+            raise RowError(f"the entity {shown(surface)} is not in the text")
+        if (found, found + len(surface)) != (start, end):
+            notes["entities at another position than given"] += 1
+        entities.append(Entity(entity_type, found, found + len(surface)))
+    return tuple(sorted(entities, key=lambda entity: (entity.start, entity.end, entity.type)))

@@ -1,0 +1,232 @@
+"""A kind of task that the packages do not know, multi-label classification: this file and an entry of KINDS are all.
+
+It has a gold value, a batch field, a head, a loss and a record of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ernie_gram.distributed.world import World  # noqa: F401  before Paddle: it sets the number of threads
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.run.run_log import read_log
+from reader.batches.fields import Field
+from tasks.data.features import Float32s
+from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Predictions
+from tasks.kinds.catalog import KINDS
+from tasks.kinds.checked_values import Reading, check_label, texts_of
+from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
+from tasks.kinds.settings import HeadSettings
+from tasks.layouts.rows import ID, Role, Row
+from tests.support.commands import Done, call
+from tests.support.task_files import write, write_json, write_lines
+from tests.support.tiny_task import LETTERS, finetune
+from tests.tasks.test_predict import predict, records
+
+import paddle  # isort: skip
+from paddle import nn  # isort: skip
+from paddle.nn import functional as F  # isort: skip
+from tasks.kinds.heads import MASKED_LOGIT, mean_term, output_layer  # isort: skip
+
+# The labels of a text are those of these letters that it has; some texts have none.
+LABELS = "abc"
+GOLD = Field("label_sets", "SL", "float32", "1 for each label that a sample has")
+
+
+class MultiLabel(SentenceKind):
+    """The scores of a sample are logits of each label by itself."""
+
+    name = "multi_label"
+    roles = (Role("text_a"), Role("labels", is_gold=True, is_list=True), ID)
+    layouts = (*ANY_KIND, "csv")
+    task_fields = ("labels",)
+    metrics = ("accuracy",)
+    network = __name__
+    output = "cls_label_out"
+    paddlenlp_class = None
+    training_fields = (*ENCODER_FIELDS, GOLD)
+
+    @staticmethod
+    def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
+        labels = texts_of(row.values.get("labels"), "labels") if reading.labelled else None
+        for label in labels or ():
+            check_label(label, reading.task, "label")
+        return read_sentences(row, default_id, reading, labels)
+
+    @staticmethod
+    def labels_of(example: SentenceExample) -> tuple[str, ...]:
+        return example.gold or ()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        assert self.task.labels is not None
+        return self.task.labels
+
+    @property
+    def has_pooler(self) -> bool:
+        return False
+
+    def target(self, gold: tuple[str, ...]) -> list[bool]:
+        return [label in gold for label in self.classes]
+
+    def gold_value(self, example: SentenceExample) -> str:
+        return " ".join(label for label in self.classes if label in example.gold)
+
+    def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
+        answers = [
+            " ".join(label for label, score in zip(self.classes, row, strict=True) if score > 0) for row in scores
+        ]
+        details = [{"scores": dict(zip(self.classes, map(float, row), strict=True))} for row in scores]
+        return self.predictions(examples, answers, details)
+
+    @staticmethod
+    def record(example: SentenceExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
+        return {"labels": answer.split(), **detail}
+
+
+class Head(nn.Layer):
+    """The greatest of the encoder's outputs over the slots of an input -> linear layer."""
+
+    def __init__(self, kind: MultiLabel, config: ModelConfig, has_lm_transform: bool) -> None:
+        super().__init__()
+        self.hidden_size = config.hidden_size
+        self.output = output_layer(kind.output, config.hidden_size, kind.width, config)
+
+    def forward(self, hidden_NH: Any, feeds: Mapping[str, Any]) -> Any:
+        length = paddle.shape(feeds["input_ids"])[1]
+        is_padding_BL = (paddle.arange(length).unsqueeze(0) >= feeds["lengths"].unsqueeze(1)).astype("float32")
+        hidden_BLH = hidden_NH.reshape([-1, length, self.hidden_size]) + (MASKED_LOGIT * is_padding_BL).unsqueeze(2)
+        return self.output(hidden_BLH.max(1))
+
+
+def losses(scores_SL: Any, feeds: Mapping[str, Any], settings: HeadSettings) -> list[Any]:
+    each_SL = F.binary_cross_entropy_with_logits(scores_SL, feeds[GOLD.name], reduction="none")
+    return [mean_term("binary_cross_entropy", each_SL.sum(1))]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(KINDS, MultiLabel.name, MultiLabel)
+        yield
+
+
+def labels_in(text: str) -> list[str]:
+    return [label for label in LABELS if label in text]
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data/task.yaml and its files, and with the model of the tiny task."""
+    folder = tmp_path_factory.mktemp("multi_label")
+    (folder / "model").symlink_to(tiny_task / "model")
+    random = np.random.default_rng(1)
+    for name, count in (("train", 160), ("dev", 30), ("test", 6)):
+        texts = [" ".join(random.choice(list(LETTERS), 3)) for _ in range(count)]
+        rows = ({"text": text, **({} if name == "test" else {"labels": labels_in(text)})} for text in texts)
+        write_lines(folder / "data" / f"{name}.jsonl", *rows)
+    task = {
+        "kind": "multi_label",
+        "language": "en",
+        "layout": "json_lines",
+        "columns": {"text_a": "text", "labels": "labels"},
+        "files": {name: f"{name}.jsonl" for name in ("train", "dev", "test")},
+        "unlabelled": ["test"],
+        "metric": "accuracy",
+    }
+    write_json(folder / "data" / "task.yaml", task)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Path:
+    """The folder of a finished fine-tuning, with a checkpoint in its middle."""
+    done = train(folder, folder / "run")
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+def train(folder: Path, output: Path, *more: str) -> Done:
+    settings = ("--optimizer.epochs=8", "--trainer.save_every=80", "--trainer.keep_checkpoints=9")
+    return finetune(folder, output, *settings, *more)
+
+
+def test_it_is_trained_evaluated_and_saved(folder: Path, run: Path) -> None:
+    result = json.loads((run / "result.json").read_text())
+    gold = [json.loads(line)["labels"] for line in (folder / "data" / "dev.jsonl").read_text().splitlines()]
+    lines = (run / "predictions_dev.tsv").read_text().splitlines()[1:]
+    right = [line.split("\t")[1].split() == labels for line, labels in zip(lines, gold, strict=True)]
+    assert result["score"] == pytest.approx(np.mean(right))
+    assert result["score"] > 0.8
+    assert [] in gold
+    assert json.loads((run / "task.json").read_text())["labels"] == [*LABELS]
+
+
+def test_it_resumes_to_the_same_numbers(folder: Path, run: Path) -> None:
+    def losses_and_predictions() -> tuple[list[float], bytes]:
+        losses = [record["loss"] for record in read_log(run) if record["kind"] == "train"]
+        return losses, (run / "predictions_dev.tsv").read_bytes()
+
+    before = losses_and_predictions()
+    assert train(folder, run, f"--trainer.resume={run / 'step_80'}").returncode == 0
+    assert losses_and_predictions() == before
+    assert json.loads((run / "result.json").read_text())["steps"]["of_this_process"] == 80
+
+
+def test_it_predicts_a_submission_and_own_texts(folder: Path, run: Path, tmp_path: Path) -> None:
+    done = predict(run, "--data", folder / "data", "--split", "test", "--output", tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "task_test.tsv").read_text().splitlines()
+    assert lines[0] == "index\tprediction"
+    assert len(lines) == 7
+    texts = ["a d e", "b c", "g h"]
+    own = write(tmp_path / "own.txt", "".join(f"{text}\n" for text in texts))
+    found = records(run, "--input", own, "--layout", "lines", output=tmp_path / "answers.jsonl")
+    assert [record["labels"] for record in found] == [labels_in(text) for text in texts]
+    assert set(found[0]) == {"id", "labels", "scores"}
+
+
+def test_it_is_exported_as_a_program_and_refused_as_a_model_of_paddlenlp(run: Path, tmp_path: Path) -> None:
+    from tasks.export import main
+    from tests.support.static_programs import fresh_scope
+
+    with fresh_scope():
+        done = call(main, str(run), str(tmp_path / "program"), "--to", "inference")
+    assert done.returncode == 0, done.stderr
+    own = write_lines(tmp_path / "own.jsonl", {"text_a": "a c"}, {"text_a": "f"})
+    arguments = ("--input", own, "--layout", "json")
+    from_run = records(run, *arguments, output=tmp_path / "run.jsonl")
+    from_program = records(tmp_path / "program", *arguments, output=tmp_path / "program.jsonl")
+    for found in (from_run, from_program):
+        assert [record["labels"] for record in found] == [["a", "c"], []]
+    refused = call(main, str(run), str(tmp_path / "paddlenlp"), "--to", "paddlenlp", "--accept-loss")
+    assert refused.returncode == 2
+    assert "multi label: PaddleNLP has no such class of ErnieGram" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"columns": {"text_a": "text"}}, "columns: labels is missing"),
+        ({"columns": {"text_a": "text", "labels": "labels", "tags": "t"}}, "'tags' is no value of multi_label"),
+        ({"layout": "squad"}, "layout: squad holds span, not multi_label"),
+        ({"metric": "conlleval"}, "'conlleval' is not one for multi_label; choose one of accuracy"),
+        ({"score_range": [0, 1]}, "score_range: is for regression, not for multi_label"),
+    ],
+)
+def test_mistakes_in_its_task_file_are_named(
+    folder: Path, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    task = json.loads((folder / "data" / "task.yaml").read_text())
+    if "layout" in change:
+        del task["columns"]
+    path = write_json(tmp_path / "task.yaml", task | change)
+    done = finetune(folder, tmp_path / "run", f"--task={path}")
+    assert done.returncode == 2
+    assert message in done.stderr
