@@ -20,11 +20,6 @@ EXPLANATION = (
 )
 
 
-def log_frequencies(counts: npt.NDArray[np.int64]) -> Float64s:
-    """Return log p of every class by its frequency in the training corpus, with add-one smoothing; float64 [C]."""
-    return np.log((counts + 1) / (counts.sum() + len(counts)))
-
-
 def evaluation_sums(
     terms: Sequence[Term], predict: Predict, batches: Iterable[Batch], reference: Reference, draws: int = 1
 ) -> Float64s:

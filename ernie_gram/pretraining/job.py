@@ -14,7 +14,8 @@ from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.model import Model
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, log_frequencies, metrics
+from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
+from ernie_gram.pretraining.frequencies import log_frequencies
 from ernie_gram.pretraining.network import PretrainModel, softmax_options
 from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.prepare import Run

@@ -10,7 +10,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, log_frequencies, metrics
+from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
+from ernie_gram.pretraining.frequencies import log_frequencies
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import evaluated
 from ernie_gram.pretraining.terms.term import Reference

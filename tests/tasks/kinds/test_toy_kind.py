@@ -205,7 +205,7 @@ def test_it_is_exported_as_a_program_and_refused_as_a_model_of_paddlenlp(run: Pa
     from_program = records(tmp_path / "program", *arguments, output=tmp_path / "program.jsonl")
     for found in (from_run, from_program):
         assert [record["labels"] for record in found] == [["a", "c"], []]
-    refused = call(main, str(run), str(tmp_path / "paddlenlp"), "--to", "paddlenlp", "--accept-loss")
+    refused = call(main, str(run), str(tmp_path / "paddlenlp"), "--to", "paddlenlp", "--accept_loss")
     assert refused.returncode == 2
     assert "multi label: PaddleNLP has no such class of ErnieGram" in refused.stderr
 
