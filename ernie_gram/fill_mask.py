@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("text", nargs="*", help=f"texts with {MASK} in place of whole words (default: standard input)")
     parser.add_argument("--top", type=int, default=5, metavar="K", help="number of units to show (%(default)s)")
     parser.add_argument("--ngrams", action="store_true", help="rank n-grams only")
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line: text, masks, units")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line: text and masks")
     parser.add_argument(
         "--draws",
         type=int,

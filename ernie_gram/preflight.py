@@ -40,7 +40,7 @@ from reader.system.progress import progress
 ASSUMED_UTILISATION = 0.4
 DESCRIPTION = (
     "Predict memory, time, exchanged bytes and disk space of a pre-training run, check its corpora, and name settings "
-    "that work against each other. Other options are settings of the run, as for ernie_gram.pretrain."
+    "that work against each other. Other options are settings of the run, as for `ernie-gram pretrain`."
 )
 
 

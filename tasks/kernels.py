@@ -1,4 +1,4 @@
-"""Print the kernels that fine-tuning and prediction of each kind of task run on the GPU, for `ernie_gram.gpu_check`:
+"""Print the kernels that fine-tuning and prediction of each kind of task run on the GPU, for `ernie-gram gpu-check`:
 
     ernie-gram kernels float32 bfloat16
 

@@ -22,10 +22,11 @@ ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
 TRANSLATIONS = {
     "demo-text --output": "demo-text --input texts --output",
     "small_en.yaml": "small_zh.yaml",
-    "base_en_16g.yaml": "base_zh.yaml",
+    "base_en_16g.yaml": "base_zh.yaml --model.vocab_size null",
     "language: en": "language: zh",
     "DATA=glue": "DATA=task_data",
     "--data glue": "--data task_data",
+    "--grid paper": "--learning_rates 3e-5 5e-5 1e-4",
     "CoLA.tsv": "chnsenticorp_test.tsv",
     "cola": "chnsenticorp",
     "english": "chinese",
