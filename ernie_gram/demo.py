@@ -124,6 +124,8 @@ def main() -> None:
         warmup = arguments.steps // 10
         overrides += ["--trainer.max_steps", str(arguments.steps), "--optimizer.warmup_steps", str(warmup)]
     folder = Path("output/demo")
+    if folder.exists() and any(folder.iterdir()) and not (folder / "train.txt").is_file():
+        raise InputError(f"{folder}: not the folder of an earlier demo, which would be deleted; move it away")
     shutil.rmtree(folder, ignore_errors=True)
 
     step(f"ernie-gram demo-text --output {folder}")

@@ -73,7 +73,8 @@ def main() -> None:
         else:
             program = f"{PROGRAM} {name}"
             del sys.argv[1]
-        run_command(module, program)
+    # Not in the context above: only what a command imports is interrupted without its cleaning up.
+    run_command(module, program)
 
 
 def usage() -> str:

@@ -83,7 +83,7 @@ class FineTuned:
         names = plain_values(self.task)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / ROWS
-            lines = (json.dumps(_named(row, names, i), ensure_ascii=True) for i, row in enumerate(rows, start=1))
+            lines = [_line(row, names, i) for i, row in enumerate(rows, start=1)]
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
             try:
                 return load_texts(self.task, path, "json", "error").examples
@@ -105,6 +105,14 @@ class FineTuned:
         scorer, scope = self._scorer
         with static_mode(scope):
             return scorer.scores(features, batch_size)
+
+
+def _line(row: Row, names: Sequence[str], number: int) -> str:
+    """Return a row as a line of JSON. Raises InputError if it holds anything else than texts, numbers and lists."""
+    try:
+        return json.dumps(dict(_named(row, names, number)), ensure_ascii=True)
+    except TypeError as error:
+        raise InputError(f"{ROWS}:{number}: {error}") from error
 
 
 def _named(row: Row, names: Sequence[str], number: int) -> Mapping[str, Any]:

@@ -30,13 +30,14 @@ def main() -> None:
     if arguments[:1] in (["-h"], ["--help"]):
         print(USAGE.format(sys.argv[0], ENVIRONMENT))
         return
-    words = [word for word in arguments[:2] if not word.startswith("-")]
-    if len(words) == 2:
-        task, model = words
-        folder = data_folder()
-        data = ["--paths.data", str(folder)] if folder else []
-        arguments = [*settings_of(task), "--paths.model", model, *data, *arguments[2:]]
-    elif words or not arguments:
+    folder = data_folder()
+    data = ["--paths.data", str(folder)] if folder else []
+    if arguments[:1] and arguments[0].startswith("-"):
+        arguments = [*data, *arguments]
+    elif len(arguments) > 1 and not arguments[1].startswith("-"):
+        task, model, *more = arguments
+        arguments = [*settings_of(task), "--paths.model", model, *data, *more]
+    else:
         raise InputError(f"TASK and MODEL: must be given (see {sys.argv[0]} --help)")
     # A single process reports errors in one line by itself; reading the data twice would take time.
     launch("tasks.finetune", arguments, checks_single=False)

@@ -50,12 +50,12 @@ def launch(module: str, arguments: Sequence[str], checks_single: bool) -> NoRetu
         _replace("-m", module, *arguments)
     processes = _processes()
     threads = max(1, len(os.sched_getaffinity(0)) // processes)
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-    options = _with_address_of_master([*_options_of_slurm(processes), *shlex.split(os.environ.get("LAUNCH_ARGS", ""))])
+    os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or str(threads)
+    options = _with_address_of_master([*_options_of_slurm(processes), *_launch_arguments()])
     is_single = processes == 1 and not options
     if checks_single or not is_single:
         _check(module, arguments, processes, options)
-    os.environ.setdefault("GLIBC_TUNABLES", MEMORY)
+    os.environ["GLIBC_TUNABLES"] = os.environ.get("GLIBC_TUNABLES") or MEMORY
     if is_single:
         _replace("-m", module, *arguments)
     # The launcher prints its settings in 36 lines; the errors of the processes are still shown.
@@ -64,6 +64,18 @@ def launch(module: str, arguments: Sequence[str], checks_single: bool) -> NoRetu
     log = ["--nproc_per_node", str(processes), "--log_dir", str(_log_folder(options))]
     script = str(PACKAGES / f"{module.replace('.', '/')}.py")
     _replace("-m", "ernie_gram.distributed.launch", *level, *log, *options, script, *arguments)
+
+
+def _launch_arguments() -> list[str]:
+    """Return the words of LAUNCH_ARGS. Raises InputError if they are not what a shell would accept, or not numbers."""
+    try:
+        words = shlex.split(os.environ.get("LAUNCH_ARGS", ""))
+    except ValueError as error:
+        raise InputError(f"LAUNCH_ARGS: {error}") from error
+    for name, pattern in (("--rank", "[0-9]+"), ("--nnodes", "[0-9]+(:[0-9]+)?")):
+        value = _value(words, name)
+        require(value is None or re.fullmatch(pattern, value) is not None, "LAUNCH_ARGS", f"{name} {value}: no number")
+    return words
 
 
 def _processes() -> int:
@@ -82,7 +94,7 @@ def _options_of_slurm(processes: int) -> list[str]:
     Each task is one machine for Paddle's launcher, and the first machine is the master. The port follows from the job,
     so that jobs on the same machine do not meet.
     """
-    slurm = {key.removeprefix("SLURM_"): value for key, value in os.environ.items() if key.startswith("SLURM_")}
+    slurm = {key[6:]: value for key, value in os.environ.items() if key.startswith("SLURM_") and value}
     tasks, machines = int(slurm.get("STEP_NUM_TASKS", 1)), int(slurm.get("JOB_NUM_NODES", 1))
     if "STEP_NUM_TASKS" not in slurm and machines > 1:
         print_note(f"the Slurm job has {machines} machines, but only this one is used; start the command with srun")
@@ -91,6 +103,8 @@ def _options_of_slurm(processes: int) -> list[str]:
     if processes > 1 and tasks > int(slurm.get("STEP_NUM_NODES", tasks)):
         message = f"{processes} processes in each of several Slurm tasks per machine"
         raise InputError(f"NPROC: {message}; use srun --ntasks-per-node=1, or NPROC=1")
+    for name in ("STEP_NODELIST", "JOB_ID", "PROCID"):
+        require(name in slurm, f"SLURM_{name}", "is not set, but SLURM_STEP_NUM_TASKS is; start the command with srun")
     nodes, hosts = slurm["STEP_NODELIST"], ""
     with suppress(OSError):
         command = ["scontrol", "show", "hostnames", nodes]

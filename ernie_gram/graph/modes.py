@@ -33,8 +33,11 @@ def static_mode(scope: paddle.static.Scope) -> Iterator[None]:
 @contextmanager
 def unchanged_random_state() -> Iterator[None]:
     """Give Paddle's random numbers back to the caller where he left them."""
-    state = paddle.get_rng_state()
+    # A seed is one of all devices.
+    devices = ["cpu", *(["gpu"] if paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() else [])]
+    states = [paddle.get_rng_state(device) for device in devices]
     try:
         yield
     finally:
-        paddle.set_rng_state(state)
+        for device, state in zip(devices, states, strict=True):
+            paddle.set_rng_state(state, device)

@@ -1,4 +1,4 @@
-"""The parameters of the models, each declared once: name, shape, start value, and whether it decays.
+"""The parameters of the models, each declared once: name, shape, and start value (weight decay: graph/decay.py).
 
 This is plain data without Paddle. The layers create what is declared here (layers.py), formats check files against it,
 and planning counts it. Records of parameters are nested as the layers are; `flat` lists them.
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ernie_gram.graph.decay import is_decayed
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from ernie_gram.model.distance_buckets import distance_start
 
@@ -46,11 +45,6 @@ class Parameter:
     name: str
     shape: tuple[int, ...]
     start: Start = field(compare=False)
-
-    @property
-    def decays(self) -> bool:
-        """Whether weight decay applies to it."""
-        return is_decayed(self.name)
 
 
 @dataclass(frozen=True)

@@ -152,6 +152,23 @@ def test_a_command_can_be_interrupted_while_it_loads() -> None:
     assert (done.stdout, done.stderr) == ("130 130\n", "error: interrupted\n" * 2)
 
 
+def test_a_command_that_runs_cleans_up_when_it_is_interrupted(tmp_path: Path) -> None:
+    """The command is a module of the test; it interrupts itself within a context."""
+    code = (
+        "import os, signal\n"
+        "def main():\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    finally:\n"
+        "        print('cleaned up', flush=True)\n"
+    )
+    (tmp_path / "own_command.py").write_text(code)
+    start = "import sys; from reader import console_script; console_script.MODULES['own'] = 'own_command'\n"
+    start += "sys.argv = ['ernie-gram', 'own']; console_script.main()"
+    done = python("-c", start, PYTHONPATH=f"{ROOT}:{tmp_path}")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "cleaned up\n", "error: interrupted\n")
+
+
 def test_setup_installs_the_console_script_and_all_settings() -> None:
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
     assert '"ernie-gram = reader.console_script:main"' in setup

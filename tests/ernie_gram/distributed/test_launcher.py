@@ -73,6 +73,28 @@ def test_options_of_the_launcher_are_found_in_both_spellings() -> None:
     assert [_value(options, name) for name in ("--nnodes", "--rank", "--master")] == ["2", "1", None]
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("--nnodes 2 --rank x", "LAUNCH_ARGS: --rank x: no number"),
+        ("--nnodes=two --rank 1", "LAUNCH_ARGS: --nnodes two: no number"),
+        ('--master "h:1', "LAUNCH_ARGS: No closing quotation"),
+    ],
+)
+def test_words_that_are_wrong_are_named(given: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {"LAUNCH_ARGS": given})
+    with pytest.raises(InputError, match=f"^{message}"):
+        launcher._launch_arguments()
+    monkeypatch.setattr(os, "environ", {"LAUNCH_ARGS": "--nnodes 2:4 --rank 1"})
+    assert launcher._launch_arguments() == ["--nnodes", "2:4", "--rank", "1"]
+
+
+def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {"SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NUM_NODES": ""})
+    with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: is not set"):
+        launcher._options_of_slurm(1)
+
+
 def test_the_first_machine_has_the_address_of_the_master() -> None:
     for given in (["--master=localhost:5", "--rank=0"], ["--master", "localhost:5", "--rank", "0"]):
         found = _with_address_of_master(given)
