@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import ROOT
-from tests.support.further_cases import only
+from tests.support.further_cases import FURTHER
 from tests.support.readme import sections
 
 ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
@@ -115,7 +115,8 @@ def chinese_texts(folder: Path) -> None:
         (folder / f"{name}.txt").write_text("".join(lines), encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", only([ENGLISH], [ENGLISH, CHINESE]), ids=lambda page: page.name)
+@FURTHER
+@pytest.mark.parametrize("page", [ENGLISH, CHINESE], ids=lambda page: page.name)
 def test_the_ten_minutes_can_be_typed(page: Path, tmp_path: Path) -> None:
     chinese_texts(tmp_path / "texts")
     blocks = next(section.blocks for section in sections(page) if section.anchor == "ten-minutes")

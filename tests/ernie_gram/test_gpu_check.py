@@ -85,7 +85,7 @@ def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
     ("fault", "name", "reason"),
     [
         (WRONG_GRADIENT, "float32", f"the mean gradient of {PARAMETER} differs by 1.0e-02, more than 0.0001"),
-        (HANG, "two_gpus", "rank 1 hangs: no progress for 20 s (trainer.hang_seconds)"),
+        pytest.param(HANG, "two_gpus", "rank 1 hangs: no progress for 20 s (trainer.hang_seconds)", marks=FURTHER),
     ],
 )
 def test_a_fault_fails_with_its_reason(tmp_path: Path, fault: str, name: str, reason: str) -> None:

@@ -204,6 +204,7 @@ def is_free(port: int) -> bool:
         return connection.connect_ex(("127.0.0.1", port)) != 0
 
 
+@FURTHER
 def test_the_tasks_of_a_slurm_job_step_train_together(built: Path, tmp_path: Path) -> None:
     done = slurm(built, tmp_path, "--trainer.max_steps=3", "--paths.held_out=null", NPROC="1")
     assert done.returncode == 0, done.stderr
