@@ -17,7 +17,7 @@ from reader.tokenization.vocabulary import Vocabulary
 # N-grams that occur at most RARE_COUNT times are called rare. They are reported if they are more than RARE_SHARE of a
 # lexicon.
 RARE_COUNT, RARE_SHARE = 2, 0.2
-CURE = "give a --vocab of the text's language; `ernie-gram vocab` makes one from the text"
+CURE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
 
 
 def explain_empty_lexicon(info: LexiconInfo, order: int) -> str:

@@ -47,7 +47,7 @@ NULL_THRESHOLD = "null_threshold"
 LARGE_SHARE = 0.2
 # A run that would have less padding by this share with these micro-batches is told so.
 LESS_PADDING, SMALL_MICRO_BATCH = 0.1, 8
-UNKNOWN_CURE = "start from a model whose vocabulary is of the texts' language"
+UNKNOWN_CURE = "start from a model whose vocabulary is of the texts' language, or larger"
 
 
 @dataclass(frozen=True)
