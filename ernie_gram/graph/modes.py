@@ -33,8 +33,8 @@ def static_mode(scope: paddle.static.Scope) -> Iterator[None]:
 @contextmanager
 def unchanged_random_state() -> Iterator[None]:
     """Give Paddle's random numbers back to the caller where he left them."""
-    # A seed is one of all devices.
-    devices = ["cpu", *(["gpu"] if paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count() else [])]
+    # A seed is also one of the CPU's numbers. On a GPU, those of the other GPUs are not restored.
+    devices = ("cpu", None)
     states = [paddle.get_rng_state(device) for device in devices]
     try:
         yield
