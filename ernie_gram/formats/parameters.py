@@ -13,7 +13,7 @@ import numpy as np
 
 from ernie_gram.formats.names import RELATIVE, SEGMENTS, Column, Renaming, is_transposed, names, renaming, to_ours
 from ernie_gram.formats.settings import switched_on
-from ernie_gram.formats.untrusted.reading import read_arrays, read_variable_folder
+from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.parameters import Shapes, encoder, head, pooler, shapes_of, transform
 from ernie_gram.run.checkpoint import Arrays
@@ -75,7 +75,7 @@ def load_parameters(path: Path, column: Column, config: ModelConfig, always_read
     def check(shapes: Shapes) -> None:
         _check(shapes, column, config, source)
 
-    stored = (read_variable_folder if path.is_dir() else read_arrays)(path, check)
+    stored = read_arrays(path, check)
     completed, found = _check({name: values.shape for name, values in stored.arrays.items()}, column, config, source)
     check_numbers({name: stored.arrays[name] for name in found.ours}, source)
     arrays = to_ours(stored.arrays, column, found)

