@@ -124,13 +124,13 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
             set_arrays(checkpoint.load_model(best), names, str(best), world.place)
         copy_from_first_rank(trainer.executor, names, world)
     began = time.monotonic()
-    figures, metric, null_threshold = {}, METRICS[run.task.metric], None
+    scores, metric, null_threshold = {}, METRICS[run.task.metric], None
     for split, predictions in predictor.predict(trainer.executor, (*run.dev, *run.final), world):
         null_threshold = predictions.null_threshold
-        figures[split.name] = run.kind.evaluate(predictions)
+        scores[split.name] = run.kind.evaluate(predictions)
         if world.is_first:
             path = write_predictions(run.output, split.name, predictions)
-            headlines = headline(figures[split.name], run.figure)
+            headlines = headline(scores[split.name], run.metric)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
             _say(f"final step {step}  {split.name}: {shown}  ({path})")
             if warning := equal_predictions(run.kind, split, predictions):
@@ -138,9 +138,9 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
     splits = (run.train, *run.dev, *run.final)
     return {
         "task": run.task.name,
-        "metric": {"name": metric.name, "chooses": run.figure, "unit": metric.unit},
-        "score": figures[run.dev[0].name][run.figure] if run.dev else None,
-        "figures": figures,
+        "metric": {"name": metric.name, "chooses": run.metric, "unit": metric.unit},
+        "score": scores[run.dev[0].name][run.metric] if run.dev else None,
+        "scores": scores,
         **({} if null_threshold is None else {NULL_THRESHOLD: null_threshold}),
         "steps": {"total": run.max_steps, "trained": trainer.step, "chosen": step},
         "rows": {

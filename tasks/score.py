@@ -1,4 +1,4 @@
-"""Score a file of predictions: `ernie-gram score METRIC GOLD [PREDICTIONS]`. The figures are printed as JSON."""
+"""Score a file of predictions: `ernie-gram score METRIC GOLD [PREDICTIONS]`. The scores are printed as JSON."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def score_files(
     column: str | None = None,
     id_column: str | None = None,
 ) -> dict[str, float]:
-    """Return the figures of a file of predictions; EPILOG describes the files of each metric.
+    """Return the scores of a file of predictions; EPILOG describes the files of each metric.
 
     Args:
         options: arguments of the metric's function.
@@ -126,5 +126,5 @@ def main() -> None:
         raise InputError("--threshold needs --na_prob")
     if "na_prob" in options:
         options["na_prob"] = json_object(options["na_prob"], (int, float), "a number")
-    figures = score_files(metric, arguments.gold, arguments.predictions, options, **columns)
-    print(json.dumps(figures, ensure_ascii=False, indent=1))
+    scores = score_files(metric, arguments.gold, arguments.predictions, options, **columns)
+    print(json.dumps(scores, ensure_ascii=False, indent=1))

@@ -180,4 +180,4 @@ def test_an_example_is_read_and_encoded_for_a_fine_tuning(name: str, page_model:
         assert run.model.vocabulary.ids["[UNK]"] not in data.features.inputs.tokens
     for split in task.submission_splits:
         assert load_split(run.task, tmp_path, split).examples
-    assert run.figure == METRICS[task.metric].main
+    assert run.metric == METRICS[task.metric].main

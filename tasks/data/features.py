@@ -99,14 +99,14 @@ class Features(ABC):
         input_offsets: int64 [S + 1]; the inputs of sample i are input_offsets[i] .. input_offsets[i + 1] - 1.
         unit_offsets: int64 [S + 1]; the same for units.
         example_of: int64 [S], the index of the example of each sample, in ascending order.
-        account: what was done to the examples, such as the number of truncated inputs.
+        counts: what was done to the examples, such as the number of truncated inputs.
     """
 
     inputs: Inputs
     input_offsets: Int64s
     unit_offsets: Int64s
     example_of: Int64s
-    account: Mapping[str, int]
+    counts: Mapping[str, int]
 
     def __len__(self) -> int:
         """Return the number of samples, S."""

@@ -17,7 +17,7 @@ from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.layouts.rows import Role, Row, Wanted
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.metric import Figures
+from tasks.metrics.metric import Scores
 
 ExampleT = TypeVar("ExampleT", bound=Example)
 FeaturesT = TypeVar("FeaturesT", bound=Features)
@@ -192,7 +192,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         """Return the gold values of labelled examples in the form that the task's metric takes."""
         return self.keyed([self.gold_value(example) for example in examples], examples)
 
-    def evaluate(self, predictions: Predictions) -> Figures:
+    def evaluate(self, predictions: Predictions) -> Scores:
         """Return the scores that the task's metric gives for labelled examples, by name."""
         metric = METRICS[self.task.metric]
         return metric(self.gold(predictions.examples), predictions.for_metric, **predictions.options)

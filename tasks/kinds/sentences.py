@@ -125,7 +125,7 @@ class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
             input_offsets=samples,
             unit_offsets=samples,
             example_of=example_of,
-            account={"examples longer than an input": int(is_long.sum())},
+            counts={"examples longer than an input": int(is_long.sum())},
             targets=np.array(targets, field.dtype)[example_of] if len(targets) == count else None,
             field=field,
         )

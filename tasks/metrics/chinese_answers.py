@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tasks.metrics.metric import Figures, check_not_empty, percent
+from tasks.metrics.metric import Scores, check_not_empty, percent
 from tasks.metrics.squad import check_answered
 
 if TYPE_CHECKING:
@@ -70,22 +70,22 @@ def common_run_f1(answer: list[str], prediction: list[str]) -> float:
     return (2 * precision * recall) / (precision + recall)
 
 
-def cmrc2018(gold: Answers, predictions: Texts) -> Figures:
+def cmrc2018(gold: Answers, predictions: Texts) -> Scores:
     """Return {"average", "f1", "em", "total", "skipped"} of CMRC 2018; `average` is the mean of f1 and em.
 
     The score of a question is the best one over its answers. A missing prediction counts as 0; `skipped` is their
     number. Raises InputError for a question without answers.
     """
-    figures = _score(gold, predictions, cmrc_normalize, cmrc_segments)
-    return {"average": (figures["em"] + figures["f1"]) * 0.5} | figures
+    scores = _score(gold, predictions, cmrc_normalize, cmrc_segments)
+    return {"average": (scores["em"] + scores["f1"]) * 0.5} | scores
 
 
-def dureader_robust(gold: Answers, predictions: Texts) -> Figures:
+def dureader_robust(gold: Answers, predictions: Texts) -> Scores:
     """Return {"f1", "em", "total", "skipped"} of DuReader-robust, as `cmrc2018` describes them."""
     return _score(gold, predictions, dureader_normalize, dureader_segments)
 
 
-def _score(gold: Answers, predictions: Texts, normalize: Callable[[str], str], segment: Segmenter) -> Figures:
+def _score(gold: Answers, predictions: Texts, normalize: Callable[[str], str], segment: Segmenter) -> Scores:
     check_not_empty(gold)
     check_answered(gold)
     f1, em = [], []

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from reader.errors import InputError
 from reader.plurals import counted
-from tasks.metrics.metric import Figures, check_rows, precision_recall_f1
+from tasks.metrics.metric import Scores, check_rows, precision_recall_f1
 
 TAG = re.compile("O|[BIES]-.+", re.DOTALL)
 
@@ -34,13 +34,13 @@ def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     return [(kind, first, last) for kind, first, last in get_entities(list(tags))]
 
 
-def conlleval(gold: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> Figures:
-    """Return conlleval's figures; scores in percent, unrounded. An entity is right if its type and both ends are.
+def conlleval(gold: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> Scores:
+    """Return conlleval's scores in percent, unrounded. An entity is right if its type and both ends are.
 
     Returns:
         precision, recall, f1 over all entities; token_accuracy, and non_o_accuracy over tokens whose gold tag is not O;
         tokens, gold_entities, predicted_entities, correct_entities; and for each type TYPE_precision, TYPE_recall,
-        TYPE_f1, and TYPE_found, the number of predicted entities. A figure whose denominator is zero is 0. tokens and
+        TYPE_f1, and TYPE_found, the number of predicted entities. A score whose denominator is zero is 0. tokens and
         the accuracies leave out sentence boundaries, as the original script in Perl does; a port of it in Python counts
         each boundary as one more token with a right tag.
 
@@ -58,17 +58,17 @@ def conlleval(gold: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]
             counts[side].update(kind for kind, _, _ in spans)
         pairs += zip(tags, predicted_tags, strict=True)
     inside = [pair for pair in pairs if pair[0] != "O"]
-    figures = _percent_figures("", *(counts[side].total() for side in ("correct", "predicted", "gold")))
-    figures |= {"token_accuracy": _accuracy(pairs), "non_o_accuracy": _accuracy(inside), "tokens": len(pairs)}
-    figures |= {f"{side}_entities": counts[side].total() for side in counts}
+    scores = _percent_scores("", *(counts[side].total() for side in ("correct", "predicted", "gold")))
+    scores |= {"token_accuracy": _accuracy(pairs), "non_o_accuracy": _accuracy(inside), "tokens": len(pairs)}
+    scores |= {f"{side}_entities": counts[side].total() for side in counts}
     for kind in sorted(counts["gold"] | counts["predicted"]):
-        figures |= _percent_figures(f"{kind}_", *(counts[side][kind] for side in ("correct", "predicted", "gold")))
-        figures[f"{kind}_found"] = counts["predicted"][kind]
-    return figures
+        scores |= _percent_scores(f"{kind}_", *(counts[side][kind] for side in ("correct", "predicted", "gold")))
+        scores[f"{kind}_found"] = counts["predicted"][kind]
+    return scores
 
 
-def cluener(gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels]) -> Figures:
-    """Return the figures of CLUENER, fractions. An element of `gold` and `predictions` is the `label` of one text.
+def cluener(gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels]) -> Scores:
+    """Return the scores of CLUENER, fractions. An element of `gold` and `predictions` is the `label` of one text.
 
     Returns:
         f1: the official score (score.py of CLUENER2020): the mean over the types of TYPE_f1. There, an entity is a
@@ -76,21 +76,21 @@ def cluener(gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels]) -> Fi
         span_precision, span_recall, span_f1: over all spans, of any type; type and both ends must be right.
 
     The official mean covers CLUENER's ten types; this one the types in `gold` or `predictions`. The official script
-    fails where a denominator is zero; here the figure is 0.
+    fails where a denominator is zero; here the score is 0.
     """
     check_rows(gold, predictions, "text")
     surfaces, spans = [_entity_sets(gold, predictions, by_surface) for by_surface in (True, False)]
     kinds = sorted({str(entity[1]) for side in surfaces for entity in side})
-    scores = {}
+    of_types = {}
     for kind in kinds:
         sides = [{entity for entity in side if entity[1] == kind} for side in surfaces]
-        scores[f"{kind}_f1"] = _set_scores(*sides)[2]
+        of_types[f"{kind}_f1"] = _set_scores(*sides)[2]
     precision, recall, f1 = _set_scores(*spans)
-    figures = {"f1": sum(scores.values()) / len(kinds) if kinds else 0.0}
-    return figures | {"span_precision": precision, "span_recall": recall, "span_f1": f1} | scores
+    mean = sum(of_types.values()) / len(kinds) if kinds else 0.0
+    return {"f1": mean, "span_precision": precision, "span_recall": recall, "span_f1": f1, **of_types}
 
 
-def _percent_figures(prefix: str, correct: int, predicted: int, gold: int) -> Figures:
+def _percent_scores(prefix: str, correct: int, predicted: int, gold: int) -> Scores:
     scores = precision_recall_f1(correct, predicted, gold)
     return {f"{prefix}{name}": 100 * value for name, value in zip(("precision", "recall", "f1"), scores, strict=True)}
 

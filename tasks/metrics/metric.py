@@ -9,7 +9,7 @@ from typing import Any, Literal
 from reader.errors import InputError
 from reader.plurals import counted
 
-Figures = dict[str, float]
+Scores = dict[str, float]
 
 # Types of `gold` and of `predictions`, in this order, for each kind of input:
 #   labels:        Sequence[label], Sequence[label]; row i of both is the same example; a label is a str or an int
@@ -29,10 +29,10 @@ class Metric:
         name: key in METRICS (catalog.py).
         description: what is computed, and the tasks that use it.
         kind: the types of `gold` and `predictions`.
-        function: (gold, predictions, **options) -> figures by name. Raises InputError for input that cannot be scored.
-        main: name of the figure that chooses checkpoints.
-        unit: unit of the figures that are scores, as the official scorer prints them. Counts have no unit.
-        direction: whether a larger ("max") or a smaller ("min") main figure is better.
+        function: (gold, predictions, **options) -> scores by name. Raises InputError for input that cannot be scored.
+        main: name of the score that chooses checkpoints.
+        unit: unit of the scores that are scores, as the official scorer prints them. Counts have no unit.
+        direction: whether a larger ("max") or a smaller ("min") main score is better.
         options: names of the keyword arguments that `function` accepts.
         labels: the labels that it is defined for; empty if it is for all.
     """
@@ -40,15 +40,15 @@ class Metric:
     name: str
     description: str
     kind: ValueTypes
-    function: Callable[..., Figures]
+    function: Callable[..., Scores]
     main: str
     unit: Literal["fraction", "percent", "none"]
     direction: Literal["max", "min"] = "max"
     options: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
 
-    def __call__(self, gold: Any, predictions: Any, **options: Any) -> Figures:
-        """Return the figures of some predictions."""
+    def __call__(self, gold: Any, predictions: Any, **options: Any) -> Scores:
+        """Return the scores of some predictions."""
         return self.function(gold, predictions, **options)
 
 
@@ -61,7 +61,7 @@ def check_rows(gold: Sequence[Any], predictions: Sequence[Any], row: str = "row"
 
 
 def check_not_empty(gold: Sequence[Any] | Mapping[str, Any]) -> None:
-    """Raise InputError if there is nothing to score: no official scorer defines a figure for that."""
+    """Raise InputError if there is nothing to score: no official scorer defines a score for that."""
     if len(gold) == 0:
         raise InputError("the gold data is empty; there is nothing to score")
 
@@ -72,7 +72,7 @@ def percent(values: Iterable[float], total: int) -> float:
 
 
 def precision_recall_f1(correct: int, predicted: int, gold: int) -> tuple[float, float, float]:
-    """Return precision, recall and F1 as fractions; a figure whose denominator is zero is 0, as in conlleval."""
+    """Return precision, recall and F1 as fractions; a score whose denominator is zero is 0, as in conlleval."""
     precision = correct / predicted if predicted else 0.0
     recall = correct / gold if gold else 0.0
     return precision, recall, 2 * precision * recall / (precision + recall) if correct else 0.0

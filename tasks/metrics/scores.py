@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from reader.errors import InputError
-from tasks.metrics.metric import Figures, check_rows
+from tasks.metrics.metric import Scores, check_rows
 
 
-def correlation(gold: Sequence[float], predictions: Sequence[float]) -> Figures:
+def correlation(gold: Sequence[float], predictions: Sequence[float]) -> Scores:
     """Return {"pearson", "spearman", "average"}, each in [-1, 1]. Tied values share their mean rank in Spearman's.
 
     A correlation is undefined if all gold scores or all predictions are equal, or if there is only one row. scipy gives
@@ -26,7 +26,7 @@ def correlation(gold: Sequence[float], predictions: Sequence[float]) -> Figures:
     return {"pearson": pearson, "spearman": spearman, "average": (pearson + spearman) / 2}
 
 
-def mean_squared_error(gold: Sequence[float], predictions: Sequence[float]) -> Figures:
+def mean_squared_error(gold: Sequence[float], predictions: Sequence[float]) -> Scores:
     """Return {"mean_squared_error"}, in the square of the scores' unit."""
     gold_R, predictions_R = _finite_rows(gold, predictions)
     return {"mean_squared_error": float(np.mean((gold_R - predictions_R) ** 2))}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from reader.errors import InputError
-from tasks.metrics.metric import Figures, check_not_empty, percent
+from tasks.metrics.metric import Scores, check_not_empty, percent
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -44,7 +44,7 @@ def token_f1_v2(answer: str, prediction: str) -> float:
     return 1.0 if both_empty else token_f1(answer, prediction)
 
 
-def squad_v1(gold: Answers, predictions: Texts) -> Figures:
+def squad_v1(gold: Answers, predictions: Texts) -> Scores:
     """Return {"exact_match", "f1", "total", "skipped"} of SQuAD 1.1.
 
     The score of a question is the best one over its answers. A missing prediction counts as 0; `skipped` is their
@@ -56,14 +56,14 @@ def squad_v1(gold: Answers, predictions: Texts) -> Figures:
     exact = (_best(exact_match, answers, predictions[key]) for key, answers in answered.items())
     f1 = (_best(token_f1, answers, predictions[key]) for key, answers in answered.items())
     total = len(gold)
-    figures = {"exact_match": percent(exact, total), "f1": percent(f1, total)}
-    return figures | {"total": total, "skipped": total - len(answered)}
+    scores = {"exact_match": percent(exact, total), "f1": percent(f1, total)}
+    return scores | {"total": total, "skipped": total - len(answered)}
 
 
 def squad_v2(
     gold: Answers, predictions: Texts, na_prob: Mapping[str, float] | None = None, threshold: float = 1.0
-) -> Figures:
-    """Return the figures of SQuAD 2.0. A question without gold answers is unanswerable: the right text is "".
+) -> Scores:
+    """Return the scores of SQuAD 2.0. A question without gold answers is unanswerable: the right text is "".
 
     Args:
         gold: ID -> accepted answers; empty for an unanswerable question.
@@ -84,7 +84,7 @@ def squad_v2(
     # An answer that consists of articles and punctuation counts as no answer in the scores, but not in has_answer.
     answers = {key: [text for text in texts if normalize_answer(text)] or [""] for key, texts in gold.items()}
     has_answer = {key: bool(texts) for key, texts in gold.items()}
-    scores = {
+    of_questions = {
         name: {key: _best(function, answers[key], predictions[key]) for key in gold}
         for name, function in (("exact", exact_match), ("f1", token_f1_v2))
     }
@@ -93,17 +93,17 @@ def squad_v2(
         return float(not gold[key]) if na_prob is not None and na_prob[key] > threshold else score
 
     groups = {"": list(gold), "HasAns_": [k for k in gold if has_answer[k]], "NoAns_": [k for k in gold if not gold[k]]}
-    figures: Figures = {}
+    scores: Scores = {}
     for prefix, keys in groups.items():
         if keys:
-            for name, raw in scores.items():
-                figures[prefix + name] = percent((final(key, raw[key]) for key in keys), len(keys))
-            figures[prefix + "total"] = len(keys)
+            for name, raw in of_questions.items():
+                scores[prefix + name] = percent((final(key, raw[key]) for key in keys), len(keys))
+            scores[prefix + "total"] = len(keys)
     if na_prob is not None:
-        for name, raw in scores.items():
+        for name, raw in of_questions.items():
             best, best_threshold = best_threshold_of(raw, has_answer, predictions, na_prob)
-            figures |= {f"best_{name}": best, f"best_{name}_thresh": best_threshold}
-    return figures
+            scores |= {f"best_{name}": best, f"best_{name}_thresh": best_threshold}
+    return scores
 
 
 def best_threshold_of(

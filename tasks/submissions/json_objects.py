@@ -37,7 +37,7 @@ def no_answer_probabilities(predictions: Predictions) -> dict[str, bytes]:
 
     A probability above 0.5 means no answer. It is the logistic function of the difference between the question's
     `na_score` and the threshold (see Span.decode). The answers in the main file are "" for the same questions, and no
-    probability exceeds 1, the default threshold of the official script; so its figures for the main file do not change.
+    probability exceeds 1, the default threshold of the official script; so its scores for the main file do not change.
     """
     if not predictions.task.unanswerable:
         return {}

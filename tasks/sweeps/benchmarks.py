@@ -1,4 +1,4 @@
-"""Benchmarks: tasks that are reported together, and the table of their results beside published figures."""
+"""Benchmarks: tasks that are reported together, and the table of their results beside published scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
 from tasks.reading.official_files import available_splits
 from tasks.registry import task_named
-from tasks.sweeps.results import Result, Spread, figures_of, reported_figures, reported_value, spread_of
+from tasks.sweeps.results import Result, Spread, reported_metrics, reported_scores, reported_value, spread_of
 from tasks.sweeps.runs import Finished
 
 BENCHMARKS = CONF / "benchmarks"
@@ -27,16 +27,16 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class Reported:
-    """Published figures that stand beside one's own.
+    """Published scores that stand beside one's own.
 
     Attributes:
-        name: of the model, the head of the column; source: where the figures are published.
-        figures: by task and SPLIT.FIGURE, in the unit of the publication, which is mostly percent.
+        name: of the model, the head of the column; source: where the scores are published.
+        scores: by task and SPLIT.METRIC, in the unit of the publication, which is mostly percent.
     """
 
     name: str
     source: str
-    figures: Mapping[str, Mapping[str, float]]
+    scores: Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Benchmark:
     """Tasks that are reported together.
 
     Attributes:
-        title: for the table; tasks: names of the registry; reported: columns of published figures.
+        title: for the table; tasks: names of the registry; reported: columns of published scores.
     """
 
     title: str
@@ -74,23 +74,23 @@ def read_benchmark(name: str) -> Benchmark:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except (TypeError, KeyError, AttributeError) as error:
-        message = "expected a list of columns, each with name, source and figures {task: {split.figure: value}}"
+        message = "expected a list of columns, each with name, source and scores {task: {split.metric: value}}"
         raise InputError(f"{path}: reported: {message}") from error
     return Benchmark(str(tree.get("title", name)), tuple(tasks), columns)
 
 
 def _reported(value: dict[str, Any]) -> Reported:
-    """Return a column of published figures; raises InputError for a figure that the task does not have."""
-    for name, figures in value["figures"].items():
+    """Return a column of published scores; raises InputError for a metric that the task does not have."""
+    for name, scores in value["scores"].items():
         task = task_named(name)
-        known = [f"{split}.{figure}" for split in task.evaluation_splits for figure in _figures(name)]
-        for figure in figures:
-            require(figure in known, f"reported.figures.{name}", f"{figure} is none of {', '.join(known)}")
-    return Reported(str(value["name"]), str(value["source"]), value["figures"])
+        known = [f"{split}.{metric}" for split in task.evaluation_splits for metric in _metrics(name)]
+        for metric in scores:
+            require(metric in known, f"reported.scores.{name}", f"{metric} is none of {', '.join(known)}")
+    return Reported(str(value["name"]), str(value["source"]), value["scores"])
 
 
-def _figures(task: str) -> tuple[str, ...]:
-    return reported_figures(METRICS[task_named(task).metric])
+def _metrics(task: str) -> tuple[str, ...]:
+    return reported_metrics(METRICS[task_named(task).metric])
 
 
 def available_tasks(benchmark: Benchmark, data: Path) -> list[str]:
@@ -105,13 +105,13 @@ def available_tasks(benchmark: Benchmark, data: Path) -> list[str]:
 
 
 def table(benchmark: Benchmark, finished: Finished) -> str:
-    """Return a Markdown table with a row for each figure of each task: median and spread over seeds, and the published
-    figures. Tasks without a finished run have no figures."""
+    """Return a Markdown table with a row for each metric of each task: median and spread over seeds, and the published
+    scores. Tasks without a finished run have no scores."""
     by_task: dict[str, list[Result]] = {}
     for run, result in finished:
         by_task.setdefault(run.config.task, []).append(result)
     columns = [reported.name for reported in benchmark.reported]
-    head = ["task", "split", "figure", "seeds", "median", "worst - best", *columns]
+    head = ["task", "split", "metric", "seeds", "median", "worst - best", *columns]
     lines = [f"{benchmark.title}; fractions are in percent", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     for name in benchmark.tasks:
         lines += [f"| {' | '.join(cells)} |" for cells in _rows(benchmark, name, by_task.get(name, []))]
@@ -123,19 +123,19 @@ def table(benchmark: Benchmark, finished: Finished) -> str:
 
 
 def _rows(benchmark: Benchmark, name: str, results: list[Result]) -> list[list[str]]:
-    """Return the cells of each figure of a task: those of its runs, and published ones."""
+    """Return the cells of each metric of a task: those of its runs, and published ones."""
     task = task_named(name)
     metric = METRICS[task.metric]
-    values = [figures_of(result) for result in results]
-    published = [reported.figures.get(name, {}) for reported in benchmark.reported]
-    keys = dict.fromkeys(key for figures in (*values, *published) for key in figures)
+    values = [reported_scores(result) for result in results]
+    published = [reported.scores.get(name, {}) for reported in benchmark.reported]
+    keys = dict.fromkeys(key for scores in (*values, *published) for key in scores)
     rows = []
     for key in keys or [f"{task.evaluation_splits[0]}.{metric.main}"]:
-        split, _, figure = key.partition(".")
-        own = [figures[key] for figures in values if key in figures]
-        cells = [task.title, split, figure, str(len(own))]
+        split, _, name = key.partition(".")
+        own = [scores[key] for scores in values if key in scores]
+        cells = [task.title, split, name, str(len(own))]
         cells += _spread_cells(spread_of(own, metric)) if own else [MISSING, MISSING]
-        rows.append([*cells, *(f"{figures[key]:g}" if key in figures else MISSING for figures in published)])
+        rows.append([*cells, *(f"{scores[key]:g}" if key in scores else MISSING for scores in published)])
     return rows
 
 

@@ -8,19 +8,19 @@ from ernie_gram.plot import new_figure, save_figure
 from reader.plurals import counted
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
-from tasks.sweeps.results import Result, Spread, figures_of, reported_value, spread_of
+from tasks.sweeps.results import Result, Spread, reported_scores, reported_value, spread_of
 from tasks.sweeps.runs import Finished
 
 Row = dict[str, str | int | float]
 
 
 def csv_rows(finished: Finished) -> list[Row]:
-    """Return one row for each finished run: settings, seed, score, all figures that papers report, steps, seconds."""
+    """Return one row for each finished run: settings, seed, score, all scores that papers report, steps, seconds."""
     rows: list[Row] = []
     for run, result in finished:
         metric = METRICS[result["metric"]["name"]]
         row: Row = {"run": run.name, **dict(run.settings), "seed": run.seed}
-        row |= {"score": reported_value(metric, result["score"]), **figures_of(result)}
+        row |= {"score": reported_value(metric, result["score"]), **reported_scores(result)}
         row |= {"chosen_step": result["steps"]["chosen"], "steps": result["steps"]["total"]}
         rows.append(row | {"seconds": sum(result["seconds"].values())})
     return rows
@@ -41,26 +41,26 @@ def scores_of(results: list[Result], metric: Metric) -> list[float]:
 
 def markdown(finished: Finished) -> str:
     """Return a Markdown table: for each combination the median, the best and the worst score over its seeds, and the
-    medians of the figures that papers report. The combination with the best median is marked."""
+    medians of the scores that papers report. The combination with the best median is marked."""
     first = finished[0][1]
     metric = METRICS[first["metric"]["name"]]
     groups = by_setting(finished)
     spreads = {settings: spread_of(scores_of(results, metric), metric) for settings, results in groups.items()}
     sign = 1 if metric.direction == "max" else -1
     best = max(spreads, key=lambda settings: sign * spreads[settings].median)
-    keys, figures = [key for key, _ in best], list(figures_of(first))
-    head = [*keys, "seeds", "median", "best", "worst", "deviation", *(f"median {name}" for name in figures)]
+    keys, scores = [key for key, _ in best], list(reported_scores(first))
+    head = [*keys, "seeds", "median", "best", "worst", "deviation", *(f"median {name}" for name in scores)]
     lines = [
         f"{first['task']}: {counted(len(finished), 'run')}. The score is {first['metric']['chooses']} on the first of "
-        f"the splits {', '.join(first['figures'])}{'' if metric.unit == 'none' else ', in percent'}.",
+        f"the splits {', '.join(first['scores'])}{'' if metric.unit == 'none' else ', in percent'}.",
         "",
         f"| {' | '.join(head)} |",
         f"|{'---|' * len(head)}",
     ]
     for settings, results in groups.items():
         cells = [value for _, value in settings] + _spread_cells(spreads[settings], settings == best)
-        values = [figures_of(result) for result in results]
-        cells += [f"{spread_of([each[name] for each in values], metric).median:.2f}" for name in figures]
+        values = [reported_scores(result) for result in results]
+        cells += [f"{spread_of([each[name] for each in values], metric).median:.2f}" for name in scores]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", _summary(best, spreads[best], finished, metric)]) + "\n"
 

@@ -14,7 +14,7 @@ from tasks.metrics.metric import Metric
 from tasks.training.prepare import RESULT
 
 Result = dict[str, Any]
-# The figures of each metric that papers report; of other metrics, the main one.
+# The scores of each metric that papers report; of other metrics, the main one.
 REPORTED = {
     "accuracy_f1": ("accuracy", "f1"),
     "correlation": ("pearson", "spearman"),
@@ -27,7 +27,7 @@ REPORTED = {
 
 
 class Spread(NamedTuple):
-    """Figures of several seeds: number, median, best, worst, and standard deviation (0 for one seed)."""
+    """Scores of several seeds: number, median, best, worst, and standard deviation (0 for one seed)."""
 
     seeds: int
     median: float
@@ -46,19 +46,19 @@ def read_result(folder: Path) -> Result | None:
         return None
     try:
         result: Result = json.loads(path.read_text(encoding="utf-8"))
-        result["figures"], result["settings"], METRICS[result["metric"]["name"]]
+        result["scores"], result["settings"], METRICS[result["metric"]["name"]]
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged: {error}; remove it, and the run is evaluated again") from error
     return result
 
 
-def reported_figures(metric: Metric) -> tuple[str, ...]:
-    """Return the names of the figures that papers report."""
+def reported_metrics(metric: Metric) -> tuple[str, ...]:
+    """Return the names of the scores that papers report."""
     return REPORTED.get(metric.name, (metric.main,))
 
 
 def reported_value(metric: Metric, value: float) -> float:
-    """Return a figure in the unit of papers: fractions in percent."""
+    """Return a score in the unit of papers: fractions in percent."""
     return 100 * value if metric.unit == "fraction" else value
 
 
@@ -69,12 +69,12 @@ def spread_of(values: Sequence[float], metric: Metric) -> Spread:
     return Spread(len(values), statistics.median(values), best, worst, deviation)
 
 
-def figures_of(result: Result) -> dict[str, float]:
-    """Return the figures that papers report, as SPLIT.FIGURE, in their units."""
+def reported_scores(result: Result) -> dict[str, float]:
+    """Return the scores that papers report, as SPLIT.METRIC, in their units."""
     metric = METRICS[result["metric"]["name"]]
     return {
-        f"{split}.{name}": reported_value(metric, figures[name])
-        for split, figures in result["figures"].items()
-        for name in reported_figures(metric)
-        if name in figures
+        f"{split}.{name}": reported_value(metric, scores[name])
+        for split, scores in result["scores"].items()
+        for name in reported_metrics(metric)
+        if name in scores
     }

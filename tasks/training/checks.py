@@ -16,7 +16,7 @@ from tasks.data.batches import epoch_steps
 from tasks.data.features import Float32s
 from tasks.kinds.base import Kind, Predictions
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.metric import Figures
+from tasks.metrics.metric import Scores
 from tasks.training.config import FinetuneConfig
 from tasks.training.splits import SplitData
 
@@ -46,25 +46,25 @@ def check_batches(config: FinetuneConfig, num_samples: int, world_size: int) -> 
     )
 
 
-def choosing_figure(
+def selection_metric(
     config: FinetuneConfig, kind: Kind[Any, Any], dev: Sequence[SplitData], final: Sequence[SplitData]
 ) -> str:
-    """Return the name of the figure that chooses the best evaluation, on the first of the `dev` splits.
+    """Return the name of the score that chooses the best evaluation, on the first of the `dev` splits.
 
-    Raises InputError if the metric has no such figure, or if it cannot score one of the splits.
+    Raises InputError if the metric has no such score, or if it cannot score one of the splits.
     """
-    metric, figure = METRICS[kind.task.metric], config.evaluation.metric
+    metric, score = METRICS[kind.task.metric], config.evaluation.metric
     missing = f"{kind.task.name} has no labelled dev split here; leave it out, or give null"
-    require(bool(dev) or figure is None, "evaluation.metric", missing)
+    require(bool(dev) or score is None, "evaluation.metric", missing)
     require(bool(dev) or config.evaluation.patience is None, "evaluation.patience", missing)
-    figure = figure or metric.main
-    # Which figures there are, and whether the metric fits, may depend on the data.
-    known = [figures_of_zeros(kind, split) for split in (*dev, *final)]
-    names = [*known[0]] if dev else [figure]
+    score = score or metric.main
+    # Which scores there are, and whether the metric fits, may depend on the data.
+    known = [scores_of_zeros(kind, split) for split in (*dev, *final)]
+    names = [*known[0]] if dev else [score]
     require(
-        figure in names, "evaluation.metric", f"{figure!r} is none of the figures of {metric.name}: {', '.join(names)}"
+        score in names, "evaluation.metric", f"{score!r} is none of the scores of {metric.name}: {', '.join(names)}"
     )
-    return figure
+    return score
 
 
 def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[Any]:
@@ -110,8 +110,8 @@ def _shown(distinct: set[Any]) -> str:
     return repr(*distinct) if distinct else repr(NO_VALUE)
 
 
-def figures_of_zeros(kind: Kind[Any, Any], split: SplitData) -> Figures:
-    """Return the figures of a split if all scores of the network are 0.
+def scores_of_zeros(kind: Kind[Any, Any], split: SplitData) -> Scores:
+    """Return the scores of a split if all scores of the network are 0.
 
     Raises InputError that names the files if the metric does not fit them.
     """

@@ -126,8 +126,8 @@ class EvaluationConfig:
         every: steps between evaluations; null means after each epoch. There is also one after the last step.
         batch_size: samples per batch; it does not depend on the number of processes, and neither do the predictions.
         choose: "best" makes the predictions with the model of the best evaluation, "last" with that of the last step.
-        metric: the figure of the task's metric that chooses the best evaluation, on the first dev split; null means the
-            metric's main figure.
+        metric: the score of the task's metric that chooses the best evaluation, on the first dev split; null means the
+            metric's main score.
         patience: training ends after this number of evaluations in a row that are no better than the best; null means
             no early end.
     """

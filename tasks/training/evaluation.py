@@ -16,7 +16,7 @@ from reader.system.atomic_files import atomic_file
 from tasks.data.features import Features, Float32s
 from tasks.kinds.base import Kind, Predictions
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.metric import Figures
+from tasks.metrics.metric import Scores
 from tasks.submissions.tables import index_table
 from tasks.training.network import SCORES, TaskNetwork, build_prediction
 from tasks.training.prepare import PREDICTIONS
@@ -25,7 +25,7 @@ from tasks.training.splits import SplitData
 
 # The metric of the loop that chooses the best evaluation.
 SCORE = "score"
-# Figures of a split in the log and on the console; result.json has all of them.
+# Scores of a split in the log and on the console; result.json has all of them.
 MAX_SHOWN = 4
 # GLUE asks for three digits; more of them differ between machines.
 DECIMALS = 4
@@ -74,24 +74,24 @@ class Predictor:
 class TaskEvaluator:
     """Scores the dev splits of a task (see training.job.Evaluator)."""
 
-    def __init__(self, kind: Kind[Any, Any], predictor: Predictor, splits: Sequence[SplitData], figure: str) -> None:
-        """`figure` of the first split is the metric "score"; the others are called SPLIT_FIGURE."""
-        self._kind, self._predictor, self._splits, self._figure = kind, predictor, splits, figure
+    def __init__(self, kind: Kind[Any, Any], predictor: Predictor, splits: Sequence[SplitData], metric: str) -> None:
+        """`metric` on the first split is called "score"; the others are called SPLIT_METRIC."""
+        self._kind, self._predictor, self._splits, self._metric = kind, predictor, splits, metric
 
-    def __call__(self, executor: paddle.static.Executor, world: World) -> Figures:
-        """Return the headline figures of all splits."""
-        metrics: Figures = {}
+    def __call__(self, executor: paddle.static.Executor, world: World) -> Scores:
+        """Return the headline scores of all splits."""
+        metrics: Scores = {}
         for split, predictions in self._predictor.predict(executor, self._splits, world):
-            figures = headline(self._kind.evaluate(predictions), self._figure)
-            metrics |= {f"{split.name}_{name}": value for name, value in figures.items()}
-        chosen = metrics.pop(f"{self._splits[0].name}_{self._figure}")
+            scores = headline(self._kind.evaluate(predictions), self._metric)
+            metrics |= {f"{split.name}_{name}": value for name, value in scores.items()}
+        chosen = metrics.pop(f"{self._splits[0].name}_{self._metric}")
         return {SCORE: chosen, **metrics}
 
 
-def headline(figures: Figures, main: str) -> Figures:
-    """Return the main figure and the next few figures that are no counts."""
-    others = [name for name, value in figures.items() if name != main and not isinstance(value, int)]
-    return {name: float(figures[name]) for name in (main, *others[: MAX_SHOWN - 1])}
+def headline(scores: Scores, main: str) -> Scores:
+    """Return the main score and the next few scores that are no counts."""
+    others = [name for name, value in scores.items() if name != main and not isinstance(value, int)]
+    return {name: float(scores[name]) for name in (main, *others[: MAX_SHOWN - 1])}
 
 
 def write_predictions(folder: Path, split: str, predictions: Predictions) -> Path:

@@ -76,11 +76,11 @@ def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
         network=network,
         batch_size=config.optimizer.batch_size,
         batches=batches,
-        evaluators=(TaskEvaluator(run.kind, predictor, run.dev, run.figure),) if run.dev else (),
+        evaluators=(TaskEvaluator(run.kind, predictor, run.dev, run.metric),) if run.dev else (),
         # Its output layer is random before the first step.
         evaluates_start=False,
         selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
-        metrics_explained=f"score is {run.figure}{unit} on {run.dev[0].name}" if run.dev else "",
+        metrics_explained=f"score is {run.metric}{unit} on {run.dev[0].name}" if run.dev else "",
         start_values=(start_values(run),),
         learning_rate=partial(learning_rate, settings=settings, decay_steps=run.max_steps),
         rate_scale=partial(rate_scale, num_layers=model.num_hidden_layers, decay=config.optimizer.layer_decay),

@@ -34,7 +34,7 @@ from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import TRAIN, Task
 from tasks.reading.load import with_labels
 from tasks.registry.task_file import find_task
-from tasks.training.checks import check_batches, check_model, choosing_figure, equal_gold_values
+from tasks.training.checks import check_batches, check_model, equal_gold_values, selection_metric
 from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
 from tasks.training.splits import Say, SplitData, dev_splits, final_splits, load_splits, unseen_labels
@@ -63,7 +63,7 @@ class Run:
         train: the training data.
         dev: the splits that are evaluated during training; the first one chooses the best evaluation.
         final: the other labelled splits, which are evaluated at the end.
-        figure: the figure that chooses the best evaluation.
+        metric: the score that chooses the best evaluation.
         identity: everything that can change the result; checkpoints to resume from must match it.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
         seconds: wall time of reading and encoding the data.
@@ -77,7 +77,7 @@ class Run:
     train: SplitData
     dev: tuple[SplitData, ...]
     final: tuple[SplitData, ...]
-    figure: str
+    metric: str
     identity: Identity
     resume_from: Path | None
     seconds: float
@@ -201,12 +201,12 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0, say: Say
     train = splits[TRAIN]
     dev, final = (tuple(splits[name] for name in names) for names in (during, finally_))
     check_batches(config, len(train.features), world_size)
-    figure = choosing_figure(config, kind, dev, final)
+    metric = selection_metric(config, kind, dev, final)
     identity = _identity(config, kind, model, (train, *dev))
     seconds = time.monotonic() - began
     resume_from = _resume_from(config, kind.task, identity, rank == 0)
     output = output_folder(config, kind.task)
-    return Run(config, output, model, kind, tokenizer, train, dev, final, figure, identity, resume_from, seconds)
+    return Run(config, output, model, kind, tokenizer, train, dev, final, metric, identity, resume_from, seconds)
 
 
 def check_settings(run: Run, config: FinetuneConfig, world_size: int) -> None:
@@ -218,7 +218,7 @@ def check_settings(run: Run, config: FinetuneConfig, world_size: int) -> None:
     kind_of(run.task, config.kind_settings)
     check_batches(config, len(run.train.features), world_size)
     if config.evaluation != run.config.evaluation:
-        choosing_figure(config, run.kind, run.dev, run.final)
+        selection_metric(config, run.kind, run.dev, run.final)
     _resume_from(config, run.task, {**run.identity, **config.identity()}, is_first=True)
 
 

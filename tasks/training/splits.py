@@ -64,7 +64,7 @@ class SplitData:
         report, features = self.report, self.features
         skipped = f", {counted(len(report.bad), 'bad row')} skipped" if report.bad else ""
         omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
-        changed = "".join(f"; {what}: {count:,}" for what, count in features.account.items() if count)
+        changed = "".join(f"; {what}: {count:,}" for what, count in features.counts.items() if count)
         read = f"{counted(report.rows, 'row')}: {counted(len(self.examples), 'example')}{omitted}{skipped}"
         return (
             f"{self.name:<8} {read}; {counted(len(features), 'sample')}, "

@@ -1,7 +1,7 @@
 """Take every task of the registry through a few steps: `python -m tests.benchmarks.every_task --help`.
 
 All rows of its official files are read and encoded. A few steps are trained on some of them, evenly spread; the model
-is evaluated on some of the dev rows and saved. Then the saved model is loaded into new programs: its figures must be
+is evaluated on some of the dev rows and saved. Then the saved model is loaded into new programs: its scores must be
 equal to those before, and `python -m tasks.predict` must answer the texts of these rows. The settings are those of
 conf/tasks, with smaller batches.
 
@@ -71,20 +71,20 @@ def checked_run(task: str, model: Path, arguments: argparse.Namespace) -> Run:
     )
 
 
-def reloaded_figures(folder: Path, splits: tuple[SplitData, ...], batch_size: int) -> dict[str, dict[str, float]]:
-    """Return the figures of the saved model of a run, computed by new programs from nothing but the run's folder."""
+def reloaded_scores(folder: Path, splits: tuple[SplitData, ...], batch_size: int) -> dict[str, dict[str, float]]:
+    """Return the scores of the saved model of a run, computed by new programs from nothing but the run's folder."""
     from tasks.prediction.program import Scorer
     from tests.support.static_programs import fresh_scope
 
-    figures = {}
+    scores = {}
     finetuned = load_finetuned(folder)
     for split in splits:
         with fresh_scope():
             features = finetuned.encode(split.examples)
             scores = Scorer(finetuned, start_world("cpu")).scores(features, batch_size)
         predictions = finetuned.kind.decode(scores, features, split.examples)
-        figures[split.name] = finetuned.kind.evaluate(predictions)
-    return figures
+        scores[split.name] = finetuned.kind.evaluate(predictions)
+    return scores
 
 
 def own_objects(task: str, examples: list[Example]) -> tuple[str, list[dict[str, Any]]]:
@@ -136,9 +136,9 @@ def run_task(task: str, model: Path, arguments: argparse.Namespace) -> dict[str,
         result = finetune(run)
     trained = time.monotonic()
     splits = (*run.dev, *run.final)
-    again = reloaded_figures(run.output, splits, run.config.evaluation.batch_size)
-    if again != result["figures"]:
-        raise InputError(f"{run.output}: the saved model scores {again}, but {result['figures']} before it was saved")
+    again = reloaded_scores(run.output, splits, run.config.evaluation.batch_size)
+    if again != result["scores"]:
+        raise InputError(f"{run.output}: the saved model scores {again}, but {result['scores']} before it was saved")
     answers = count_answers(run.output, run.dev[0].examples)
     if answers != len(run.dev[0].examples):
         raise InputError(f"{run.output}: {answers} answers to {len(run.dev[0].examples)} texts")
@@ -148,7 +148,7 @@ def run_task(task: str, model: Path, arguments: argparse.Namespace) -> dict[str,
         "rows": [rows_of(split.report) for split in (run.train, *splits)],
         "steps": result["steps"]["trained"],
         "evaluated": sum(len(split.examples) for split in splits),
-        "figure": run.figure,
+        "metric": run.metric,
         "unit": METRICS[run.task.metric].unit,
         "score": result["score"],
         "seconds": {"reading": read - began, "training": trained - read, "reloading": done - trained},
@@ -169,13 +169,13 @@ def model_for(language: str, arguments: argparse.Namespace) -> Path:
 
 def shown_table(results: dict[str, dict[str, Any]]) -> str:
     """Return the results as a Markdown table."""
-    rows = [["task", "rows read", "steps", "rows evaluated", "figure", "score", "reading s", "training s", "reload s"]]
+    rows = [["task", "rows read", "steps", "rows evaluated", "metric", "score", "reading s", "training s", "reload s"]]
     for task, result in results.items():
         factor = 100 if result["unit"] == "fraction" else 1
         seconds = [f"{value:.1f}" for value in result["seconds"].values()]
         counts = [str(result["steps"]), str(result["evaluated"])]
         score = f"{factor * result['score']:.1f}"
-        rows.append([TASKS[task].title, "; ".join(result["rows"]), *counts, result["figure"], score, *seconds])
+        rows.append([TASKS[task].title, "; ".join(result["rows"]), *counts, result["metric"], score, *seconds])
     return table(rows, 2)
 
 
@@ -208,7 +208,7 @@ def main() -> None:
                 continue
             with atomic_file(path) as partial:
                 partial.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-            print(f"{task}: {result['figure']} {result['score']:.4f} before and after saving", flush=True)
+            print(f"{task}: {result['metric']} {result['score']:.4f} before and after saving", flush=True)
         results[task] = json.loads(path.read_text(encoding="utf-8"))
     print(f"\n{processor_name(read_cpuinfo())}\n\n{shown_table(results)}")
     if failed:

@@ -83,8 +83,8 @@ def load_task(plan: Plan, data: Path) -> TaskData:
     return TaskData(kind, train, load_split(task, data, dev_splits(task, data)[0]).examples)
 
 
-def figures_of(task: TaskData, predictions: Sequence[Any]) -> dict[str, float]:
-    """Return the figures of one prediction for each dev example."""
+def reported_scores(task: TaskData, predictions: Sequence[Any]) -> dict[str, float]:
+    """Return the scores of one prediction for each dev example."""
     metric = METRICS[task.kind.task.metric]
     return metric(task.kind.gold(task.dev), task.kind.keyed(predictions, task.dev))
 
@@ -100,7 +100,7 @@ def constant_score(task: TaskData) -> float | None:
         predictions = [statistics.mean(gold)] * len(task.dev)
     else:
         predictions = [Counter(gold).most_common(1)[0][0]] * len(task.dev)
-    return figures_of(task, predictions)[METRICS[task.kind.task.metric].main]
+    return reported_scores(task, predictions)[METRICS[task.kind.task.metric].main]
 
 
 def run_program(command: Sequence[str], job: dict[str, Any], files: Path, threads: int) -> Result:
@@ -166,9 +166,9 @@ def train_side(side: Side, plan: Plan, seed: int, arguments: argparse.Namespace)
     began, cpu = time.monotonic(), cpu_of_children()
     result = run_program(command, job, folder / f"seed_{seed}", arguments.threads)
     result["seconds"] |= {"process": time.monotonic() - began, "processor": cpu_of_children() - cpu}
-    if "figures" not in result:
-        result["figures"] = figures_of(task, result.pop("predictions"))
-        result["score"] = result["figures"][METRICS[task.kind.task.metric].main]
+    if "scores" not in result:
+        result["scores"] = reported_scores(task, result.pop("predictions"))
+        result["score"] = result["scores"][METRICS[task.kind.task.metric].main]
     return {name: value for name, value in result.items() if name != "losses"}
 
 

@@ -75,7 +75,7 @@ def with_output_layer(run: Run, layer: dict[str, Any]) -> Callable[..., Job]:
 
 
 def run_job(job: dict[str, Any]) -> dict[str, Any]:
-    """Train and predict; return figures, seconds and counts."""
+    """Train and predict; return scores, seconds and counts."""
     plan = Plan(**job["plan"])
     output = Path(job["output"])
     shutil.rmtree(output, ignore_errors=True)
@@ -90,10 +90,10 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     with patch.object(tasks.training.job, "finetuning_job", make_job):
         result, seconds = timed_finetune(run)
     metric = METRICS[run.task.metric]
-    figures = result["figures"][dev.name]
+    scores = result["scores"][dev.name]
     done = {
-        "figures": figures,
-        "score": figures[metric.main],
+        "scores": scores,
+        "score": scores[metric.main],
         "steps": result["steps"]["trained"],
         "samples": len(train.features),
         "seconds": seconds,

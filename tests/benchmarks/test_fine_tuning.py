@@ -22,8 +22,8 @@ from tests.benchmarks.fine_tuning import (
     MEASURED,
     TaskData,
     constant_score,
-    figures_of,
     mean_and_range,
+    reported_scores,
     seconds_rows,
     table,
 )
@@ -94,7 +94,7 @@ def test_the_constant_prediction_is_the_most_frequent_label_of_the_training_rows
     )
     task = TaskData(kind, list(train), list(dev))
     assert constant_score(task) == 0.25
-    assert figures_of(task, [labels[0]] * 4)["accuracy"] == 0.75
+    assert reported_scores(task, [labels[0]] * 4)["accuracy"] == 0.75
 
 
 def test_examples_become_plain_values() -> None:

@@ -182,7 +182,7 @@ def test_a_stopped_run_resumes_to_the_same_predictions(
 def same_results(first: Path, second: Path) -> None:
     """Assert that two runs have the same score, predictions, evaluations and parameters, to the bit."""
     assert (first / PREDICTIONS).read_bytes() == (second / PREDICTIONS).read_bytes()
-    for key in ("score", "figures"):
+    for key in ("score", "scores"):
         assert result_of(first)[key] == result_of(second)[key]
     evaluations = [[record for record in read_log(path) if record["kind"] == "eval"] for path in (first, second)]
     assert evaluations[0] == evaluations[1]
@@ -249,7 +249,7 @@ def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path,
         arguments = ["--data", tmp_path, "--split", name, "--output", tmp_path / f"{name}.out", "--overwrite"]
         done = predict(tmp_path / "run", *arguments)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout.splitlines()[-1]) == result["figures"][name]
+        assert json.loads(done.stdout.splitlines()[-1]) == result["scores"][name]
         answers = json.loads((tmp_path / f"{name}.out").read_text())
         assert predict(tmp_path / "run", *arguments, "--json").returncode == 0
         for line in (tmp_path / f"{name}.out").read_text().splitlines():

@@ -121,7 +121,7 @@ def test_data_that_are_unlikely_to_be_meant_give_a_warning_each(
         (["--paths.data=nowhere"], "nowhere"),
         (["--input.max_seq_len=512"], "input.max_seq_len: 512 exceeds the 40 positions of "),
         (["--input.max_seq_len=512"], "; give --input.max_seq_len 40\n"),
-        (["--evaluation.metric=f1"], "evaluation.metric: 'f1' is none of the figures of accuracy: accuracy\n"),
+        (["--evaluation.metric=f1"], "evaluation.metric: 'f1' is none of the scores of accuracy: accuracy\n"),
         (["--paths.output=/nowhere/else/run"], "/nowhere/else/run: there is no folder /nowhere"),
     ],
 )

@@ -53,11 +53,11 @@ def test_a_submission_of_a_dev_split_has_the_figure_of_the_evaluation(rte: Path,
     gold = pairs_file(tmp_path / "dev.tsv", labels=True)
     done = predict(rte, "--data", tmp_path, "--split", "dev", "--output", tmp_path, "--batch_size", 4)
     assert (done.returncode, done.stderr) == (0, "")
-    account, written, figures = done.stdout.splitlines()
+    account, written, scores = done.stdout.splitlines()
     assert account == f"rte dev: rows 25, examples 25 ({gold})"
     assert written == f"{tmp_path / 'RTE.tsv'}: 25 predictions of {rte / 'best'}"
-    assert 0 < json.loads(figures)["accuracy"] < 1
-    assert json.loads(call(score, "accuracy", str(gold), str(tmp_path / "RTE.tsv")).stdout) == json.loads(figures)
+    assert 0 < json.loads(scores)["accuracy"] < 1
+    assert json.loads(call(score, "accuracy", str(gold), str(tmp_path / "RTE.tsv")).stdout) == json.loads(scores)
 
 
 def test_every_slow_phase_is_announced_and_counted(rte: Path, tmp_path: Path, phases: dict[str, Phase]) -> None:
@@ -155,11 +155,11 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in tmp_path.glob("na*.json")) == ["na_prob.json", "named.json"]
     gold = str(tmp_path / "dev-v2.0.json")
-    figures, scored = (
+    scores, scored = (
         json.loads(done.stdout.splitlines()[-1]),
         call(score, "squad_v2", gold, str(tmp_path / "named.json")),
     )
-    assert figures["f1"] == json.loads(scored.stdout)["f1"]
+    assert scores["f1"] == json.loads(scored.stdout)["f1"]
 
 
 def test_entities_have_the_characters_of_the_text(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
     for model in (finetuned, tmp_path / "program"):
         done = predict(model, *common, "--batch_size", 4)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout.splitlines()[-1]) == result["figures"]["dev"]
+        assert json.loads(done.stdout.splitlines()[-1]) == result["scores"]["dev"]
         assert output.read_bytes() == (finetuned / "predictions_dev.tsv").read_bytes()
     newest = max(finetuned.glob("step_*"), key=lambda path: int(path.name[5:]))
     done = predict(finetuned, "--checkpoint", newest, *common)

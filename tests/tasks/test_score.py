@@ -32,13 +32,13 @@ def squad(answers: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def score(*arguments: str, left_out: int = 0) -> dict[str, float]:
-    """Return the printed figures; `left_out` rows have no gold value, of which a warning counts the number."""
+    """Return the printed scores; `left_out` rows have no gold value, of which a warning counts the number."""
     done = call(main, *arguments)
     assert done.returncode == 0
     counts = [int(line.split(": ")[2].split(" of ")[0]) for line in done.stderr.splitlines()]
     assert counts == ([left_out] if left_out else [])
-    figures: dict[str, float] = json.loads(done.stdout)
-    return figures
+    scores: dict[str, float] = json.loads(done.stdout)
+    return scores
 
 
 def error(*arguments: str) -> str:
@@ -70,7 +70,7 @@ LABELS = ["entailment", "-", "neutral", "neutral"]
 
 
 def test_each_file_of_labels_is_read_by_its_own_suffix(tmp_path: Path) -> None:
-    """All combinations give the figures of the rows with a gold label."""
+    """All combinations give the scores of the rows with a gold label."""
     rows = [{"sentence1": "a", "label": label} for label in LABELS]
     gold_json = write(tmp_path / "dev.json", "".join(json.dumps(row) + "\n" for row in rows))
     gold_tsv = write(tmp_path / "dev.tsv", "a\tlabel\n" + "".join(f"a\t{label}\n" for label in LABELS))
@@ -215,8 +215,8 @@ def test_squad_files_are_scored(tmp_path: Path) -> None:
     predictions = write(tmp_path / "predictions.json", {"a": "the car", "b": "x"})
     assert score("squad_v2", gold, predictions)["exact"] == 50
     na_prob = write(tmp_path / "na_prob.json", {"a": 0.1, "b": 0.7})
-    figures = score("squad_v2", gold, predictions, "--na_prob", na_prob, "--threshold", "0.5")
-    assert (figures["exact"], figures["best_f1"], figures["best_f1_thresh"]) == (100, 100, 0.1)
+    scores = score("squad_v2", gold, predictions, "--na_prob", na_prob, "--threshold", "0.5")
+    assert (scores["exact"], scores["best_f1"], scores["best_f1_thresh"]) == (100, 100, 0.1)
     chinese = write(tmp_path / "cmrc.json", squad({"a": ["北京"]}))
     assert score("cmrc2018", chinese, write(tmp_path / "p.json", {"a": "北京。"}))["average"] == 100
 

@@ -31,7 +31,7 @@ SQUAD = {"kind": "span", "layout": "squad", "metric": "squad_v1"}
 
 
 def predict(run: Path, data: Path, output: Path) -> Any:
-    """Return the figures of the dev split that `python -m tasks.predict` prints."""
+    """Return the scores of the dev split that `python -m tasks.predict` prints."""
     from tasks.predict import main
 
     with fresh_scope():
@@ -50,8 +50,8 @@ def test_a_model_folder_with_sentencepiece_is_fine_tuned(tiny_task: Path, tmp_pa
     again = read_model(run).vocabulary
     assert isinstance(again, SentencePieceVocabulary)
     assert again.fingerprint == vocabulary.fingerprint
-    figures = json.loads((run / "result.json").read_text())["figures"]["dev"]
-    assert predict(run, tiny_task / "data", tmp_path / "dev.tsv") == figures
+    scores = json.loads((run / "result.json").read_text())["scores"]["dev"]
+    assert predict(run, tiny_task / "data", tmp_path / "dev.tsv") == scores
 
 
 def write_task(folder: Path, kind: str) -> Path:
@@ -106,5 +106,5 @@ def test_the_transform_of_the_given_model_is_trained_under_the_head(kind: str, g
     transform = [name for name in given.parameters if name.startswith("mask_lm_trans")]
     assert len(transform) == {"span": 4, "tagging": 2}[kind]
     assert all(not np.array_equal(parameters[name], given.parameters[name]) for name in transform)
-    figures = json.loads((run / "result.json").read_text())["figures"]["dev"]
-    assert predict(run, tmp_path / "data", tmp_path / "predictions") == figures
+    scores = json.loads((run / "result.json").read_text())["scores"]["dev"]
+    assert predict(run, tmp_path / "data", tmp_path / "predictions") == scores

@@ -19,7 +19,7 @@ from tasks.registry import TASKS
 from tasks.sweep import main, write_tables
 from tasks.sweeps.plan import GRIDS, SweepRun, plan, read_grid
 from tasks.sweeps.report import csv_rows, markdown
-from tasks.sweeps.results import figures_of, read_result, spread_of
+from tasks.sweeps.results import read_result, reported_scores, spread_of
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import call, kill_when, python
 from tests.support.tiny_task import SETTINGS
@@ -74,7 +74,7 @@ def finished_run(folder: Path, rate: float, seed: int, accuracy: float, f1: floa
         "task": "mrpc",
         "metric": {"name": "accuracy_f1", "chooses": "accuracy", "unit": "fraction"},
         "score": accuracy,
-        "figures": {"dev": {"accuracy": accuracy, "f1": f1, "average": 0.5}},
+        "scores": {"dev": {"accuracy": accuracy, "f1": f1, "average": 0.5}},
         "steps": {"total": 20, "trained": 20, "chosen": 10},
         "seconds": {"training": 2.0, "prediction": 0.5},
         "settings": asdict(run.config),
@@ -159,7 +159,7 @@ def test_a_sweep_killed_resumes_and_goes_on_after_a_failed_run(tiny_task: Path, 
     result = read_result(good)
     assert result is not None
     [row] = list(csv.DictReader((output / "table.csv").read_text().splitlines()))
-    assert float(row["dev.accuracy"]) == figures_of(result)["dev.accuracy"] == 100 * result["score"]
+    assert float(row["dev.accuracy"]) == reported_scores(result)["dev.accuracy"] == 100 * result["score"]
     written = (good / "result.json").stat().st_mtime_ns
     done = call(main, *command, *rates[:2])
     assert "1 run, 1 finished before; 2 at a time" in done.stdout
@@ -214,8 +214,8 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -
         (["--seeds", "0"], "--seeds: must be at least 1"),
         (["--jobs", "0"], "--jobs: must be at least 1"),
         (["--input.max_seq_len=4000"], "input.max_seq_len: 4000 exceeds the 40 positions"),
-        (["--vary", "evaluation.metric", "accuracy", "f1"], "evaluation.metric: 'f1' is none of the figures"),
-        (["--vary", "evaluation.metric", "f1", "accuracy"], "evaluation.metric: 'f1' is none of the figures"),
+        (["--vary", "evaluation.metric", "accuracy", "f1"], "evaluation.metric: 'f1' is none of the scores"),
+        (["--vary", "evaluation.metric", "f1", "accuracy"], "evaluation.metric: 'f1' is none of the scores"),
         (["--processes", "2", "--batch_sizes", "8", "1"], "optimizer.batch_size: 2 processes, but only 1 sample in"),
     ):
         done = call(main, *arguments(tiny_task, output, *more))

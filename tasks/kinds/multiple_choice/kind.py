@@ -118,7 +118,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
             input_offsets=offsets_of(counts),
             unit_offsets=offsets_of(counts),
             example_of=np.arange(len(examples)),
-            account={"truncated inputs": int((first + second > room).sum())},
+            counts={"truncated inputs": int((first + second > room).sum())},
             answers=np.array(answers, np.int64) if len(answers) == len(examples) else None,
         )
 

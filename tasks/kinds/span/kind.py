@@ -120,7 +120,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         kept = np.minimum(questions.lengths, settings.max_query_len)
         rooms = settings.max_seq_len - 3 - kept
         example_of, windows = windows_of_texts(contexts.lengths, rooms, settings.doc_stride)
-        account = {
+        counts = {
             "examples longer than an input": int((contexts.lengths > rooms).sum()),
             "truncated questions": int((questions.lengths > kept).sum()),
         }
@@ -128,7 +128,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
         if training:
             starts, ends = self._gold_slots(examples, table, example_of, windows, kept[example_of] + 2)
             used = starts != LEFT_OUT
-            account["windows left out of training"] = int((~used).sum())
+            counts["windows left out of training"] = int((~used).sum())
             starts, ends, example_of, windows = starts[used], ends[used], example_of[used], windows.take(used)
         inputs = table.assemble(
             [questions.take(example_of).first(kept[example_of])],
@@ -139,7 +139,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
             input_offsets=np.arange(len(example_of) + 1),
             unit_offsets=offsets_of(windows.lengths + 1),
             example_of=example_of,
-            account=account,
+            counts=counts,
             table=table,
             windows=windows,
             starts=starts,

@@ -109,7 +109,7 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
             input_offsets=np.arange(kept.sum() + 1),
             unit_offsets=offsets_of(counts[kept]),
             example_of=sentence_of[kept],
-            account={"examples longer than an input": int((sentences.lengths > room).sum())},
+            counts={"examples longer than an input": int((sentences.lengths > room).sum())},
             slots=word_tokens - window_starts[kept][sample_of_word] + 1,
             tags=self._tag_indices(examples),
         )

@@ -75,7 +75,7 @@ def test_a_long_context_is_cut_around_its_blank() -> None:
             assert "".join(after) == letters[left : left + len(after)]
             # Balanced, unless one side is too short.
             assert abs(len(before) - len(after)) <= 1 or min(left, 20 - left) in (len(before), len(after))
-        assert features.account == {"truncated inputs": 2}
+        assert features.counts == {"truncated inputs": 2}
 
 
 def reference(context: list[str], question: list[str], option: list[str], max_seq_len: int) -> str:
@@ -138,7 +138,7 @@ def test_a_group_larger_than_its_options_keeps_an_answer_for_every_example() -> 
     assert kind.decode(scores, features, examples).answers == [0, 1, 0]
 
 
-def test_perfect_scores_give_the_best_figure() -> None:
+def test_perfect_scores_give_the_best_score() -> None:
     kind = kind_of(TASKS["c3"], KindSettings())
     examples = [example("a", "b", tuple("cdef"[: 2 + i % 3]), i % 2, id=str(i)) for i in range(9)]
     features = kind.encode(examples, tokenizer(), training=False)

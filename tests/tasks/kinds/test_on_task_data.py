@@ -98,22 +98,22 @@ def test_every_split_of_a_task_is_encoded_and_perfect_scores_are_perfect(name: s
         seconds = time.perf_counter() - began
         if split != "train":
             assert set(features.example_of.tolist()) == set(range(len(examples)))
-        account = ", ".join(f"{count} {what}" for what, count in features.account.items())
+        account = ", ".join(f"{count} {what}" for what, count in features.counts.items())
         sizes = f"{len(features):6} samples {len(features.inputs):6} inputs {len(features.inputs.tokens):8} tokens"
         print(f"\n{name:16} {split:15} {len(examples):6} examples {sizes} {seconds:6.2f} s; {account}", end="")
         check_batches(features)
         if split in task.evaluation_splits:
             began = time.perf_counter()
             predictions = kind.decode(perfect_scores(kind, features, examples), features, examples)
-            figures = kind.evaluate(predictions)
+            scores = kind.evaluate(predictions)
             seconds = time.perf_counter() - began
-            main = {key: round(value, 4) for key, value in list(figures.items())[:3]}
+            main = {key: round(value, 4) for key, value in list(scores.items())[:3]}
             print(f"; perfect scores give {main}, {seconds:.2f} s", end="")
             assert len(predictions.answers) == len(predictions.details) == len(examples)
             metric = METRICS[task.metric]
             best = 100.0 if metric.unit == "percent" else 1.0
             # Some answers are parts of words, or longer than max_answer_length.
-            assert figures[metric.main] >= best * (0.98 if task.kind == "span" else 0.999)
+            assert scores[metric.main] >= best * (0.98 if task.kind == "span" else 0.999)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -127,10 +127,10 @@ def test_32_examples_are_learned(name: str) -> None:
     began = time.perf_counter()
     given = tokenizer_of(task.language)
     predictions, losses, _ = overfit(kind, examples, 200, 2e-3, model=SMALL, given=given, enough=ENOUGH)
-    figures, metric = kind.evaluate(predictions), METRICS[task.metric]
-    shown = f"{metric.main} {figures[metric.main]:.4f}, loss {losses[0]:.3f} -> {losses[-1]:.4f} in {len(losses)}"
+    scores, metric = kind.evaluate(predictions), METRICS[task.metric]
+    shown = f"{metric.main} {scores[metric.main]:.4f}, loss {losses[0]:.3f} -> {losses[-1]:.4f} in {len(losses)}"
     print(f"\n{name:16} {len(examples)} examples: {shown}, {time.perf_counter() - began:.1f} s", end="")
-    assert figures[metric.main] >= (95.0 if metric.unit == "percent" else 0.95)
+    assert scores[metric.main] >= (95.0 if metric.unit == "percent" else 0.95)
 
 
 @pytest.mark.parametrize("name", ROUND_TRIPS)

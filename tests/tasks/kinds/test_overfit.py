@@ -90,8 +90,8 @@ def test_span_extraction_learns_unanswerable_questions() -> None:
     squad = kind("squad2", head=HeadSettings(lm_transform=False))
     examples = span_examples(with_impossible=True)
     predictions, _, parameters = overfit(squad, examples, steps=100, has_lm_transform=True)
-    figures = squad.evaluate(predictions)
-    assert figures["f1"] == figures["best_f1"] == figures["exact"] == 100.0
+    scores = squad.evaluate(predictions)
+    assert scores["f1"] == scores["best_f1"] == scores["exact"] == 100.0
     assert [answer == "" for answer in predictions.answers] == [i % 3 == 0 for i in range(8)]
     assert "mask_lm_trans_fc.w_0" not in parameters
 

@@ -43,7 +43,7 @@ def test_pairs_are_truncated_one_token_at_a_time_from_the_longer_text() -> None:
         features = kind.encode(examples, tokenizer(), training=True)
         expected = [reference_pair(a, b, max_seq_len) for a, b in pairs]
         assert [tokens_of_input(features, i) for i in range(len(features))] == expected
-        assert features.account["examples longer than an input"] == sum(
+        assert features.counts["examples longer than an input"] == sum(
             len(a) + len(b) > max_seq_len - 3 for a, b in pairs
         )
         assert features.lengths.tolist() == [len(tokens) for tokens in expected]
@@ -116,7 +116,7 @@ def test_probabilities_are_averaged_over_views_and_scores_as_well() -> None:
     assert predictions.for_metric == [7.0, 3.0, -1.0]  # not clipped to 0..5
 
 
-def test_perfect_scores_give_the_best_figure() -> None:
+def test_perfect_scores_give_the_best_score() -> None:
     task = TASKS["mnli"]
     examples = [SentenceExample(str(i), "a", "b", label, PLACE) for i, label in enumerate(task.labels * 3)]
     kind = kind_of(task, KindSettings())

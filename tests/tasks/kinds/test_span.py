@@ -72,7 +72,7 @@ def test_windows_and_answers_are_those_of_a_slow_reference(without_answer: str) 
             text = ["[CLS]", *question, "[SEP]", *(token for token, _ in window), "[SEP]"]
             expected.append((index, text, answer))
     assert len(features) == len(expected)
-    assert features.account["windows left out of training"] == dropped
+    assert features.counts["windows left out of training"] == dropped
     assert (dropped > 0) == (without_answer == "drop")
     shortest = np.argsort(features.lengths)[:4]
     assert features.lengths[shortest].max() < 16
@@ -148,7 +148,7 @@ def test_decoding_finds_the_best_of_all_spans(task: str, decimals: int) -> None:
             assert predictions.answers[index] == ("" if difference > 0.5 else expected[0][0])
 
 
-def test_gold_positions_give_the_gold_texts_and_the_best_figures() -> None:
+def test_gold_positions_give_the_gold_texts_and_the_best_scores() -> None:
     rng = random.Random(8)
     examples = [example_of(rng, str(i), impossible=i % 4 == 0) for i in range(80)]
     # The first token of an answer has at least 8 tokens to its right in the window to which it belongs.
@@ -156,14 +156,14 @@ def test_gold_positions_give_the_gold_texts_and_the_best_figures() -> None:
     kind = span_kind("squad2", inputs)
     assert round_trip_exceptions(kind, examples, tokenizer()) == []
     features = kind.encode(examples, tokenizer(), training=False)
-    figures = kind.evaluate(kind.decode(gold_scores(features, examples), features, examples))
-    assert figures["f1"] == figures["exact"] == figures["best_f1"] == 100.0
+    scores = kind.evaluate(kind.decode(gold_scores(features, examples), features, examples))
+    assert scores["f1"] == scores["exact"] == scores["best_f1"] == 100.0
     answerable = [example for example in examples if not example.is_impossible]
     for task in ("squad1", "cmrc2018", "dureader_robust"):
         kind = span_kind(task, inputs)
         features = kind.encode(answerable, tokenizer(), training=False)
-        figures = kind.evaluate(kind.decode(gold_scores(features, answerable), features, answerable))
-        assert figures["f1"] == 100.0
+        scores = kind.evaluate(kind.decode(gold_scores(features, answerable), features, answerable))
+        assert scores["f1"] == 100.0
 
 
 def test_exceptions_of_the_round_trip_are_found() -> None:
@@ -226,7 +226,7 @@ def test_an_answer_without_tokens_is_left_out_of_training() -> None:
     example = SpanExample("0", "a \u200b b", "q", (Answer("\u200b", CharSpan(2, 3)),), False, PLACE)
     features = span_kind("squad1").encode([example], tokenizer(), training=True)
     assert len(features) == 0
-    assert features.account["windows left out of training"] == 1
+    assert features.counts["windows left out of training"] == 1
 
 
 def test_a_question_must_leave_room_for_its_context() -> None:

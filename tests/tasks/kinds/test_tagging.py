@@ -58,7 +58,7 @@ def test_every_word_is_predicted_once_in_the_window_with_most_context() -> None:
     for samples in (np.random.default_rng(0).permutation(len(features))[:20], shortest):
         check_batch(features, samples, expected, kind.classes)
     assert features.num_units == sum(len(example.tokens) for example in examples)
-    assert features.account["examples longer than an input"] == sum(
+    assert features.counts["examples longer than an input"] == sum(
         sum(map(len, example.tokens)) > 8 for example in examples
     )
 

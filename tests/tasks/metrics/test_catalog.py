@@ -35,7 +35,7 @@ LETTERS = {"high/1-0": "A", "high/1-1": "B", "middle/1-0": "C"}
 WRONG_LETTERS = {**LETTERS, "high/1-1": "D"}
 
 # Name -> gold, right predictions, partly wrong predictions, empty predictions (None: there are none), and the main
-# figure of the right and of the empty predictions.
+# score of the right and of the empty predictions.
 CASES: dict[str, tuple[Any, Any, Any, Any, float, float | None]] = {
     "accuracy": (["a", "b", "c"], ["a", "b", "c"], ["a", "b", "b"], None, 1, None),
     "accuracy_f1": ([1, 0, 1], [1, 0, 1], [1, 1, 0], None, 1, None),
@@ -84,27 +84,27 @@ def test_figures_do_not_depend_on_the_order(metric: Metric) -> None:
 
 
 @EACH_METRIC
-def test_right_predictions_have_the_best_main_figure(metric: Metric) -> None:
+def test_right_predictions_have_the_best_main_score(metric: Metric) -> None:
     gold, right, partly, _, best, _ = CASES[metric.name]
-    figures, others = metric(gold, right), metric(gold, partly)
-    assert figures[metric.main] == pytest.approx(best)
-    gain = figures[metric.main] - others[metric.main]
+    scores, others = metric(gold, right), metric(gold, partly)
+    assert scores[metric.main] == pytest.approx(best)
+    gain = scores[metric.main] - others[metric.main]
     assert gain > 0 if metric.direction == "max" else gain < 0
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case[3] is not None and name != "squad_v2"])
-def test_empty_predictions_have_the_worst_figures(name: str) -> None:
+def test_empty_predictions_have_the_worst_scores(name: str) -> None:
     gold, _, _, empty, _, worst = CASES[name]
-    figures = METRICS[name](gold, empty)
-    assert figures[METRICS[name].main] == worst
-    assert figures["skipped"] == figures["total"] == len(gold)
+    scores = METRICS[name](gold, empty)
+    assert scores[METRICS[name].main] == worst
+    assert scores["skipped"] == scores["total"] == len(gold)
 
 
 def test_empty_texts_are_right_for_unanswerable_questions_only() -> None:
-    figures = METRICS["squad_v2"]({"a": ["red"], "b": ["blue"], "c": []}, {"a": "", "b": "", "c": ""})
-    assert (figures["HasAns_f1"], figures["NoAns_f1"], figures["f1"]) == (0, 100, pytest.approx(100 / 3))
+    scores = METRICS["squad_v2"]({"a": ["red"], "b": ["blue"], "c": []}, {"a": "", "b": "", "c": ""})
+    assert (scores["HasAns_f1"], scores["NoAns_f1"], scores["f1"]) == (0, 100, pytest.approx(100 / 3))
 
 
-def test_no_predicted_entities_have_the_worst_figures() -> None:
+def test_no_predicted_entities_have_the_worst_scores() -> None:
     assert METRICS["conlleval"](TAGS, [["O"] * len(tags) for tags in TAGS])["f1"] == 0
     assert METRICS["cluener"](SPANS, [{}, {}, {}])["f1"] == 0

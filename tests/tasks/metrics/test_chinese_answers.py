@@ -1,4 +1,4 @@
-"""CMRC's and DuReader's metrics give figures computed by hand, and the longest common run of an exhaustive search."""
+"""CMRC's and DuReader's metrics give scores computed by hand, and the longest common run of an exhaustive search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entity scores give figures computed by hand; entities are those of a plain statement of conlleval's rules."""
+"""Entity scores give scores computed by hand; entities are those of a plain statement of conlleval's rules."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ PREDICTIONS = [["B-PER", "I-PER", "O", "I-LOC"], ["B-ORG", "I-ORG"], ["B-LOC", "
 
 
 def test_conlleval_counts_entities_with_the_right_type_and_ends() -> None:
-    figures = conlleval(GOLD, PREDICTIONS)
+    scores = conlleval(GOLD, PREDICTIONS)
     expected = {"precision": 100 * 2 / 5, "recall": 100 * 2 / 4, "f1": 100 * 2 * 2 / 9}
     expected |= {"token_accuracy": 100 * 4 / 9, "non_o_accuracy": 100 * 3 / 6, "tokens": 9}
     expected |= {"gold_entities": 4, "predicted_entities": 5, "correct_entities": 2}
     expected |= {"LOC_precision": 100 / 3, "LOC_recall": 50, "LOC_f1": 40, "LOC_found": 3}
     expected |= {"ORG_precision": 0, "ORG_recall": 0, "ORG_f1": 0, "ORG_found": 1}
     expected |= {"PER_precision": 100, "PER_recall": 100, "PER_f1": 100, "PER_found": 1}
-    assert figures == pytest.approx(expected)
+    assert scores == pytest.approx(expected)
 
 
 def test_an_entity_does_not_cross_the_end_of_a_sentence() -> None:
@@ -66,8 +66,8 @@ def test_an_entity_does_not_cross_the_end_of_a_sentence() -> None:
 
 
 def test_conlleval_without_entities_gives_0() -> None:
-    figures = conlleval([["O", "O"]], [["O", "O"]])
-    assert (figures["precision"], figures["recall"], figures["f1"], figures["token_accuracy"]) == (0, 0, 0, 100)
+    scores = conlleval([["O", "O"]], [["O", "O"]])
+    assert (scores["precision"], scores["recall"], scores["f1"], scores["token_accuracy"]) == (0, 0, 0, 100)
     assert conlleval([[]], [[]])["token_accuracy"] == 0
 
 
@@ -90,9 +90,9 @@ def test_cluener_averages_the_types_by_surface_and_also_counts_spans() -> None:
         {"name": {"李明": [[0, 1]], "明": [[6, 6]]}, "address": {}},
         {"name": {"李明": [[7, 8]]}, "game": {"围棋": [[0, 1]]}},
     ]
-    figures = cluener(gold, predictions)
+    scores = cluener(gold, predictions)
     # Surfaces of names: 2 right of 3 predicted and 2 gold. Spans of all types: 1 right of 4 predicted and 4 gold.
     expected = {"f1": (4 / 5 + 0 + 0) / 3, "span_precision": 1 / 4, "span_recall": 1 / 4, "span_f1": 1 / 4}
     expected |= {"name_f1": 4 / 5, "address_f1": 0, "game_f1": 0}
-    assert figures == pytest.approx(expected)
+    assert scores == pytest.approx(expected)
     assert cluener([{}], [{}])["f1"] == 0

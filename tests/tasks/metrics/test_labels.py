@@ -1,4 +1,4 @@
-"""Metrics of classes give figures computed by hand, also in degenerate cases."""
+"""Metrics of classes give scores computed by hand, also in degenerate cases."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def test_figures_of_a_binary_task_follow_from_its_table() -> None:
 
 def test_macro_f1_is_the_mean_over_labels_of_either_side() -> None:
     # a: 2 right of 2 predicted and 3 gold; b: 1 right of 2 predicted and 1 gold; c: only predicted.
-    figures = macro_f1(["a", "a", "a", "b"], ["a", "a", "b", "b"])
-    assert figures["macro_f1"] == pytest.approx((4 / 5 + 2 / 3) / 2)
-    figures = macro_f1(["a", "a", "a", "b"], ["a", "a", "c", "b"])
-    assert figures["macro_f1"] == pytest.approx((4 / 5 + 1 + 0) / 3)
+    scores = macro_f1(["a", "a", "a", "b"], ["a", "a", "b", "b"])
+    assert scores["macro_f1"] == pytest.approx((4 / 5 + 2 / 3) / 2)
+    scores = macro_f1(["a", "a", "a", "b"], ["a", "a", "c", "b"])
+    assert scores["macro_f1"] == pytest.approx((4 / 5 + 1 + 0) / 3)
 
 
 def test_matthews_is_the_correlation_of_random_labels() -> None:
@@ -62,14 +62,14 @@ def test_labels_are_compared_as_text() -> None:
 
 
 def test_accuracy_by_id_counts_missing_answers_as_wrong_and_ignores_unknown_ones() -> None:
-    figures = accuracy_by_id({"a": 0, "b": 1, "c": 2}, {"a": 0, "b": 2, "unknown": 1})
-    assert figures == pytest.approx({"accuracy": 1 / 3, "total": 3, "skipped": 1})
+    scores = accuracy_by_id({"a": 0, "b": 1, "c": 2}, {"a": 0, "b": 2, "unknown": 1})
+    assert scores == pytest.approx({"accuracy": 1 / 3, "total": 3, "skipped": 1})
 
 
 def test_race_gives_accuracy_over_all_questions_and_per_school() -> None:
     gold = {"high/1-0": "A", "high/1-1": "B", "high2.txt/0": "C", "middle/1-0": "D"}
-    figures = race(gold, {"high/1-0": "A", "high/1-1": "C", "middle/1-0": "D"})
-    assert figures == pytest.approx({"accuracy": 2 / 4, "high": 1 / 3, "middle": 1, "total": 4, "skipped": 1})
+    scores = race(gold, {"high/1-0": "A", "high/1-1": "C", "middle/1-0": "D"})
+    assert scores == pytest.approx({"accuracy": 2 / 4, "high": 1 / 3, "middle": 1, "total": 4, "skipped": 1})
     assert "high" not in race({"middle/1-0": "D"}, {})
     with pytest.raises(InputError, match="'junior/1-0'"):
         race({"junior/1-0": "A"}, {})

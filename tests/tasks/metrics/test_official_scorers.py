@@ -1,4 +1,4 @@
-"""Acceptance: the figures of fixed predictions are those that the official scorers printed, to every printed digit.
+"""Acceptance: the scores of fixed predictions are those that the official scorers printed, to every printed digit.
 
 The cases are in the folder `scorer_cases` of the folder that the environment variable TASK_DATA names.
 """
@@ -26,9 +26,9 @@ def expected_of(case: str) -> dict[str, Any]:
 
 
 def check(case: str, ours: dict[str, float], expected: dict[str, Any]) -> None:
-    """Print our figures beside the expected ones; fail unless all are equal in their printed form.
+    """Print our scores beside the expected ones; fail unless all are equal in their printed form.
 
-    An expected figure is a text with a number of decimals, a float, of which every digit counts, or a count.
+    An expected score is a text with a number of decimals, a float, of which every digit counts, or a count.
     """
     wrong = []
     for name, value in expected.items():
@@ -83,8 +83,8 @@ def test_conlleval(case: str) -> None:
     ours["token_accuracy"] = (ours["token_accuracy"] * words + 100 * ends) / (words + ends)
     expected = expected_of(case)
     other = expected.pop("other_scorers")
-    for kind, figures in expected.pop("per_type").items():
-        expected |= {f"{kind}_{name}": value for name, value in figures.items()}
+    for kind, scores in expected.pop("per_type").items():
+        expected |= {f"{kind}_{name}": value for name, value in scores.items()}
     counts = {name: value for name, value in expected.items() if isinstance(value, int)}
     check(case, ours, {**{name: f"{value:.2f}" for name, value in expected.items()}, **counts})
     printed = json.loads((CASES / case / "expected.json").read_text(encoding="utf-8"))["printed"]
@@ -135,12 +135,12 @@ def test_stsb() -> None:
     names = {"pearson": "pearson", "spearman": "spearman", "average": "average_of_both"}
     clipped = [min(max(value, 0.0), 5.0) for value in predictions]
     correlation = METRICS["correlation"]
-    for case, values, figures in (
+    for case, values, scores in (
         ("STS-B", predictions, {name: expected[official] for name, official in names.items()}),
         ("STS-B clipped", clipped, expected["clipped_to_0_5"]),
         ("STS-B rounded", [round(value) for value in predictions], expected["rounded_to_integer"]),
     ):
         # The last two of the official 16 digits depend on the processor, with scipy as well.
-        check(case, correlation(gold, values), {name: f"{figure:.14f}" for name, figure in figures.items()})
-    # scipy's figure is NaN.
+        check(case, correlation(gold, values), {name: f"{score:.14f}" for name, score in scores.items()})
+    # scipy's score is NaN.
     assert correlation(gold, [3.0] * len(gold))["pearson"] == 0

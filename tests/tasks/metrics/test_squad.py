@@ -1,4 +1,4 @@
-"""SQuAD's metrics give figures computed by hand, and the best threshold of an exhaustive search."""
+"""SQuAD's metrics give scores computed by hand, and the best threshold of an exhaustive search."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_f1_counts_each_word_as_often_as_it_occurs() -> None:
 
 def test_squad_v1_takes_the_best_answer_and_counts_a_missing_one_as_0() -> None:
     gold = {"1": ["red", "dark red"], "2": ["blue whale"], "3": ["green"]}
-    figures = squad_v1(gold, {"1": "The dark red.", "2": "whale", "unknown": "x"})
-    assert figures == pytest.approx({"exact_match": 100 / 3, "f1": 100 * (1 + 2 / 3) / 3, "total": 3, "skipped": 1})
+    scores = squad_v1(gold, {"1": "The dark red.", "2": "whale", "unknown": "x"})
+    assert scores == pytest.approx({"exact_match": 100 / 3, "f1": 100 * (1 + 2 / 3) / 3, "total": 3, "skipped": 1})
     with pytest.raises(InputError, match="question '2' has no answer"):
         squad_v1({"1": ["red"], "2": []}, {})
 
@@ -57,13 +57,13 @@ def test_squad_v2_splits_questions_with_and_without_answer() -> None:
 
 
 def test_a_prediction_above_the_threshold_is_scored_as_no_answer() -> None:
-    figures = squad_v2(GOLD, TEXTS, NA_PROB, threshold=0.5)
-    assert (figures["HasAns_exact"], figures["NoAns_exact"]) == (0, 100)
-    assert figures["HasAns_f1"] == pytest.approx(100 * (2 / 3 + 0) / 2)
+    scores = squad_v2(GOLD, TEXTS, NA_PROB, threshold=0.5)
+    assert (scores["HasAns_exact"], scores["NoAns_exact"]) == (0, 100)
+    assert scores["HasAns_f1"] == pytest.approx(100 * (2 / 3 + 0) / 2)
     # The comparison is strict: at the threshold itself the question is answered.
     assert squad_v2(GOLD, TEXTS, NA_PROB, threshold=0.6)["HasAns_exact"] == 50
-    assert (figures["best_exact"], figures["best_exact_thresh"]) == (75, 0.6)
-    assert figures["best_f1"] == pytest.approx(100 * (2 / 3 + 1 + 1 + 1) / 4)
+    assert (scores["best_exact"], scores["best_exact_thresh"]) == (75, 0.6)
+    assert scores["best_f1"] == pytest.approx(100 * (2 / 3 + 1 + 1 + 1) / 4)
 
 
 def test_the_best_threshold_is_that_of_an_exhaustive_search() -> None:
@@ -72,12 +72,12 @@ def test_the_best_threshold_is_that_of_an_exhaustive_search() -> None:
         gold = {str(i): draw.choice([[], ["red car"]]) for i in range(12)}
         texts = {key: draw.choice(["", "red car", "car", "blue"]) for key in gold}
         na_prob = {key: draw.random() for key in gold}
-        figures = squad_v2(gold, texts, na_prob)
+        scores = squad_v2(gold, texts, na_prob)
         for name in ("exact", "f1"):
             at = {limit: squad_v2(gold, texts, na_prob, limit)[name] for limit in (0.0, *na_prob.values())}
             # In the search, "" for an unanswerable question is right at every threshold, as it is in the scores.
-            assert figures[f"best_{name}"] == pytest.approx(max(at.values()))
-            assert at[figures[f"best_{name}_thresh"]] == pytest.approx(max(at.values()))
+            assert scores[f"best_{name}"] == pytest.approx(max(at.values()))
+            assert at[scores[f"best_{name}_thresh"]] == pytest.approx(max(at.values()))
 
 
 def test_squad_v2_refuses_missing_predictions_and_probabilities() -> None:

@@ -1,4 +1,4 @@
-"""Each form writes what its benchmark asks for, and the scorer of files gives the figures of the evaluation."""
+"""Each form writes what its benchmark asks for, and the scorer of files gives the scores of the evaluation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tasks.kinds.catalog import kind_of
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
-from tasks.metrics.metric import Figures
+from tasks.metrics.metric import Scores
 from tasks.reading.load import load_split
 from tasks.registry import TASKS
 from tasks.score import main
@@ -33,18 +33,18 @@ def submit(
     return submission_files(Predictions(task, examples, answers, details, null_threshold=null_threshold), split)
 
 
-def scores_of(task: Task, split: str, folder: Path, for_metric: Any, **options: Any) -> Figures:
+def scores_of(task: Task, split: str, folder: Path, for_metric: Any, **options: Any) -> Scores:
     """Return the scores of the evaluation."""
     examples = load_split(task, folder, split).examples
     return kind_of(task, KindSettings()).evaluate(Predictions(task, examples, (), (), for_metric, options))
 
 
-def score(*arguments: Any, warnings: int = 0) -> Figures:
+def score(*arguments: Any, warnings: int = 0) -> Scores:
     """Return what the command tasks.score prints, with this number of warnings."""
     done = call(main, *map(str, arguments))
     assert (done.returncode, done.stderr.count("warning: "), done.stderr.count("\n")) == (0, warnings, warnings)
-    figures: Figures = json.loads(done.stdout)
-    return figures
+    scores: Scores = json.loads(done.stdout)
+    return scores
 
 
 def test_every_form_is_that_of_a_task() -> None:
@@ -131,8 +131,8 @@ def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Pa
     assert [json.loads(line)["id"] for line in content.decode().splitlines()] == [0, 2, 3]
     expected = scores_of(TASKS["ocnli"], "dev", tmp_path, answers)
     predictions = write(tmp_path / "ocnli_50k_predict.json", content)
-    figures = score("accuracy", tmp_path / "dev.json", predictions, warnings=1)
-    assert figures == expected == {"accuracy": pytest.approx(2 / 3)}
+    scores = score("accuracy", tmp_path / "dev.json", predictions, warnings=1)
+    assert scores == expected == {"accuracy": pytest.approx(2 / 3)}
 
 
 def test_chid_and_race_are_objects_by_id(tmp_path: Path) -> None:

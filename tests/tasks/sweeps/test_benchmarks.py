@@ -1,4 +1,4 @@
-"""The files of benchmarks, and the table with published figures."""
+"""The files of benchmarks, and the table with published scores."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def test_published_figures_stand_beside_ones_own(tmp_path: Path) -> None:
     path = write(
         tmp_path / "own.yaml",
         "title: Two tasks\ntasks: [mrpc, cola]\nreported:\n"
-        "- {name: Theirs, source: Their paper, figures: {mrpc: {dev.accuracy: 90.7}, cola: {dev.matthews: 68.6}}}\n",
+        "- {name: Theirs, source: Their paper, scores: {mrpc: {dev.accuracy: 90.7}, cola: {dev.matthews: 68.6}}}\n",
     )
     lines = table(read_benchmark(str(path)), []).splitlines()
-    assert lines[2] == "| task | split | figure | seeds | median | worst - best | Theirs |"
+    assert lines[2] == "| task | split | metric | seeds | median | worst - best | Theirs |"
     assert lines[4:6] == [
         "| MRPC | dev | accuracy | 0 | - | - | 90.7 |",
         "| CoLA | dev | matthews | 0 | - | - | 68.6 |",
@@ -41,8 +41,8 @@ def test_the_benchmarks_of_the_project_have_tasks_of_the_registry() -> None:
         ("task: [mrpc]", "task: is not a key of a benchmark (title, tasks, reported); did you mean tasks"),
         ("tasks: [mrpc]\nreported: [{name: x}]", "reported: expected a list of columns"),
         (
-            "tasks: [mrpc]\nreported: [{name: x, source: y, figures: {mrpc: {accuracy: 3}}}]",
-            "reported.figures.mrpc: accuracy is none of dev.accuracy, dev.f1",
+            "tasks: [mrpc]\nreported: [{name: x, source: y, scores: {mrpc: {accuracy: 3}}}]",
+            "reported.scores.mrpc: accuracy is none of dev.accuracy, dev.f1",
         ),
     ],
 )

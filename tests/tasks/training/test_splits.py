@@ -50,7 +50,7 @@ def tagged(*types: str) -> list[Example]:
     ],
 )
 def test_the_account_has_singulars_and_calls_the_length_a_mean(count: int, line: str) -> None:
-    features = MagicMock(account={"cut": count})
+    features = MagicMock(counts={"cut": count})
     features.__len__.return_value = features.inputs.__len__.return_value = count
     features.inputs.lengths = np.full(count, 4)
     bad = (SkippedRow(PLACE, "no label"),) * count
