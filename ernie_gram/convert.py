@@ -56,7 +56,7 @@ def next_step(model: Model, folder: Path) -> str:
 def formats_list() -> str:
     """Return the names of the formats, one a line, each with the files by which it is found."""
     return "\n".join(
-        f"{each.NAME:17}{each.LOOKS_FOR}{'' if each.NAME in WRITTEN_NAMES else ' (is read, not written)'}"
+        f"{each.name:17}{each.looks_for}{'' if each.name in WRITTEN_NAMES else ' (is read, not written)'}"
         for each in FORMATS
     )
 

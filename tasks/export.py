@@ -20,8 +20,7 @@ from pathlib import Path
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats import paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
-from ernie_gram.formats.model import Model
-from ernie_gram.formats.obstacle import Obstacle
+from ernie_gram.formats.model import Model, Obstacle
 from ernie_gram.formats.paddlenlp_config import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses

@@ -1,4 +1,4 @@
-"""BERT in the layout of Hugging Face's transformers: config.json, weights, vocabulary; see also bert_tokenizer.py.
+"""BERT in the layout of Hugging Face's transformers: config.json, weights, vocab.txt or tokenizer.json.
 
 A folder of sentence-transformers is read too: the BERT in it, without the pooling and normalisation after it. So is
 ERNIE 1.0 (`model_type` "ernie") without task embeddings, because its network is that of BERT.
@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.assembly import assembled
-from ernie_gram.formats.bert_tokenizer import read_tokenizer, write_tokenizer
 from ernie_gram.formats.heads import encoder_parameters, has_token_head, lost_heads, token_head_parameters
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import Format, Model, Obstacle, losses
 from ernie_gram.formats.names import RELATIVE, SEGMENTS, from_ours
-from ernie_gram.formats.obstacle import Obstacle, losses
 from ernie_gram.formats.paddlenlp_config import is_paddlenlps
 from ernie_gram.formats.parameters import load_parameters
-from ernie_gram.formats.settings import flag, model_config, refuse_other_models
+from ernie_gram.formats.settings import LOWERCASE, flag, model_config, refuse_other_models
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
-from ernie_gram.formats.vocabularies import lost_vocabulary, wordpiece_of
+from ernie_gram.formats.vocabularies import assembled, lost_vocabulary, wordpiece_of
 from ernie_gram.model.config import ModelConfig
 from reader.errors import InputError
+from reader.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+from reader.tokenization.vocabulary_file import load_vocabulary
+from reader.tokenization.wordpiece import WordPieceVocabulary
 
 NAME = "bert"
 CONFIG = "config.json"
@@ -38,6 +38,10 @@ INNER_FOLDERS = ("0_Transformer", "0_BERT")
 MODULES = "modules.json"
 AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
 SEGMENTS_KEY = "use_sentence_embedding"
+VOCABULARY, TOKENIZER, TOKENIZER_SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
+MAX_TOKENIZER_BYTES = 100_000_000
+SPECIAL_KEYS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+ASSUMED = f"{TOKENIZER_SETTINGS} does not say whether text becomes lower case: taken as true, as transformers does"
 
 # What transformers assumes for keys that config.json does not have.
 DEFAULTS: dict[str, Any] = {
@@ -75,7 +79,7 @@ def read(folder: Path) -> Model:
     if weights is None:
         raise InputError(f"{inner}: no weights; looked for {', '.join(WEIGHTS)}")
     loaded = load_parameters(weights, "bert", config, always_read=(SEGMENTS,))
-    vocabulary, notes = read_tokenizer(inner)
+    vocabulary, notes = _read_tokenizer(inner)
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)
     return assembled(folder, NAME, loaded, vocabulary, notes)
@@ -110,7 +114,7 @@ def write(model: Model, folder: Path, name: str) -> None:
     vocabulary = wordpiece_of(model.vocabulary)
     if vocabulary is not None:
         settings["pad_token_id"] = vocabulary.pad
-        write_tokenizer(vocabulary, config.max_position_embeddings, folder)
+        _write_tokenizer(vocabulary, config.max_position_embeddings, folder)
     (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
@@ -147,3 +151,62 @@ def _is_bert(settings: dict[str, Any]) -> bool:
         return settings["model_type"] in MODEL_TYPES
     classes = settings.get("architectures")
     return isinstance(classes, list) and any(isinstance(name, str) and name.startswith("Bert") for name in classes)
+
+
+def _read_tokenizer(folder: Path) -> tuple[Vocabulary | None, tuple[str, ...]]:
+    """Return the vocabulary in a folder, or None, and notes on what our tokenizer does in another way.
+
+    Raises InputError if a file is damaged, or if it is the tokenizer of another kind of model.
+    """
+    tokenizer = read_json(folder / TOKENIZER, MAX_TOKENIZER_BYTES) if (folder / TOKENIZER).is_file() else {}
+    settings = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
+    normalizer = tokenizer.get("normalizer") or {}
+    said = settings if LOWERCASE in settings else _renamed(normalizer)
+    lowercase = flag(said, LOWERCASE, True, str(folder / TOKENIZER_SETTINGS))
+    notes = [] if LOWERCASE in said else [ASSUMED]
+    for key, usual in (("strip_accents", lowercase), ("tokenize_chinese_chars", True)):
+        value = settings.get(key, usual)
+        if value is not None and value != usual:
+            notes.append(
+                f"{TOKENIZER_SETTINGS}: {key} is {value}, but our tokenizer works as with {usual}: token IDs may differ"
+            )
+    if (folder / VOCABULARY).is_file():
+        return load_vocabulary(folder / VOCABULARY, lowercase), tuple(notes)
+    if not tokenizer:
+        return None, ()
+    return _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER)), tuple(notes)
+
+
+def _write_tokenizer(vocabulary: Vocabulary, max_tokens: int, folder: Path) -> None:
+    """Write vocab.txt, and tokenizer_config.json for BERT's tokenizer in transformers."""
+    (folder / VOCABULARY).write_bytes(vocabulary.content)
+    settings = {
+        "tokenizer_class": "BertTokenizer",
+        LOWERCASE: vocabulary.lowercase,
+        "strip_accents": None,
+        "tokenize_chinese_chars": True,
+        "model_max_length": max_tokens,
+        **dict(zip(SPECIAL_KEYS, SPECIAL_TOKENS, strict=True)),
+    }
+    (folder / TOKENIZER_SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+
+
+def _renamed(normalizer: Any) -> dict[str, Any]:
+    """Return the setting for lower case of a normalizer in tokenizer.json under the key of tokenizer_config.json."""
+    return {LOWERCASE: normalizer["lowercase"]} if isinstance(normalizer, dict) and "lowercase" in normalizer else {}
+
+
+def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> Vocabulary:
+    """Return the vocabulary in the content of tokenizer.json; raises InputError unless it is WordPiece."""
+    model = tokenizer.get("model")
+    ids = model.get("vocab") if isinstance(model, dict) else None
+    # Old files do not name the type.
+    if not isinstance(model, dict) or model.get("type", "WordPiece") != "WordPiece" or not isinstance(ids, dict):
+        raise InputError(f"{source}: not a WordPiece tokenizer; put the model's {VOCABULARY} there")
+    by_id = {number: token for token, number in ids.items()}
+    if any(type(number) is not int for number in by_id) or sorted(by_id) != list(range(len(ids))):
+        raise InputError(f"{source}: the IDs of its tokens are not 0 to {len(ids) - 1}")
+    return WordPieceVocabulary([by_id[i] for i in range(len(ids))], lowercase, source)
+
+
+FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

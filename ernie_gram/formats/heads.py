@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.model import Model
-from ernie_gram.formats.names import MLM_ROWS
+from ernie_gram.formats.names import TOKEN_HEAD
 from ernie_gram.formats.parameters import (
     HEAD_BIAS,
     HEAD_TRANSFORM,
@@ -25,7 +25,6 @@ from ernie_gram.formats.untrusted.arrays import Shapes
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import Arrays
 
-TOKEN_HEAD = tuple(row.ours for row in MLM_ROWS)
 # The tables of n-grams and of query rows, which only pre-training reads.
 PRETRAINING_TABLES = ("ngram_embedding", "query_embedding")
 # The beginning of the names of the output layers of fine-tuned tasks.
@@ -86,22 +85,27 @@ def token_head_parameters(model: Model) -> Arrays:
     return head | {HEAD_BIAS: np.concatenate([bias, np.full(rows - len(bias), NEVER, np.float32)])}
 
 
-def lost_heads(model: Model, keeps_transform: bool = False) -> list[str]:
-    """Return what is lost of the heads and the lexicon in a format with an encoder and a head over tokens.
+def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: bool = False) -> list[str]:
+    """Return what is lost of the heads and the lexicon in a format of other software.
 
     Args:
+        holds_token_head: whether the format holds a head over tokens.
         keeps_transform: whether the format also holds `mask_lm_trans_fc` of a low-rank head.
     """
     lost = []
     names = pretraining_parameters(model)
-    if model.pretraining is not None and not has_token_head(model):
+    held = "only a whole head over tokens can be held" if holds_token_head else "prediction heads cannot be held"
+    if (
+        names
+        and not (holds_token_head and has_token_head(model))
+        and not (model.pretraining is None and keeps_transform)
+    ):
         kept = f"; {HEAD_TRANSFORM[0][:-4]} is kept" if keeps_transform and model.config.out_emb_size else ""
-        lost.append(f"the {len(names)} parameters of the prediction heads: only a head over tokens can be held{kept}")
-    elif model.pretraining is None and names and not keeps_transform:
-        lost.append(f"{', '.join(names)}: only a whole head over tokens can be held")
+        what = ", ".join(names) if len(names) <= 2 else f"the {len(names)} parameters of the prediction heads"
+        lost.append(f"{what}: {held}{kept}")
     task_head = [name for name in model.parameters if name.startswith(TASK_PREFIX)]
     if task_head:
-        lost.append(f"{', '.join(task_head)}: the output layer of a fine-tuned task")
+        lost.append(f"{', '.join(task_head)}: the output layer of a fine-tuned task; ernie-gram export keeps it")
     if model.lexicon is not None:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
     return lost

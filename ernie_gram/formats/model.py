@@ -1,16 +1,36 @@
-"""The record into which every format of model folder is read, and from which every format is written."""
+"""A model in memory, into which every format of model folder is read; and what a format is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.training_record import TrainingRecord
+import numpy as np
+
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.checkpoint import Arrays
 from reader.lexicon.lexicon_file import Lexicon
 from reader.tokenization.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """What the card of a model says about its training. Folders are named without their paths.
+
+    Attributes:
+        corpus: name of the folder of the corpus; "" if unknown.
+        start: name of the folder of the model that training started from; "" if it started from random weights.
+        settings: how the model was trained, as nested dicts.
+        scores: the last evaluation on held-out text, `step` included; {} if there is none.
+    """
+
+    corpus: str = ""
+    start: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    scores: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,3 +59,54 @@ class Model:
     pretraining: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     training: TrainingRecord | None = None
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A part of a model that a format cannot hold.
+
+    Attributes:
+        reason: what cannot be held, and why, in one line.
+        is_loss: whether everything else can be written without it, if the user accepts the loss. Otherwise nothing can.
+    """
+
+    reason: str
+    is_loss: bool = True
+
+
+def losses(reasons: Iterable[str]) -> list[Obstacle]:
+    """Return an obstacle that the user may accept for each reason."""
+    return [Obstacle(reason) for reason in reasons]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of model folders.
+
+    Attributes:
+        name: as in `--to` and in Model.format.
+        looks_for: the files by which `detect` recognises it, in words.
+        detect: returns whether a folder has this format.
+        read: returns the model in a folder; raises InputError that names the file.
+        cannot_hold: returns what the format cannot hold of a model; [] if reading what was written gives the same
+            model. None for a format that is only read.
+        write: writes the files of a model that has no obstacles but losses into an empty folder that will have the
+            given name. None for a format that is only read.
+    """
+
+    name: str
+    looks_for: str
+    detect: Callable[[Path], bool]
+    read: Callable[[Path], Model]
+    cannot_hold: Callable[[Model], Sequence[Obstacle]] | None = None
+    write: Callable[[Model, Path, str], None] | None = None
+
+
+def digest_of(parameters: Arrays) -> str:
+    """Return the SHA-256 of the names, types, shapes and values of parameters; their order has no effect."""
+    digest = hashlib.sha256()
+    for name in sorted(parameters):
+        values = np.ascontiguousarray(parameters[name])
+        digest.update(f"{name} {values.dtype} {values.shape}\n".encode())
+        digest.update(values.data)
+    return digest.hexdigest()

@@ -15,8 +15,7 @@ import numpy as np
 import yaml
 
 from ernie_gram.formats.heads import PREDICTION_SECTIONS
-from ernie_gram.formats.model import Model
-from ernie_gram.formats.training_record import TrainingRecord
+from ernie_gram.formats.model import Model, TrainingRecord
 from ernie_gram.model.config import ModelConfig
 
 FILE_NAME = "README.md"

@@ -9,6 +9,7 @@ Matrices of linear layers (our names that end in `.w_0`) are [in, out] everywher
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -19,85 +20,66 @@ from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
 Column = Literal["static", "dygraph", "paddlenlp", "bert"]
+COLUMNS: tuple[Column, ...] = ("static", "dygraph", "paddlenlp", "bert")
+# The names of one parameter in the columns; "" where a column does not have it.
+Row = tuple[str, ...]
 # Tables that not every model of ours reads; other software may always read them, or never.
 SEGMENTS, RELATIVE = "sent_embedding", "rel_pos_embedding"
 
-
-@dataclass(frozen=True)
-class Row:
-    """The names of one parameter: ours, and those of the columns that have it.
-
-    In the rows of LAYER_ROWS, `{i}` stands for the number of the layer, from 0.
-    """
-
-    ours: str
-    theirs: Mapping[Column, str]
-
-
-def _row(ours: str, dygraph: str = "", paddlenlp: str = "", bert: str = "") -> Row:
-    """Return a row; "" stands for a column that does not have the parameter."""
-    columns: dict[Column, str] = {"static": ours, "dygraph": dygraph, "paddlenlp": paddlenlp, "bert": bert}
-    return Row(ours, {column: name for column, name in columns.items() if name})
-
-
-def _pair(ours: tuple[str, str], dygraph: str = "", paddlenlp: str = "", bert: str = "") -> list[Row]:
-    """Return the rows of a layer with two parameters, `weight` and `bias` in the columns; see `_row`."""
-    return [
-        _row(name, *(layer and f"{layer}.{part}" for layer in (dygraph, paddlenlp, bert)))
-        for name, part in zip(ours, ("weight", "bias"), strict=True)
-    ]
-
-
-def _linear(ours: str, dygraph: str = "", paddlenlp: str = "", bert: str = "") -> list[Row]:
-    return _pair((f"{ours}.w_0", f"{ours}.b_0"), dygraph, paddlenlp, bert)
-
-
-def _norm(ours: str, dygraph: str = "", paddlenlp: str = "", bert: str = "") -> list[Row]:
-    return _pair((f"{ours}_scale", f"{ours}_bias"), dygraph, paddlenlp, bert)
-
-
-def _layer_rows() -> Iterator[Row]:
-    ours, dygraph = "encoder_layer_{i}", "encoder_stack.block.{i}"
-    paddlenlp, bert = "encoder.layers.{i}", "encoder.layer.{i}"
-    for part, letter, projection, place in (
-        ("query", "q", "q_proj", "attention.self.query"),
-        ("key", "k", "k_proj", "attention.self.key"),
-        ("value", "v", "v_proj", "attention.self.value"),
-        ("output", "o", "out_proj", "attention.output.dense"),
-    ):
-        yield from _linear(
-            f"{ours}_multi_head_att_{part}_fc",
-            f"{dygraph}.attn.{letter}",
-            f"{paddlenlp}.self_attn.{projection}",
-            f"{bert}.{place}",
-        )
-    yield from _norm(
-        f"{ours}_post_att_layer_norm", f"{dygraph}.ln1", f"{paddlenlp}.norm1", f"{bert}.attention.output.LayerNorm"
-    )
-    yield from _linear(f"{ours}_ffn_fc_0", f"{dygraph}.ffn.i", f"{paddlenlp}.linear1", f"{bert}.intermediate.dense")
-    yield from _linear(f"{ours}_ffn_fc_1", f"{dygraph}.ffn.o", f"{paddlenlp}.linear2", f"{bert}.output.dense")
-    yield from _norm(f"{ours}_post_ffn_layer_norm", f"{dygraph}.ln2", f"{paddlenlp}.norm2", f"{bert}.output.LayerNorm")
-
-
-EMBEDDING_ROWS = (
-    _row("word_embedding", "word_emb.weight", *["embeddings.word_embeddings.weight"] * 2),
-    _row("pos_embedding", "pos_emb.weight", *["embeddings.position_embeddings.weight"] * 2),
-    _row(SEGMENTS, "sent_emb.weight", *["embeddings.token_type_embeddings.weight"] * 2),
+TABLES: tuple[Row, ...] = (
+    ("word_embedding", "word_emb.weight", *["embeddings.word_embeddings.weight"] * 2),
+    ("pos_embedding", "pos_emb.weight", *["embeddings.position_embeddings.weight"] * 2),
+    (SEGMENTS, "sent_emb.weight", *["embeddings.token_type_embeddings.weight"] * 2),
     # PaddleNLP creates this table and never uses it.
-    _row(RELATIVE, "rel_pos_bias_emb.weight", "embeddings.rel_pos_embeddings.weight"),
-    *_norm("pre_encoder_layer_norm", "ln", "embeddings.layer_norm", "embeddings.LayerNorm"),
+    (RELATIVE, "rel_pos_bias_emb.weight", "embeddings.rel_pos_embeddings.weight", ""),
     # From the width of the embeddings to the hidden size, where they differ.
-    _row("emb_hidden_mapping"),
-    _row("emb_hidden_mapping_bias"),
+    ("emb_hidden_mapping", "", "", ""),
+    ("emb_hidden_mapping_bias", "", "", ""),
 )
-LAYER_ROWS = tuple(_layer_rows())
-POOLER_ROWS = tuple(_linear("pooled_fc", "pooler", "pooler.dense", "pooler.dense"))
+# Layers with two parameters, `weight` and `bias` in the other columns.
+LINEAR, NORM = (".w_0", ".b_0"), ("_scale", "_bias")
+EMBEDDING_NORM: Row = ("pre_encoder_layer_norm", "ln", "embeddings.layer_norm", "embeddings.LayerNorm")
+POOLER: Row = ("pooled_fc", "pooler", "pooler.dense", "pooler.dense")
+# The beginnings of the names in a layer of the encoder, whose number is {i}, and their ends.
+LAYER: Row = ("encoder_layer_{i}_", "encoder_stack.block.{i}.", "encoder.layers.{i}.", "encoder.layer.{i}.")
+LAYER_LINEAR: tuple[Row, ...] = (
+    ("multi_head_att_query_fc", "attn.q", "self_attn.q_proj", "attention.self.query"),
+    ("multi_head_att_key_fc", "attn.k", "self_attn.k_proj", "attention.self.key"),
+    ("multi_head_att_value_fc", "attn.v", "self_attn.v_proj", "attention.self.value"),
+    ("multi_head_att_output_fc", "attn.o", "self_attn.out_proj", "attention.output.dense"),
+    ("ffn_fc_0", "ffn.i", "linear1", "intermediate.dense"),
+    ("ffn_fc_1", "ffn.o", "linear2", "output.dense"),
+)
+LAYER_NORMS: tuple[Row, ...] = (
+    ("post_att_layer_norm", "ln1", "norm1", "attention.output.LayerNorm"),
+    ("post_ffn_layer_norm", "ln2", "norm2", "output.LayerNorm"),
+)
+
+
+def _pair(layer: Row, endings: tuple[str, str]) -> Iterator[Row]:
+    """Yield the rows of a layer with two parameters."""
+    ours, *theirs = layer
+    for ending, part in zip(endings, ("weight", "bias"), strict=True):
+        dygraph, paddlenlp, bert = (name and f"{name}.{part}" for name in theirs)
+        yield ours + ending, dygraph, paddlenlp, bert
+
+
+def _layer_rows(number: int) -> Iterator[Row]:
+    for parts, endings in ((LAYER_LINEAR, LINEAR), (LAYER_NORMS, NORM)):
+        for part in parts:
+            static, dygraph, paddlenlp, bert = (
+                start.format(i=number) + name for start, name in zip(LAYER, part, strict=True)
+            )
+            yield from _pair((static, dygraph, paddlenlp, bert), endings)
+
+
 # The head over tokens whose output table is the token embedding. PaddleNLP's ERNIE-Gram has no such head.
-MLM_ROWS = (
-    *_linear("mask_lm_trans_fc", dygraph="mlm", bert="cls.predictions.transform.dense"),
-    *_norm("mask_lm_trans_layer_norm", dygraph="mlm_ln", bert="cls.predictions.transform.LayerNorm"),
-    _row("mask_lm_out_fc.b_0", dygraph="mlm_bias", bert="cls.predictions.bias"),
+MLM_ROWS: tuple[Row, ...] = (
+    *_pair(("mask_lm_trans_fc", "mlm", "", "cls.predictions.transform.dense"), LINEAR),
+    *_pair(("mask_lm_trans_layer_norm", "mlm_ln", "", "cls.predictions.transform.LayerNorm"), NORM),
+    ("mask_lm_out_fc.b_0", "mlm_bias", "", "cls.predictions.bias"),
 )
+TOKEN_HEAD = tuple(row[0] for row in MLM_ROWS)
 
 
 @dataclass(frozen=True)
@@ -105,87 +87,66 @@ class Spelling:
     """What the names of a column may have beside those of the rows.
 
     Attributes:
-        prefix: of the encoder's names in models with a head; the bare encoder does not have it.
-        other_prefixes: prefixes that have the same meaning in files of related models.
-        legacy: endings in old files -> in the rows.
-        ignored: beginnings of names (without prefix) that a model of ours does not hold -> what they are.
-        ignored_endings: endings of such names -> what they are.
+        prefixes: of the encoder's names in models with a head; the bare encoder has none. The first one is written, the
+            others have the same meaning in files of related models.
+        ignored: regular expressions of names (without prefix) that a model of ours does not hold -> what they are.
         copies: names (without prefix) of parameters that must equal another one -> our name of that.
     """
 
-    prefix: str = ""
-    other_prefixes: tuple[str, ...] = ()
-    legacy: Mapping[str, str] = field(default_factory=dict)
+    prefixes: tuple[str, ...] = ()
     ignored: Mapping[str, str] = field(default_factory=dict)
-    ignored_endings: Mapping[str, str] = field(default_factory=dict)
     copies: Mapping[str, str] = field(default_factory=dict)
 
     def bare(self, name: str) -> str:
         """Return a name without the prefix, and with the ending that the rows have."""
-        prefix = next((prefix for prefix in (self.prefix, *self.other_prefixes) if name.startswith(prefix)), "")
-        name = name.removeprefix(prefix)
-        for old, new in self.legacy.items():
+        name = name.removeprefix(next((prefix for prefix in self.prefixes if name.startswith(prefix)), ""))
+        for old, new in OLD_ENDINGS.items():
             if name.endswith(old):
                 return name.removesuffix(old) + new
         return name
 
-    def ignored_as(self, bare: str) -> str | None:
-        """Return what a name without prefix stands for if it is among the ignored ones, or else None."""
-        kinds = [what for beginning, what in self.ignored.items() if bare.startswith(beginning)]
-        kinds += [what for ending, what in self.ignored_endings.items() if bare.endswith(ending)]
-        return next(iter(kinds), None)
 
-
-TASK_HEADS = dict.fromkeys(("classifier.", "qa_outputs."), "the head of a task")
-BUFFERS = dict.fromkeys(("embeddings.position_ids", "embeddings.token_type_ids"), "a constant")
-# What upstream's training saves beside the parameters: Adam's moments and powers, and the state of the schedule.
-OPTIMIZER = "the state of the optimizer"
-OPTIMIZER_STARTS = ("@LR_DECAY_COUNTER@", "learning_rate", "scheduled_learning_rate", "loss_scaling", "num_good_steps")
-OPTIMIZER_ENDINGS = ("_moment1_0", "_moment2_0", "_beta1_pow_acc_0", "_beta2_pow_acc_0", ".master")
+# In old files of BERT.
+OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+TASK_HEADS = {r"classifier\.|qa_outputs\.": "the head of a task"}
+BUFFERS = {r"embeddings\.(position|token_type)_ids": "a constant"}
 NEXT_SENTENCE = "the head for sentence pairs"
+# What upstream's training saves beside the parameters: Adam's moments and powers, and the state of the schedule.
+OPTIMIZER = (
+    r"@LR_DECAY_COUNTER@|learning_rate|scheduled_learning_rate|loss_scaling|num_good_steps"
+    r"|.*(_moment[12]_0|_beta[12]_pow_acc_0|\.master)$"
+)
 SPELLINGS: Mapping[Column, Spelling] = {
     "static": Spelling(
         ignored={
-            "next_sent_fc.": NEXT_SENTENCE,
+            r"next_sent_fc\.": NEXT_SENTENCE,
+            OPTIMIZER: "the state of the optimizer",
             "cls_": "the head of a task",
-            **dict.fromkeys(OPTIMIZER_STARTS, OPTIMIZER),
-        },
-        ignored_endings=dict.fromkeys(OPTIMIZER_ENDINGS, OPTIMIZER),
+        }
     ),
-    "dygraph": Spelling(ignored={"pooler_heads.": NEXT_SENTENCE, **TASK_HEADS}),
+    "dygraph": Spelling(ignored={r"pooler_heads\.": NEXT_SENTENCE, **TASK_HEADS}),
     # The encoders of PaddleNLP's Ernie and Bert have the same names.
-    "paddlenlp": Spelling("ernie_gram.", ("ernie.", "bert."), ignored={**BUFFERS, **TASK_HEADS, "cls.": "a head"}),
+    "paddlenlp": Spelling(("ernie_gram.", "ernie.", "bert."), {**BUFFERS, **TASK_HEADS, r"cls\.": "a head"}),
     "bert": Spelling(
-        "bert.",
-        ("ernie.",),
-        {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"},
-        {"cls.seq_relationship.": NEXT_SENTENCE, **BUFFERS, **TASK_HEADS},
-        copies={
-            "cls.predictions.decoder.weight": "word_embedding",
-            "cls.predictions.decoder.bias": "mask_lm_out_fc.b_0",
-        },
+        ("bert.", "ernie."),
+        {r"cls\.seq_relationship\.": NEXT_SENTENCE, **BUFFERS, **TASK_HEADS},
+        {"cls.predictions.decoder.weight": "word_embedding", "cls.predictions.decoder.bias": "mask_lm_out_fc.b_0"},
     ),
 }
 
 
 def rows(num_layers: int) -> Iterator[Row]:
-    """Yield the rows of a model with this number of layers, with the layer's number in place of `{i}`."""
-    yield from EMBEDDING_ROWS
-    for i in range(num_layers):
-        for row in LAYER_ROWS:
-            yield Row(row.ours.format(i=i), {column: name.format(i=i) for column, name in row.theirs.items()})
-    yield from (*POOLER_ROWS, *MLM_ROWS)
+    """Yield the rows of a model with this number of layers."""
+    yield from (*TABLES, *_pair(EMBEDDING_NORM, NORM))
+    for number in range(num_layers):
+        yield from _layer_rows(number)
+    yield from (*_pair(POOLER, LINEAR), *MLM_ROWS)
 
 
 def names(column: Column, num_layers: int) -> dict[str, str]:
     """Return our name -> the column's name without prefix, for every parameter that the column has."""
-    return {row.ours: row.theirs[column] for row in rows(num_layers) if column in row.theirs}
-
-
-def without_name(parameters: Iterable[str], column: Column, num_layers: int) -> list[str]:
-    """Return those of our names that the column does not have."""
-    theirs = names(column, num_layers)
-    return [name for name in parameters if name not in theirs]
+    index = COLUMNS.index(column)
+    return {row[0]: row[index] for row in rows(num_layers) if row[index]}
 
 
 @dataclass(frozen=True)
@@ -212,7 +173,8 @@ def renaming(in_file: Iterable[str], column: Column, num_layers: int, source: st
     found, name_of = Renaming({}, {}, [], {}), dict[str, str]()
     for name in in_file:
         bare = spelling.bare(name)
-        ours, what = ours_of.get(bare), spelling.ignored_as(bare)
+        ours = ours_of.get(bare)
+        what = next((what for pattern, what in spelling.ignored.items() if re.match(pattern, bare)), None)
         if ours in name_of:
             raise InputError(f"{source}: {name_of[ours]} and {name} are the same parameter; remove one of them")
         if ours is not None:
@@ -243,12 +205,12 @@ def from_ours(arrays: Arrays, column: Column, num_layers: int, with_prefix: bool
 
     Args:
         with_prefix: whether the encoder's names have the prefix (see Spelling), as in models with a head.
-    Raises KeyError for a parameter that the column does not have, see `without_name`.
+    Raises KeyError for a parameter that the column does not have.
     """
-    theirs, prefix = names(column, num_layers), SPELLINGS[column].prefix if with_prefix else ""
-    heads = {row.ours for row in MLM_ROWS}
+    theirs = names(column, num_layers)
+    prefix = next(iter(SPELLINGS[column].prefixes), "") if with_prefix else ""
     return {
-        ("" if name in heads else prefix) + theirs[name]: np.ascontiguousarray(values.T)
+        ("" if name in TOKEN_HEAD else prefix) + theirs[name]: np.ascontiguousarray(values.T)
         if is_transposed(name, column)
         else values
         for name, values in arrays.items()

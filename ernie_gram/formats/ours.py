@@ -11,23 +11,20 @@ README.md           the model card
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from ernie_gram.formats.assembly import check_vocabulary
 from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, is_explicit
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import Format, Model, Obstacle, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, Usage, licence_of, model_card
-from ernie_gram.formats.obstacle import Obstacle
 from ernie_gram.formats.parameters import HEAD_BIAS, check_numbers
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of
-from ernie_gram.formats.training_record import record_of_json
 from ernie_gram.formats.untrusted.arrays import Shapes
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
-from ernie_gram.formats.vocabularies import NO_VOCABULARY, read_vocabulary, write_vocabulary
+from ernie_gram.formats.vocabularies import NO_VOCABULARY, check_vocabulary, read_vocabulary, write_vocabulary
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, info_path
@@ -59,7 +56,7 @@ def read(folder: Path) -> Model:
     if config.vocab_size is None:
         raise InputError(f"{source}: vocab_size: missing, the number of rows of the token embedding")
     pretraining = _pretraining(settings, source)
-    training = record_of_json(settings.get(TRAINING), f"{source}: {TRAINING}")
+    training = _training(settings.get(TRAINING), f"{source}: {TRAINING}")
     vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
     if vocabulary is not None:
         check_vocabulary(vocabulary, config.vocab_size, folder)
@@ -131,3 +128,22 @@ def _lexicon(folder: Path, vocabulary: Vocabulary | None) -> Lexicon | None:
     if lexicon.info.han not in SEGMENTERS:
         raise InputError(f"{info_path(path)}: han: {lexicon.info.han!r} is not one of {', '.join(SEGMENTERS)}")
     return lexicon
+
+
+def _training(value: object, source: str) -> TrainingRecord | None:
+    """Return the record that `dataclasses.asdict` made, None for null; raises InputError, which names `source`."""
+    if value is None:
+        return None
+    default = TrainingRecord()
+    types = {each.name: type(getattr(default, each.name)) for each in fields(TrainingRecord)}
+    valid = isinstance(value, dict) and all(isinstance(part, types.get(key, ())) for key, part in value.items())
+    if (
+        not isinstance(value, dict)
+        or not valid
+        or not all(type(score) in (int, float) for score in value.get("scores", {}).values())
+    ):
+        raise InputError(f"{source}: expected {', '.join(types)}, as `ernie-gram convert` writes them")
+    return TrainingRecord(**value)
+
+
+FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

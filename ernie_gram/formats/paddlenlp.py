@@ -5,7 +5,6 @@
     vocab.txt, tokenizer_config.json, special_tokens_map.json
     README.md                                       model card
     exact_relative_position.py                      only for a model with relative position, see `cannot_hold`
-    community/ORGANISATION/NAME/                    README.md and files.json for PaddleNLP's listing of models
 
 PaddleNLP's encoder is ours, with three differences, found in its source and confirmed by running it (tests/hub): it
 creates the table of relative position, but never applies it; it always adds segment embeddings; its LayerNorm has 1e-5.
@@ -19,41 +18,35 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.assembly import assembled
-from ernie_gram.formats.digest import digest_of
-from ernie_gram.formats.heads import TASK_PREFIX, encoder_parameters, pretraining_parameters
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.heads import encoder_parameters, lost_heads
+from ernie_gram.formats.model import Format, Model, Obstacle, losses
 from ernie_gram.formats.model_card import FILE_NAME, licence_of, model_card
 from ernie_gram.formats.names import RELATIVE, SEGMENTS, from_ours
-from ernie_gram.formats.obstacle import Obstacle, losses
 from ernie_gram.formats.paddlenlp_config import (
     CONFIG,
     ERNIE_GRAM,
+    EXAMPLE,
     FAMILIES,
     LAYER_NORM_EPS,
     LEGACY_CONFIG,
     PDPARAMS,
     SAFETENSORS,
-    TRAINED_WITH,
     TaskHead,
-    community_files,
     config_json,
     encoder_settings,
     family_of,
     flat_config,
     is_paddlenlps,
-    settings_trained_with,
     special_tokens,
     tokenizer_json,
-    trained_with,
+    usage,
 )
-from ernie_gram.formats.paddlenlp_text import EXAMPLE, PUBLISHING, usage
 from ernie_gram.formats.parameters import load_parameters
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
-from ernie_gram.formats.vocabularies import read_vocabulary, write_vocabulary
+from ernie_gram.formats.vocabularies import assembled, read_vocabulary, write_vocabulary
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -61,7 +54,6 @@ from reader.tokenization.wordpiece import WordPieceVocabulary
 NAME = "paddlenlp"
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"
 TOKENIZER_CONFIG = "tokenizer_config.json"
-ORGANISATION = "ORGANISATION"  # in community/; users put their own name in its place, see PUBLISHING
 
 
 def detect(folder: Path) -> bool:
@@ -77,10 +69,10 @@ def detect(folder: Path) -> bool:
 def read(folder: Path) -> Model:
     """Return the model in a folder: the encoder that PaddleNLP computes, which is what its users have seen.
 
-    So a table of relative position is left out, with a note, because PaddleNLP never applies it, unless config.json
-    says that the model was trained with it (see `settings_trained_with`), as in our own exports. Segment embeddings are
-    kept unless they are zero in a model of ours. Heads of tasks are left out. Raises InputError if a file is damaged or
-    missing, or if the files do not fit together.
+    So a table of relative position is left out, with a note, because PaddleNLP never applies it, unless a key of ours
+    in config.json says that the model was trained with it (see `encoder_settings`). Segment embeddings are kept unless
+    they are zero in a model of ours. Heads of tasks are left out. Raises InputError if a file is damaged or missing, or
+    if the files do not fit together.
     """
     path = _config_file(folder) or folder / CONFIG
     flat = flat_config(read_json(path))
@@ -88,20 +80,12 @@ def read(folder: Path) -> Model:
     if family is None:
         known = ", ".join(f"{family.name}Model" for family in FAMILIES)
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
-    settings = encoder_settings(flat, family, str(path))
-    claimed, parameters = settings_trained_with(flat, str(path))
+    config = model_config(encoder_settings(flat, family, str(path)), str(path))
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
-    computed = model_config(settings, str(path))
-    loaded = load_parameters(weights, "paddlenlp", model_config(settings | claimed, str(path)), (SEGMENTS,))
-    notes: tuple[str, ...] = ()
-    if claimed and parameters not in (None, digest_of(loaded.arrays)):
-        loaded = load_parameters(weights, "paddlenlp", computed, (SEGMENTS,))
-        notes = (f"{TRAINED_WITH} of {path.name} does not apply: the parameters have changed since it was written",)
-    elif claimed and any(claimed[key] != getattr(computed, key) for key in claimed if key != "use_sentence_embedding"):
-        notes = (f"read with the settings of {TRAINED_WITH} in {path.name}; PaddleNLP computes something else",)
+    loaded = load_parameters(weights, "paddlenlp", config, (SEGMENTS,))
     lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
     vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))
-    return assembled(folder, NAME, loaded, vocabulary, notes)
+    return assembled(folder, NAME, loaded, vocabulary)
 
 
 def cannot_hold(model: Model) -> list[Obstacle]:
@@ -110,7 +94,7 @@ def cannot_hold(model: Model) -> list[Obstacle]:
     Relative position is a loss, because PaddleNLP never applies it, unless its table is zero. Another layer_norm_eps
     and prediction heads are losses too. A folder that PaddleNLP could not load is refused.
     """
-    config, found = model.config, losses(_lost_heads(model))
+    config, found = model.config, losses(lost_heads(model, holds_token_head=False))
     if config.embedding_size != config.hidden_size:
         reason = (
             f"emb_size {config.embedding_size}: PaddleNLP's ErnieGramModel runs with embeddings of hidden_size only"
@@ -130,20 +114,6 @@ def cannot_hold(model: Model) -> list[Obstacle]:
         changed = f"{config.layer_norm_eps:g}: PaddleNLP has {LAYER_NORM_EPS:g}, so the outputs change slightly"
         found.append(Obstacle(f"layer_norm_eps {changed}"))
     return found
-
-
-def _lost_heads(model: Model) -> list[str]:
-    names = pretraining_parameters(model)
-    lost = []
-    if names:
-        heads = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more parameters of prediction heads"
-        lost.append(f"{heads}: no class of PaddleNLP's ErnieGram has such a head")
-    outputs = [name for name in model.parameters if name.startswith(TASK_PREFIX)]
-    if outputs:
-        lost.append(f"{', '.join(outputs)}: the output layer of a fine-tuned task; ernie-gram export keeps it")
-    if model.lexicon is not None:
-        lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
-    return lost
 
 
 def needs_mask(model: Model) -> bool:
@@ -183,7 +153,6 @@ def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -
     assert isinstance(vocabulary, WordPieceVocabulary), "see cannot_hold"
     held = held_arrays(model)
     content = config_json(config, len(held["word_embedding"]), vocabulary.pad, head)
-    content[TRAINED_WITH] = trained_with(config, held)
     if SEGMENTS not in held:
         # PaddleNLP always adds a row of this table.
         held[SEGMENTS] = np.zeros((config.sent_type_vocab_size, config.hidden_size), np.float32)
@@ -200,11 +169,7 @@ def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -
         (folder / EXAMPLE).write_bytes(Path(__file__).with_name(EXAMPLE).read_bytes())
     lost = [*(obstacle.reason for obstacle in cannot_hold(model)), *remarks(model)]
     card = model_card(model, name, usage(needs_mask(model)), lost, licence_of(model.source))
-    community = folder / "community" / ORGANISATION / name
-    community.mkdir(parents=True)
-    (folder / FILE_NAME).write_text(card + PUBLISHING, encoding="utf-8")
-    (community / FILE_NAME).write_text(card, encoding="utf-8")
-    _write_json(community / "files.json", community_files(ORGANISATION, name))
+    (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 
 def _config_file(folder: Path) -> Path | None:
@@ -213,3 +178,6 @@ def _config_file(folder: Path) -> Path | None:
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

@@ -1,68 +1,30 @@
 """All formats of model folders: which one a folder has, reading it, and writing another one.
 
-A format is a module with the members of `Format`, or of `ReadFormat` if it is only read. Nothing else knows which
-formats there are.
+Nothing else knows which formats there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
 
-from ernie_gram.formats import bert, ours, paddlenlp, run_checkpoint, upstream_dygraph, upstream_static
-from ernie_gram.formats.model import Model
-from ernie_gram.formats.obstacle import Obstacle
+from ernie_gram.formats import bert, ours, paddlenlp, run_checkpoint, upstream
+from ernie_gram.formats.model import Format, Model, Obstacle
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.system.progress import progress
 
-
-class ReadFormat(Protocol):
-    """A format that can be read.
-
-    Attributes:
-        NAME: of the format, as in `--to` and in Model.format.
-        LOOKS_FOR: the files by which `detect` recognises it, in words.
-    """
-
-    NAME: str
-    LOOKS_FOR: str
-
-    def detect(self, folder: Path) -> bool:
-        """Return whether a folder has this format."""
-
-    def read(self, folder: Path) -> Model:
-        """Return the model in a folder; raises InputError that names the file."""
-
-
-class Format(ReadFormat, Protocol):
-    """A format that can be read and written."""
-
-    def cannot_hold(self, model: Model) -> Sequence[Obstacle]:
-        """Return what the format cannot hold of a model; [] if reading what was written gives the same model."""
-
-    def write(self, model: Model, folder: Path, name: str) -> None:
-        """Write the files of a model into an empty folder that will have the given name.
-
-        There are no obstacles but losses, see `cannot_hold`.
-        """
-
-
-AnyFormat = TypeVar("AnyFormat", bound=ReadFormat)
-
-WRITTEN: tuple[Format, ...] = (ours, upstream_static, upstream_dygraph, bert, paddlenlp)
-FORMATS: tuple[ReadFormat, ...] = (run_checkpoint, *WRITTEN)
-NAMES = tuple(each.NAME for each in FORMATS)
-WRITTEN_NAMES = tuple(each.NAME for each in WRITTEN)
+FORMATS = (run_checkpoint.FORMAT, ours.FORMAT, upstream.STATIC, upstream.DYGRAPH, bert.FORMAT, paddlenlp.FORMAT)
+WRITTEN = tuple(each for each in FORMATS if each.write is not None)
+WRITTEN_NAMES = tuple(each.name for each in WRITTEN)
 
 
 def read_model(path: Path, format_name: str | None = None) -> Model:
     """Return the model in a folder of any format.
 
     Args:
-        format_name: one of NAMES; None means that the format is found by looking for its files.
+        format_name: name of one of FORMATS; None means that the format is found by looking for its files.
     Raises InputError if there is no such folder, if the folder has no format or several, or if its files are damaged or
     do not fit together.
     """
@@ -79,7 +41,7 @@ def read_model(path: Path, format_name: str | None = None) -> Model:
     if len(found) > 1:
         raise InputError(
             f"{path}: has files of several formats: "
-            f"{'; '.join(f'{each.NAME} ({each.LOOKS_FOR})' for each in found)}; keep the files of one"
+            f"{'; '.join(f'{each.name} ({each.looks_for})' for each in found)}; keep the files of one"
         )
     return _read(found[0], path)
 
@@ -97,6 +59,8 @@ def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool 
     """
     chosen = _named(WRITTEN, format_name)
     check_new_folder(folder)
+    assert chosen.cannot_hold is not None
+    assert chosen.write is not None
     lost = accepted_losses(model, format_name, chosen.cannot_hold(model), accept_loss)
     with atomic_folder(folder) as partial, progress(f"writing {folder}"):
         chosen.write(model, partial, folder.name)
@@ -113,13 +77,13 @@ def accepted_losses(model: Model, format_name: str, obstacles: Sequence[Obstacle
     return [obstacle.reason for obstacle in obstacles]
 
 
-def _read(chosen: ReadFormat, folder: Path) -> Model:
+def _read(chosen: Format, folder: Path) -> Model:
     with progress(f"reading the model in {folder}"):
         return chosen.read(folder)
 
 
-def _named(formats: Sequence[AnyFormat], name: str) -> AnyFormat:
-    named = {each.NAME: each for each in formats}
+def _named(formats: Sequence[Format], name: str) -> Format:
+    named = {each.name: each for each in formats}
     if name not in named:
         raise InputError(f"format {name}: not one of {', '.join(named)}")
     return named[name]

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, is_explicit
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import Format, Model, TrainingRecord
 from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.settings import model_config
-from ernie_gram.formats.training_record import record_of_run
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_log import last_evaluation
+from ernie_gram.run.run_log import Record, last_evaluation
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
@@ -25,6 +24,8 @@ from reader.tokenization.vocabulary_file import kept_vocabulary
 
 NAME = "run"
 NOTHING_WHOLE = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
+# Sections of the settings that say how the model was trained. Those of prediction heads are in Model.pretraining.
+TRAINING_SECTIONS = ("seed", "optimizer")
 LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
 
 
@@ -57,7 +58,7 @@ def read(folder: Path) -> Model:
     )
     check_numbers(arrays, source)
     # Later evaluations are of other parameters.
-    training = record_of_run(state.config, last_evaluation(run, state.step))
+    training = _training(state.config, last_evaluation(run, state.step))
     return Model(path, NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
 
 
@@ -109,3 +110,16 @@ def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lex
     if lexicon is not None and lexicon.fingerprint != identity["lexicon"]:
         raise InputError(f"{folder / LEXICON}: not the lexicon the model was trained with")
     return vocabulary, lexicon
+
+
+def _training(config: dict[str, Any], evaluation: Record | None) -> TrainingRecord:
+    """Return what the card says about a run with these settings."""
+    paths, trainer = config.get("paths", {}), config.get("trainer", {})
+    settings = {key: config[key] for key in TRAINING_SECTIONS if key in config}
+    if "max_steps" in trainer:
+        settings["trainer"] = {"max_steps": trainer["max_steps"]}
+    scores = {key: value for key, value in (evaluation or {}).items() if type(value) in (int, float)}
+    return TrainingRecord(Path(paths.get("corpus") or "").name, Path(paths.get("start") or "").name, settings, scores)
+
+
+FORMAT = Format(NAME, LOOKS_FOR, detect, read)

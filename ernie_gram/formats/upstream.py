@@ -1,8 +1,15 @@
-"""What upstream's two layouts, static and dygraph, have in common.
+"""Upstream's two layouts: ernie_config.json, vocab.txt, and
+
+    params/                  of the static code: one file for each variable; the released English models
+    saved_weights.pdparams   of the dygraph code; the released Chinese models
 
 Upstream has one LayerNorm epsilon, 1e-5, and feed-forward networks of 4 x hidden_size. Its models always have tables
 that a model of ours may not read: of sentence embeddings and, in the static layout, of relative position. Zeros are
 written for them then, with which upstream computes the same.
+
+The static code adds sentence embeddings for reading comprehension only. They are off unless `use_sentence_embedding` in
+ernie_config.json is true (a key of ours). The dygraph code always adds them, and has relative position if
+`rel_pos_size` is set.
 """
 
 from __future__ import annotations
@@ -13,55 +20,76 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.assembly import assembled
-from ernie_gram.formats.heads import encoder_parameters, lost_heads, token_head_parameters
-from ernie_gram.formats.model import Model
-from ernie_gram.formats.names import SEGMENTS, Column
-from ernie_gram.formats.obstacle import Obstacle, losses
-from ernie_gram.formats.parameters import load_parameters
+from ernie_gram.formats.heads import encoder_parameters, has_token_head, lost_heads, token_head_parameters
+from ernie_gram.formats.model import Format, Model, Obstacle, losses
+from ernie_gram.formats.names import RELATIVE, SEGMENTS, Column, from_ours
+from ernie_gram.formats.parameters import HEAD_TRANSFORM, load_parameters
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of
 from ernie_gram.formats.untrusted.json_file import read_json
-from ernie_gram.formats.vocabularies import lost_vocabulary, read_vocabulary, wordpiece_of, write_vocabulary
+from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
+from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
+from ernie_gram.formats.vocabularies import (
+    assembled,
+    lost_vocabulary,
+    read_vocabulary,
+    wordpiece_of,
+    write_vocabulary,
+)
+from ernie_gram.model.config import NUM_BUCKETS
 from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
-CONFIG = "ernie_config.json"
+CONFIG, PARAMS, WEIGHTS = "ernie_config.json", "params", "saved_weights.pdparams"
 LAYER_NORM_EPS = 1e-5
 # Settings of ours that upstream does not have: whatever stands in its files, it computes with the defaults.
 NOT_UPSTREAM = ("layer_norm_eps", "intermediate_size")
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """Return the settings in a folder of upstream, without those that upstream does not have."""
-    settings = read_json(folder / CONFIG)
-    return {key: value for key, value in settings.items() if key not in NOT_UPSTREAM}
+def read_static(folder: Path) -> Model:
+    """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
+    settings = {"use_relative_position": (folder / PARAMS / RELATIVE).is_file(), **_read_settings(folder, PARAMS)}
+    return _read(folder, STATIC.name, PARAMS, "static", settings, RELATIVE)
 
 
-def read_upstream(
-    folder: Path,
-    format_name: str,
-    weights: Path,
-    column: Column,
-    settings: dict[str, Any],
-    always_read: tuple[str, ...],
+def read_dygraph(folder: Path) -> Model:
+    """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
+    settings = _read_settings(folder, WEIGHTS)
+    settings = {"use_sentence_embedding": True, **settings, "use_relative_position": bool(settings.get("rel_pos_size"))}
+    return _read(folder, DYGRAPH.name, WEIGHTS, "dygraph", settings, SEGMENTS)
+
+
+def _read_settings(folder: Path, weights: str) -> dict[str, Any]:
+    """Return the settings in a folder, without those that upstream does not have."""
+    if not (folder / CONFIG).is_file():
+        raise InputError(f"{folder}: has {weights}, but no {CONFIG}; put upstream's file there")
+    return {key: value for key, value in read_json(folder / CONFIG).items() if key not in NOT_UPSTREAM}
+
+
+def _read(
+    folder: Path, format_name: str, weights: str, column: Column, settings: dict[str, Any], always_read: str
 ) -> Model:
-    """Return the model in a folder of upstream; raises InputError if its files are damaged or do not fit together.
-
-    Args:
-        weights: file or folder of the parameters.
-        settings: see `read_settings`, completed by what the layout implies.
-        always_read: see `load_parameters`.
-    """
     source = str(folder / CONFIG)
-    config = model_config(settings, source)
-    loaded = load_parameters(weights, column, config, always_read)
-    vocabulary = read_vocabulary(folder, flag(settings, LOWERCASE, True, source))
-    return assembled(folder, format_name, loaded, vocabulary)
+    loaded = load_parameters(folder / weights, column, model_config(settings, source), (always_read,))
+    return assembled(folder, format_name, loaded, read_vocabulary(folder, flag(settings, LOWERCASE, True, source)))
 
 
-def obstacles(model: Model, keeps_transform: bool) -> list[Obstacle]:
-    """Return what neither of upstream's layouts can hold; `keeps_transform` as for `lost_heads`."""
-    config, found = model.config, losses([*lost_heads(model, keeps_transform), *lost_vocabulary(model.vocabulary)])
+def cannot_hold_static(model: Model) -> list[Obstacle]:
+    """Return what the static layout cannot hold of a model."""
+    return _obstacles(model, keeps_transform=True)
+
+
+def cannot_hold_dygraph(model: Model) -> list[Obstacle]:
+    """Return what the dygraph layout cannot hold of a model."""
+    config, found = model.config, _obstacles(model, keeps_transform=False)
+    if config.embedding_size != config.hidden_size:
+        reason = f"emb_size {config.embedding_size}: upstream's dygraph model has embeddings of hidden_size"
+        found.append(Obstacle(reason, is_loss=False))
+    return found
+
+
+def _obstacles(model: Model, keeps_transform: bool) -> list[Obstacle]:
+    config = model.config
+    found = losses([*lost_heads(model, keeps_transform=keeps_transform), *lost_vocabulary(model.vocabulary)])
     if config.layer_norm_eps != LAYER_NORM_EPS:
         changed = f"{config.layer_norm_eps:g}: upstream has {LAYER_NORM_EPS:g}, so the outputs change slightly"
         found.append(Obstacle(f"layer_norm_eps {changed}"))
@@ -70,14 +98,40 @@ def obstacles(model: Model, keeps_transform: bool) -> list[Obstacle]:
     return found
 
 
-def parameters(model: Model) -> Arrays:
-    """Return the parameters that upstream's layouts hold, under our names, with the tables that upstream always has."""
+def write_static(model: Model, folder: Path, name: str) -> None:
+    """Write the files of a model into an empty folder that will have the given name."""
+    config = model.config
+    arrays = {RELATIVE: np.zeros((NUM_BUCKETS, config.num_attention_heads), np.float32)} | _parameters(model)
+    if config.out_emb_size and not has_token_head(model):
+        # Upstream's heads for reading comprehension and tagging read it.
+        arrays |= {key: model.parameters[key] for key in HEAD_TRANSFORM if key in model.parameters}
+    _write_settings(model, folder, {})
+    (folder / PARAMS).mkdir()
+    for key, values in arrays.items():
+        write_paddle_variable(folder / PARAMS / key, values)
+
+
+def write_dygraph(model: Model, folder: Path, name: str) -> None:
+    """Write the files of a model into an empty folder that will have the given name."""
+    config = model.config
+    settings = {
+        "rel_pos_size": NUM_BUCKETS if config.use_relative_position else None,
+        "max_seq_len": config.max_position_embeddings,
+        "has_pooler": config.use_pooler,
+    }
+    _write_settings(model, folder, settings)
+    arrays = from_ours(_parameters(model), "dygraph", config.num_hidden_layers, with_prefix=False)
+    write_pdparams(folder / WEIGHTS, arrays)
+
+
+def _parameters(model: Model) -> Arrays:
+    """Return the parameters that both layouts hold, under our names, with the table that both always have."""
     config = model.config
     zeros = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.embedding_size), np.float32)}
     return zeros | encoder_parameters(model) | token_head_parameters(model)
 
 
-def write_files(model: Model, folder: Path, settings: dict[str, Any]) -> None:
+def _write_settings(model: Model, folder: Path, settings: dict[str, Any]) -> None:
     """Write ernie_config.json, with `settings` beside those of the model, and the vocabulary."""
     kept = {key: value for key, value in settings_of(model.config).items() if key not in NOT_UPSTREAM}
     vocabulary = wordpiece_of(model.vocabulary)
@@ -86,7 +140,19 @@ def write_files(model: Model, folder: Path, settings: dict[str, Any]) -> None:
     write_vocabulary(vocabulary, folder)
 
 
-def require_config(folder: Path, weights: str) -> None:
-    """Raise InputError if the settings are missing beside the weights of upstream."""
-    if not (folder / CONFIG).is_file():
-        raise InputError(f"{folder}: has {weights}, but no {CONFIG}; put upstream's file there")
+STATIC = Format(
+    "upstream_static",
+    f"folder {PARAMS}/ beside {CONFIG}",
+    lambda folder: (folder / PARAMS).is_dir(),
+    read_static,
+    cannot_hold_static,
+    write_static,
+)
+DYGRAPH = Format(
+    "upstream_dygraph",
+    f"{WEIGHTS} beside {CONFIG}",
+    lambda folder: (folder / WEIGHTS).is_file(),
+    read_dygraph,
+    cannot_hold_dygraph,
+    write_dygraph,
+)

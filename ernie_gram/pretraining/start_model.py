@@ -10,8 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.formats.digest import digest_of
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import Model, digest_of
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.corpus.memmap import Corpus

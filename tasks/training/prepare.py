@@ -14,8 +14,7 @@ from typing import IO, Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import explained_yaml
-from ernie_gram.formats.digest import digest_of
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import Model, digest_of
 from ernie_gram.formats.registry import read_model
 from ernie_gram.formats.vocabularies import write_vocabulary
 from ernie_gram.run.checkpoint import BEST

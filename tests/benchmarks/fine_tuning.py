@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ernie_gram.distributed.processor import MKL_SETTING, processor_name, read_cpuinfo
-from ernie_gram.formats.digest import digest_of
+from ernie_gram.formats.model import digest_of
 from ernie_gram.formats.registry import read_model
 from reader.errors import InputError, one_line_errors
 from tasks.data.examples import Example

@@ -119,7 +119,7 @@ def test_settings_of_prediction_heads_from_strangers_are_checked_where_they_are_
 
 def test_the_list_names_every_format() -> None:
     done = call(main, "--list")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == [each.NAME for each in FORMATS]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [each.name for each in FORMATS]
 
 
 @pytest.mark.parametrize("name", WRITTEN_NAMES)

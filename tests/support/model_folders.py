@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.heads import token_head_settings
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import Model, TrainingRecord
 from ernie_gram.formats.parameters import encoder_shapes, head_shapes
-from ernie_gram.formats.training_record import TrainingRecord
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary

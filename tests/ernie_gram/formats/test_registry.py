@@ -58,6 +58,8 @@ def test_a_runs_folder_and_its_checkpoints_convert_to_our_folder_and_back_to_the
         assert found.training == model.training
         assert found.training is not None
         assert found.training.scores["step"] == 24
+        assert found.training.corpus == Path(model.pretraining["paths"]["corpus"]).name
+        assert found.training.settings.keys() == {"seed", "optimizer", "trainer"}
     (target / VOCABULARY).unlink()
     with pytest.raises(InputError, match="predicts n-grams, but the folder has no vocabulary"):
         read_model(target)
@@ -217,6 +219,11 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
         f"{CONFIG}: pretraining: unknown section 'class_path'",
     ),
     "no section": (lambda folder: edit_config(folder, pretraining=[1]), f"{CONFIG}: pretraining: expected sections"),
+    "training": (
+        lambda folder: edit_config(folder, training={"scores": {"loss": "low"}}),
+        f"{CONFIG}: training: expected corpus, start, settings, scores",
+    ),
+    "no training": (lambda folder: edit_config(folder, training={"code": 1}), f"{CONFIG}: training: expected corpus"),
     "json": (lambda folder: (folder / CONFIG).write_text("{"), f"{CONFIG}: line 1, column 2"),
     "vocabulary": (
         lambda folder: (folder / VOCABULARY).write_text((folder / VOCABULARY).read_text() + "more\n"),
