@@ -20,7 +20,6 @@ setup(
     entry_points={"console_scripts": ["ernie-gram = reader.console_script:main"]},
     install_requires=[
         "docstring-parser>=0.16,<1",
-        "jieba>=0.42.1,<1",
         "jsonargparse>=4.40,<5",
         "matplotlib>=3.8,<4",
         "numba>=0.60,<1",
@@ -47,6 +46,8 @@ setup(
         # requirements let in aistudio-sdk 0.3, which has no `hub.download`, and pyarrow 26, which needs numpy 2.
         "hub": ["aistudio-sdk<0.3", "paddlenlp==3.0.0b4", "paddlepaddle>=3.3.1,<3.4", "pyarrow<26"],
         "test": [
+            # The reference for Chinese words.
+            "jieba>=0.42.1,<1",
             "mypy>=1.13,<3",
             "pre-commit>=4,<5",
             "pytest>=8,<10",

@@ -127,9 +127,8 @@ def shared_options() -> SharedOptions:
         "--segmenter",
         choices=SEGMENTERS,
         default=SEGMENTERS[0],
-        help="how Han characters are split into words: jieba; rjieba (almost the same words, slower); char (each "
-        "character is a word); space (words are already separated by spaces). WordPiece splits such words into single "
-        "characters in any case (%(default)s)",
+        help="how Han characters are split into words: jieba; char (each character is a word); space (words are "
+        "already separated by spaces). WordPiece splits such words into single characters in any case (%(default)s)",
     )
     return SharedOptions(text_format, output, input_output, resources, vocab, segmenter)
 

@@ -1,8 +1,4 @@
-"""A prefix tree (trie) stored in one hash table.
-
-It holds the n-grams of a lexicon, which are sequences of words, or the words of a dictionary, which are sequences of
-characters.
-"""
+"""A prefix tree (trie) stored in one hash table. It holds the n-grams of a lexicon, which are sequences of words."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class WordIndex:
                 np.concatenate([self._run_words.offsets, self._run_words.offsets[-1] + new.offsets[1:]]),
             )
         # Runs of Han characters are not cached, because they seldom repeat.
-        han_words = cut_runs(self._han, buffers.han_bytes[:han_size]) if han_size else pack_strings([])
+        han_words = cut_runs(buffers.han_bytes[:han_size]) if han_size else pack_strings([])
         return insert_run_words(stream, item_kinds, run_ids, self._run_words, self._add_run_words(han_words))
 
     def _add_run_words(self, words: PackedStrings) -> RunWords:

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import jieba
 import numpy as np
-import rjieba
 
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.boundaries import cut_lines
@@ -108,7 +107,6 @@ def measure_chinese(text: bytes, folder: Path) -> None:
     print_row(
         "split Chinese", "ours (jieba's words)", megabytes, "MB", lambda: WordIndex(True, "jieba").encode(text), 1
     )
-    print_row("split Chinese", "rjieba", megabytes, "MB", lambda: rjieba.cut(text.decode()), 1)
     print_row("split Chinese", "jieba", size, "MB", lambda: jieba.lcut(few.decode()), 1)
     print_row("lexicon of Chinese", "ours (jieba's words), with t-test", megabytes, "MB",
         lambda: count(text, "jieba", folder), 1)  # fmt: skip
