@@ -236,7 +236,7 @@ def _speeds(
     if world is None:
         return given, []
     # Imported late: it loads Paddle.
-    from ernie_gram.measuring.speeds import measure_missing
+    from ernie_gram.planning.speeds import measure_missing
 
     return measure_missing(given, config, sizes, shape, own.gpus, world)
 

@@ -14,17 +14,17 @@ if __name__ == "__main__":
     run_command("tasks.sweep")
 
 import argparse
-import csv
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.run.many_runs import stop_at_sigterm
-from ernie_gram.run.run_folder import lock_output
-from reader.errors import OneLineParser
-from reader.system.atomic_files import atomic_file
-from tasks.sweeps.plan import Grid, plan, read_grid
-from tasks.sweeps.report import csv_rows, draw, markdown
-from tasks.sweeps.runs import Finished, add_run_options, check_run_options, check_runs, raise_failures, train
+from ernie_gram.experiments.experiment import parse_experiment, run_experiment
+from ernie_gram.experiments.tables import Finished, Spread, by_setting, markdown_table, spread_of
+from ernie_gram.plot import new_figure, save_figure
+from reader.plurals import counted
+from tasks.metrics.catalog import METRICS
+from tasks.metrics.metric import Metric
+from tasks.registry.task_file import find_task
+from tasks.sweeps.runs import Grid, check_runs, finetuning_parser, plan, read_grid, scores_of
 
 # Options for settings that sweeps mostly vary.
 SHORT = {
@@ -36,16 +36,11 @@ SHORT = {
 
 def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
     """Return the parsed options and those for every run; raises InputError."""
-    parser = OneLineParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = finetuning_parser(__doc__)
     parser.add_argument(
         "task", metavar="TASK", help="a task that `ernie-gram tasks` lists, or the .yaml file of one's own"
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder or a run")
-    add_run_options(parser)
     parser.add_argument(
         "--grid", metavar="NAME", help="values for the task: paper, upstream, or a file like conf/grids"
     )
@@ -59,47 +54,94 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
         metavar="KEY X",
         help="a setting and its values, e.g. --vary head.dropout 0.1 0.2; may be repeated",
     )
-    arguments, overrides = parser.parse_known_args()
-    check_run_options(arguments)
-    return arguments, overrides
+    return parse_experiment(parser)
 
 
-def grid_of(arguments: argparse.Namespace) -> Grid:
+def grid_of(options: argparse.Namespace) -> Grid:
     """Return the values of all settings that vary; options override those of --grid. Raises InputError."""
-    grid = dict(read_grid(arguments.grid, arguments.task)) if arguments.grid else {}
+    grid = dict(read_grid(options.grid, options.task)) if options.grid else {}
     for name, key in SHORT.items():
-        if getattr(arguments, name) is not None:
-            grid[key] = getattr(arguments, name)
-    for key, *values in arguments.vary:
+        if getattr(options, name) is not None:
+            grid[key] = getattr(options, name)
+    for key, *values in options.vary:
         require(bool(values), "--vary", f"{key} has no values")
         grid[key] = values
     return grid
 
 
-def write_tables(finished: Finished, output: Path) -> None:
-    """Write table.csv, table.md and scores.png."""
-    rows = csv_rows(finished)
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    with atomic_file(output / "table.csv") as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, names)
-        writer.writeheader()
-        writer.writerows(rows)
-    with atomic_file(output / "table.md") as partial:
-        partial.write_text(markdown(finished), encoding="utf-8")
+def metric_of(finished: Finished) -> tuple[Metric, str]:
+    """Return the metric of a sweep, and the name of the score that chooses the best evaluation."""
+    config = finished[0][0].config
+    metric = METRICS[find_task(config.task).metric]
+    return metric, config.evaluation.metric or metric.main
+
+
+def markdown(finished: Finished) -> str:
+    """Return a Markdown table: for each combination the median, the best and the worst score over its seeds, and the
+    medians of the scores that papers report. The combination with the best median is marked."""
+    (first, first_result), (metric, chosen) = finished[0], metric_of(finished)
+    groups = by_setting(finished)
+    spreads = {
+        varied: spread_of([result["score"] for result in results], metric.direction)
+        for varied, results in groups.items()
+    }
+    better = max if metric.direction == "max" else min
+    best = better(spreads, key=lambda varied: spreads[varied].median)
+    names = list(scores_of(first_result))
+    rows = []
+    for varied, results in groups.items():
+        spread = spreads[varied]
+        median = f"**{spread.median:.2f}**" if varied == best else f"{spread.median:.2f}"
+        others = [f"{value:.2f}" for value in (spread.best, spread.worst, spread.deviation)]
+        medians = [f"{spread_of([result[name] for result in results]).median:.2f}" for name in names]
+        rows.append([*(value for _, value in varied), str(spread.seeds), median, *others, *medians])
+    head = [*first.varied, "seeds", "median", "best", "worst", "deviation", *(f"median {name}" for name in names)]
+    splits = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))
+    title = (
+        f"{find_task(first.config.task).name}: {counted(len(finished), 'run')}. The score is {chosen} on the first of "
+        f"the splits {splits}{'' if metric.unit == 'none' else ', in percent'}."
+    )
+    best_run = better(finished, key=lambda pair: pair[1]["score"])[0].name
+    return "\n".join([title, "", *markdown_table(head, rows), "", _summary(best, spreads[best], best_run)]) + "\n"
+
+
+def _summary(varied: tuple[tuple[str, str], ...], spread: Spread, best_run: str) -> str:
+    """Return the best combination, the effect of the seed, and the best run."""
+    shown = ", ".join(f"{key} {value}" for key, value in varied)
+    return (
+        f"Best median: {spread.median:.2f} over {counted(spread.seeds, 'seed')} (deviation {spread.deviation:.2f})"
+        f"{f' with {shown}' if shown else ''}. Best run: {best_run}."
+    )
+
+
+def draw(finished: Finished, target: Path) -> None:
+    """Plot the score of every run, one column for each combination, with a line at its median."""
+    metric, chosen = metric_of(finished)
+    groups = by_setting(finished)
+    figure, [axes] = new_figure(1)
+    for column, results in enumerate(groups.values()):
+        scores = [result["score"] for result in results]
+        axes.plot([column] * len(scores), scores, "o", markersize=4, alpha=0.6, color="C0")
+        median = spread_of(scores).median
+        axes.plot([column - 0.3, column + 0.3], [median, median], color="C1", label=None if column else "median")
+    labels = ["\n".join(f"{key.rpartition('.')[2]} {value}" for key, value in varied) for varied in groups]
+    axes.set_xticks(range(len(groups)), labels, rotation=90 if len(groups) > 4 else 0, fontsize=7)
+    unit = "" if metric.unit == "none" else " (percent)"
+    axes.set(title=find_task(finished[0][0].config.task).name, ylabel=f"{chosen}{unit}")
+    save_figure(figure, [axes], target)
+
+
+def report(finished: Finished, output: Path) -> str:
+    """Return the table, and write scores.png."""
     draw(finished, output / "scores.png")
+    return markdown(finished)
 
 
 def main() -> None:
     """Run the command line."""
-    arguments, overrides = parse_arguments()
-    seeds = range(1, arguments.seeds + 1)
-    overrides = [*overrides, f"--paths.data={arguments.data}"]
-    runs = plan(arguments.task, arguments.model, arguments.output, grid_of(arguments), seeds, overrides)
-    check_runs(runs, arguments.processes)
-    with lock_output(arguments.output, "--output"):
-        stop_at_sigterm()
-        finished, failed = train(runs, arguments.jobs, arguments.processes)
-        if finished:
-            write_tables(finished, arguments.output)
-            print(f"\n{markdown(finished)}\n{arguments.output}: table.md, table.csv, scores.png")
-    raise_failures(failed)
+    options, overrides = parse_arguments()
+    seeds = range(1, options.seeds + 1)
+    overrides = [*overrides, f"--paths.data={options.data}"]
+    runs = plan(options.task, options.model, options.output, grid_of(options), seeds, overrides)
+    check_runs(runs, options.processes)
+    run_experiment(runs, options, report)

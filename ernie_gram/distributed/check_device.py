@@ -1,6 +1,6 @@
 """Check the device of runs that other processes will train: `python -m ernie_gram.distributed.check_device`.
 
-For commands that start many runs and never load Paddle themselves (see run/many_runs.py).
+For commands that start many runs and never load Paddle themselves (see experiments/processes.py).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from ernie_gram.gpu_checks.lowering import Kernel
 from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, Skipped
 from ernie_gram.gpu_checks.runs import NO_DROPOUT, started, trained
 from ernie_gram.gpu_checks.speed import base_config, measured, started_trial
-from ernie_gram.measuring.trial_step import shortened
+from ernie_gram.planning.trial_step import shortened
 
 PLAIN, EFFICIENT = "plain", "memory_efficient"
 KERNELS = ("memory_efficient_attention", "memory_efficient_attention_grad")

@@ -21,8 +21,8 @@ from ernie_gram.gpu_checks.kernels import precisions
 from ernie_gram.gpu_checks.lowering import STDERR, written_to
 from ernie_gram.gpu_checks.outcome import Passed, Setup, require
 from ernie_gram.gpu_checks.programs import LAST_RUNG, SIZES, small_config, training_program
-from ernie_gram.measuring.trial_step import random_batch
 from ernie_gram.planning.sizes import assumed_shape
+from ernie_gram.planning.trial_step import random_batch
 from ernie_gram.pretraining.sizes import CorpusSizes
 
 # Operations that may copy, and why. Read in Paddle's sources.

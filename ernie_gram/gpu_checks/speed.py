@@ -22,10 +22,10 @@ from ernie_gram.distributed.device import gpu_number
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak
 from ernie_gram.gpu_checks.kernels import precisions
 from ernie_gram.gpu_checks.outcome import Failed, Figures, Passed, Setup, Skipped, require
-from ernie_gram.measuring.trial_step import random_batch
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.planning.prediction import largest_batch
 from ernie_gram.planning.sizes import assumed_shape
+from ernie_gram.planning.trial_step import random_batch
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.operations import step_flops

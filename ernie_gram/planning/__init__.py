@@ -1,1 +1,1 @@
-"""What a pre-training run will need: memory, operations, exchanged bytes and time, predicted from its configuration."""
+"""What a run will need: memory, operations, exchanged bytes and time, predicted from its configuration."""

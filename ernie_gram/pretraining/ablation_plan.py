@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
+from ernie_gram.experiments.experiment import check_overrides
+from ernie_gram.experiments.planned_run import PlannedRun, Result
+from ernie_gram.experiments.processes import check_folders_and_devices
 from ernie_gram.pretraining.config import PretrainConfig, term_weights
 from ernie_gram.pretraining.prepare import HELD_OUT, prepare
-from ernie_gram.run.many_runs import check_devices
-from ernie_gram.run.run_folder import CONFIG, check_output
+from ernie_gram.run.run_folder import CONFIG
 from ernie_gram.run.run_log import last_evaluation, read_log
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
@@ -19,6 +22,9 @@ from reader.system.installation import CONF
 from reader.text.input_files import CORPUS_INFO
 
 CONFIGS = CONF / "ablation"
+LAUNCHER = "ernie_gram.run_pretrain"
+# Of the last evaluation.
+METRICS = ("ngram_perplexity", "perplexity", "accuracy")
 # From the baselines to the full objective. The numbers are rows of the paper's table, which lacks the first two.
 RUNGS = {
     "token": "token-level masking",
@@ -32,33 +38,25 @@ RUNGS = {
 
 
 @dataclass(frozen=True, eq=False)
-class AblationRun:
-    """One rung with one seed: the options of its command, its settings, and the keys of the settings that are given."""
+class AblationRun(PlannedRun):
+    """One rung with one seed; `given` has the keys of the settings that are given."""
 
-    rung: str
-    seed: int
-    options: list[str]
-    config: PretrainConfig
     given: set[str]
 
     @property
-    def output(self) -> Path:
-        return Path(self.config.paths.output)
+    def rung(self) -> str:
+        """The name of the rung."""
+        return self.varied["rung"]
 
-    @property
-    def name(self) -> str:
-        return self.output.name
-
-    @property
-    def progress(self) -> float:
-        """The fraction of its steps that is in its log."""
-        return max((record["step"] for record in read_log(self.output)), default=0) / self.config.trainer.max_steps
-
-    @property
-    def done(self) -> bool:
-        """Whether its last evaluation is in its log."""
-        last = last_evaluation(self.output)
-        return last is not None and last["step"] == self.config.trainer.max_steps
+    def result(self) -> Result | None:
+        """Return the last evaluation and the median time of a step, or None if the run is not finished."""
+        last = last_evaluation(self.folder)
+        if last is None or last["step"] != self.config.trainer.max_steps:
+            return None
+        rates = [record["sequences_per_second"] for record in read_log(self.folder) if record["kind"] == "train"]
+        numbers = {key: last.get(key, float("nan")) for key in METRICS}
+        seconds = self.config.data.batch_size / median(rates)
+        return {**numbers, "steps": last["step"], "seconds_per_step": seconds}
 
 
 def parts_of(config: PretrainConfig) -> dict[str, object]:
@@ -96,27 +94,26 @@ def plan(
     Raises InputError for an unknown option, for an option that would turn one rung into another, and if the rungs
     differ in other settings.
     """
-    for own in ("--config", "--print_config", "--seed", "--paths.output"):
-        if any(option.partition("=")[0] == own for option in overrides):
-            raise InputError(f"{own}: not for the ablation, which sets it for every run")
+    check_overrides(overrides, ("--config", "--print_config", "--seed", "--paths.output"))
     own_parts = {rung: parts_of(_load(["--config", str(CONFIGS / f"{rung}.yaml")])[0]) for rung in rungs}
-    jobs = []
+    runs = []
     for seed in dict.fromkeys(seeds):
         for rung in dict.fromkeys(rungs):
+            folder = output / f"{rung}_{seed}"
             options = ["--config", str(CONFIGS / f"{rung}.yaml"), *overrides, f"--seed={seed}"]
-            options.append(f"--paths.output={output / f'{rung}_{seed}'}")
+            options.append(f"--paths.output={folder}")
             if rung == "token" and token_corpus:
                 options.append(f"--paths.corpus={token_corpus}")
             config, given = _load(options)
             for key, value in parts_of(config).items():
                 require(value == own_parts[rung][key], key, f"makes {rung} another rung; leave it out")
-            jobs.append(AblationRun(rung, seed, options, config, given))
+            runs.append(AblationRun(folder, {"rung": rung}, seed, LAUNCHER, tuple(options), config, given))
     shared: dict[str, object] = {}
-    for job in jobs:
-        for what, value in shared_settings(job.config).items():
+    for run in runs:
+        for what, value in shared_settings(run.config).items():
             if shared.setdefault(what, value) != value:
-                raise InputError(f"{CONFIGS / job.rung}.yaml: its {what} differs from that of the other rungs")
-    return jobs
+                raise InputError(f"{CONFIGS / run.rung}.yaml: its {what} differs from that of the other rungs")
+    return runs
 
 
 COMMANDS = (
@@ -128,12 +125,12 @@ COMMANDS = (
 )
 
 
-def _check_corpora(jobs: list[AblationRun]) -> None:
+def _check_corpora(runs: list[AblationRun]) -> None:
     """Raise InputError that names the missing corpora, what they are for, and the commands that build them."""
     needed = {"corpus": "", "token_corpus": "", "held_out": ""}
-    for job in jobs:
-        needed["token_corpus" if job.rung == "token" else "corpus"] = job.config.paths.corpus
-        needed["held_out"] = str(job.config.paths.held_out or "")
+    for run in runs:
+        needed["token_corpus" if run.rung == "token" else "corpus"] = run.config.paths.corpus
+        needed["held_out"] = str(run.config.paths.held_out or "")
     missing = [path for path in needed.values() if path and not (Path(path) / CORPUS_INFO).is_file()]
     if not missing:
         return
@@ -150,28 +147,23 @@ def _check_corpora(jobs: list[AblationRun]) -> None:
     raise InputError(f"{', '.join(missing)}: no corpus there. The ablation needs {described}. To build them: {steps}")
 
 
-def check(jobs: list[AblationRun], processes: int) -> None:
+def check(runs: list[AblationRun], processes: int) -> None:
     """Raise InputError if any run cannot be trained, or cannot be compared with the others.
 
     All runs are checked before the first is trained, so that a mistake in the last one is found at once.
     """
-    _check_corpora(jobs)
-    unfinished = [job.config for job in jobs if not job.done]
-    for output in (Path(config.paths.output) for config in unfinished):
-        if output.exists():
-            check_output(output)
-    asked = ((each.trainer.device, each.optimizer.precision, each.model.attention) for each in unfinished)
-    check_devices(asked, processes)
+    _check_corpora(runs)
+    check_folders_and_devices([run for run in runs if run.result() is None], processes)
     texts = {}
-    for job in jobs:
-        paths, trainer = job.config.paths, job.config.trainer
+    for run in runs:
+        paths, trainer = run.config.paths, run.config.trainer
         require(bool(paths.held_out), "paths.held_out", "must be given: rungs are compared on it")
-        run = prepare(job.config, processes, given=job.given)
-        trained_on, held_out = run.train.corpus.info, Corpus(Path(str(paths.held_out))).info
+        prepared = prepare(run.config, processes, given=run.given)
+        trained_on, held_out = prepared.train.corpus.info, Corpus(Path(str(paths.held_out))).info
         advice = "build it with --lexicon"
         reason = f"{paths.held_out} has no n-grams to compare rungs on; {advice}"
         require(held_out.num_ngrams > 0, "paths.held_out", reason)
-        if job.rung == "token":
+        if run.rung == "token":
             hint = "give one made without a lexicon by --token_corpus"
             require(trained_on.num_ngrams == 0, "--token_corpus", f"{paths.corpus} has n-grams; {hint}")
         else:
@@ -179,10 +171,10 @@ def check(jobs: list[AblationRun], processes: int) -> None:
         texts[trained_on.text] = paths.corpus
         reason = f"{' and '.join(texts.values())} were made of different texts; build both of the same --input"
         require(len(texts) == 1, "--token_corpus", reason)
-        before = job.output / CONFIG
+        before = run.folder / CONFIG
         if before.is_file():
             old, _ = _load(["--config", str(before)])
             same = (old.paths.held_out, old.trainer.eval_sequences) == (paths.held_out, trainer.eval_sequences)
-            then, now = job.output / HELD_OUT, Path(str(paths.held_out)) / CORPUS_INFO
+            then, now = run.folder / HELD_OUT, Path(str(paths.held_out)) / CORPUS_INFO
             same = same and not (then.is_file() and then.read_bytes() != now.read_bytes())
-            require(same, "paths.held_out", f"{job.output} was evaluated on other text; choose another --output")
+            require(same, "paths.held_out", f"{run.folder} was evaluated on other text; choose another --output")

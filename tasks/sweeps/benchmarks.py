@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import read_yaml
+from ernie_gram.experiments.planned_run import Result
+from ernie_gram.experiments.tables import Finished, markdown_table, spread_of
 from reader.errors import InputError
 from reader.system.installation import CONF, settings_file
 from tasks.kinds.task import TRAIN
@@ -17,8 +19,7 @@ from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
 from tasks.reading.official_files import available_splits
 from tasks.registry import task_named
-from tasks.sweeps.results import Result, Spread, reported_metrics, reported_scores, reported_value, spread_of
-from tasks.sweeps.runs import Finished
+from tasks.sweeps.runs import reported_metrics, scores_of
 
 BENCHMARKS = CONF / "benchmarks"
 KEYS = ("title", "tasks", "reported")
@@ -27,7 +28,7 @@ MISSING = "-"
 
 @dataclass(frozen=True)
 class Reported:
-    """Published scores that stand beside one's own.
+    """Published scores, for comparison.
 
     Attributes:
         name: of the model, the head of the column; source: where the scores are published.
@@ -83,14 +84,11 @@ def _reported(value: dict[str, Any]) -> Reported:
     """Return a column of published scores; raises InputError for a metric that the task does not have."""
     for name, scores in value["scores"].items():
         task = task_named(name)
-        known = [f"{split}.{metric}" for split in task.evaluation_splits for metric in _metrics(name)]
+        metrics = reported_metrics(METRICS[task.metric])
+        known = [f"{split}.{metric}" for split in task.evaluation_splits for metric in metrics]
         for metric in scores:
             require(metric in known, f"reported.scores.{name}", f"{metric} is none of {', '.join(known)}")
     return Reported(str(value["name"]), str(value["source"]), value["scores"])
-
-
-def _metrics(task: str) -> tuple[str, ...]:
-    return reported_metrics(METRICS[task_named(task).metric])
 
 
 def available_tasks(benchmark: Benchmark, data: Path) -> list[str]:
@@ -105,18 +103,16 @@ def available_tasks(benchmark: Benchmark, data: Path) -> list[str]:
 
 
 def table(benchmark: Benchmark, finished: Finished) -> str:
-    """Return a Markdown table with a row for each metric of each task: median and spread over seeds, and the published
-    scores. Tasks without a finished run have no scores."""
+    """Return a Markdown table with a row for each metric of each task: median and range over the seeds, and the
+    published scores. Tasks without a finished run have none of their own."""
     by_task: dict[str, list[Result]] = {}
     for run, result in finished:
         by_task.setdefault(run.config.task, []).append(result)
-    columns = [reported.name for reported in benchmark.reported]
-    head = ["task", "split", "metric", "seeds", "median", "worst - best", *columns]
-    lines = [f"{benchmark.title}; fractions are in percent", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    for name in benchmark.tasks:
-        lines += [f"| {' | '.join(cells)} |" for cells in _rows(benchmark, name, by_task.get(name, []))]
+    head = ["task", "split", "metric", "seeds", "median", "worst - best", *(each.name for each in benchmark.reported)]
+    rows = [cells for name in benchmark.tasks for cells in _rows(benchmark, name, by_task.get(name, []))]
+    lines = [f"{benchmark.title}; fractions are in percent", "", *markdown_table(head, rows)]
     if len(by_task) > 1:
-        average = mean(_score(name, results).median for name, results in by_task.items())
+        average = mean(median(result["score"] for result in results) for results in by_task.values())
         lines += ["", f"Mean of the scores of {len(by_task)} of {len(benchmark.tasks)} tasks: {average:.2f}."]
     lines += [f"{reported.name}: {reported.source}." for reported in benchmark.reported]
     return "\n".join(lines) + "\n"
@@ -126,24 +122,15 @@ def _rows(benchmark: Benchmark, name: str, results: list[Result]) -> list[list[s
     """Return the cells of each metric of a task: those of its runs, and published ones."""
     task = task_named(name)
     metric = METRICS[task.metric]
-    values = [reported_scores(result) for result in results]
+    values = [scores_of(result) for result in results]
     published = [reported.scores.get(name, {}) for reported in benchmark.reported]
     keys = dict.fromkeys(key for scores in (*values, *published) for key in scores)
     rows = []
     for key in keys or [f"{task.evaluation_splits[0]}.{metric.main}"]:
-        split, _, name = key.partition(".")
+        split, _, score_name = key.partition(".")
         own = [scores[key] for scores in values if key in scores]
-        cells = [task.title, split, name, str(len(own))]
-        cells += _spread_cells(spread_of(own, metric)) if own else [MISSING, MISSING]
+        cells = [task.title, split, score_name, str(len(own)), f"{median(own):.2f}" if own else MISSING]
+        spread = spread_of(own, metric.direction) if len(own) > 1 else None
+        cells.append(f"{spread.worst:.2f} - {spread.best:.2f}" if spread else MISSING)
         rows.append([*cells, *(f"{scores[key]:g}" if key in scores else MISSING for scores in published)])
     return rows
-
-
-def _spread_cells(spread: Spread) -> list[str]:
-    between = f"{spread.worst:.2f} - {spread.best:.2f}" if spread.seeds > 1 else MISSING
-    return [f"{spread.median:.2f}", between]
-
-
-def _score(name: str, results: list[Result]) -> Spread:
-    metric = METRICS[task_named(name).metric]
-    return spread_of([reported_value(metric, result["score"]) for result in results], metric)

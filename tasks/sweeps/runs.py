@@ -1,92 +1,179 @@
-"""Train the runs of a sweep or of a benchmark, and the options that both commands have."""
+"""Planned fine-tunings of a sweep or a benchmark, the numbers of their results, and the checks before they start."""
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Sequence
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.run.many_runs import CONSOLE, Command, check_devices, last_error, run_all
-from ernie_gram.run.run_folder import check_output
+from ernie_gram.config.loading import flatten, load_config, read_yaml
+from ernie_gram.experiments.experiment import check_overrides, experiment_parser
+from ernie_gram.experiments.planned_run import PlannedRun, Result
+from ernie_gram.experiments.processes import check_folders_and_devices
 from reader.errors import InputError
-from reader.plurals import counted
+from reader.system.installation import CONF, settings_file
+from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
+from tasks.metrics.metric import Metric
 from tasks.reading.data_option import add_data_option
-from tasks.sweeps.plan import NO_DEV_SPLIT, SweepRun
-from tasks.sweeps.results import Result, reported_value
-from tasks.training.prepare import check_settings, prepare
+from tasks.registry.settings_file import settings_of
+from tasks.registry.task_file import find_task
+from tasks.training.config import FinetuneConfig
+from tasks.training.prepare import RESULT, check_settings, prepare
 
-Finished = list[tuple[SweepRun, Result]]
+LAUNCHER = "tasks.run_finetune"
+GRIDS = CONF / "grids"
+# What a sweep sets itself, or what would make the runs different trainings.
+OWN = ("--config", "--print_config", "--task", "--seed", "--paths.output", "--paths.model")
+NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which runs are compared"
+# The scores of each metric that papers report; of other metrics, the main one.
+REPORTED = {
+    "accuracy_f1": ("accuracy", "f1"),
+    "correlation": ("pearson", "spearman"),
+    "squad_v1": ("exact_match", "f1"),
+    "squad_v2": ("exact", "f1"),
+    "cmrc2018": ("em", "f1"),
+    "dureader_robust": ("em", "f1"),
+    "race": ("accuracy", "high", "middle"),
+}
+
+Grid = Mapping[str, Sequence[Any]]
 
 
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where data and results are, and how many runs there are at a time."""
+def reported_metrics(metric: Metric) -> tuple[str, ...]:
+    """Return the names of the scores that papers report."""
+    return REPORTED.get(metric.name, (metric.main,))
+
+
+def reported_value(metric: Metric, value: float) -> float:
+    """Return a score in the unit of papers: fractions in percent."""
+    return 100 * value if metric.unit == "fraction" else value
+
+
+@dataclass(frozen=True, eq=False)
+class FinetuneRun(PlannedRun):
+    """One combination of settings with one seed."""
+
+    @property
+    def metric(self) -> Metric:
+        """The metric of the task."""
+        return METRICS[find_task(self.config.task).metric]
+
+    def result(self) -> Result | None:
+        """Return the chosen score, the scores that papers report as SPLIT.METRIC, all in their units, and the time.
+
+        None if the run is not finished. Raises InputError if result.json is damaged, or of a run with other settings.
+        """
+        path = self.folder / RESULT
+        if not path.is_file():
+            return None
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            before, score, by_split = flatten(found["settings"]), found["score"], found["scores"]
+            chosen, steps, seconds = found["steps"]["chosen"], found["steps"]["total"], sum(found["seconds"].values())
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}: damaged: {error}; remove it, and the run is evaluated again") from error
+        for key, value in self.settings.items():
+            require(
+                before.get(key) == value,
+                str(self.folder),
+                f"has the result of a run with {key} {before.get(key)}, not {value}; choose another --output",
+            )
+        require(score is not None, str(self.folder), NO_DEV_SPLIT)
+        scores = {
+            f"{split}.{name}": reported_value(self.metric, values[name])
+            for split, values in by_split.items()
+            for name in reported_metrics(self.metric)
+            if name in values
+        }
+        numbers = {"score": reported_value(self.metric, score), **scores}
+        return {**numbers, "chosen_step": chosen, "steps": steps, "seconds": seconds}
+
+
+def scores_of(result: Result) -> dict[str, float]:
+    """Return the scores that papers report, as SPLIT.METRIC."""
+    return {name: value for name, value in result.items() if "." in name}
+
+
+def finetuning_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options of experiments and --data."""
+    parser = experiment_parser(description)
     add_data_option(parser, is_required=True)
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for the runs and the tables")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="number of seeds: 1 to N (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of runs at a time (%(default)s)")
-    parser.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="processes per run, as NPROC (%(default)s)"
-    )
+    return parser
 
 
-def check_run_options(arguments: argparse.Namespace) -> None:
-    """Raise InputError for invalid values of the options of `add_run_options`."""
-    for name in ("seeds", "jobs", "processes"):
-        require(getattr(arguments, name) > 0, f"--{name}", "must be at least 1")
-    check_output(arguments.output, option="--output")
+def read_grid(name: str, task: str) -> Grid:
+    """Return the grid of a task from a file of grids: the name of a file in conf/grids, or a path.
+
+    The grids of the file have the names of tasks, also for a task of one's own, which is given as a YAML file.
+    Raises InputError if there is no such file, or if it has no grid for the task.
+    """
+    path = settings_file(Path(name)) if name.endswith((".yaml", ".yml")) else GRIDS / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(each.stem for each in GRIDS.glob("*.yaml")))
+        raise InputError(f"--grid: no file {path}; the grids of this project are {known}")
+    grids, key = read_yaml(path), find_task(task).name
+    if key not in grids:
+        options = "give the values with --learning_rates, --batch_sizes, --epochs or --vary"
+        raise InputError(f"{path}: has no grid for {key}{similar(key, grids)}; {options}")
+    grid = grids[key]
+    if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
+        raise InputError(f"{path}: {key}: expected `section.key: [value, ...]`")
+    return grid
 
 
-def check_runs(runs: Sequence[SweepRun], processes: int) -> None:
+def plan(
+    task: str, model: Path, output: Path, grid: Grid, seeds: Sequence[int], overrides: Sequence[str], prefix: str = ""
+) -> list[FinetuneRun]:
+    """Return the runs of a sweep, seed by seed, so that an unfinished sweep has results for all combinations.
+
+    Args:
+        task: the name of a task, with settings in conf/tasks, or the YAML file of a task of one's own.
+        grid: values of the settings that vary.
+        overrides: options for every run.
+        prefix: the beginning of the names of the folders.
+
+    Raises InputError for an unknown or invalid setting.
+    """
+    check_overrides(overrides, [*OWN, *(f"--{key}" for key in grid)])
+    find_task(task)
+    start = settings_of(task)
+    runs = []
+    for seed in seeds:
+        for values in itertools.product(*grid.values()):
+            options = [f"--{key}={value}" for key, value in zip(grid, values, strict=True)]
+            arguments = [*start, "--paths.model", str(model), *overrides, *options, f"--seed={seed}"]
+            config, _ = load_config(FinetuneConfig, arguments, "tasks.sweep", "", {})
+            # One spelling for each value, as 5e-5 and 0.00005 are the same run.
+            flat = flatten(asdict(config))
+            varied = {key: flat[key] if isinstance(flat[key], str) else json.dumps(flat[key]) for key in grid}
+            parts = [prefix] if prefix else []
+            parts += [f"{key.rpartition('.')[2]}={value}" for key, value in varied.items()]
+            folder = output / ",".join([*parts, f"seed={seed}"])
+            config = replace(config, paths=replace(config.paths, output=str(folder)))
+            options = [*overrides, *(f"--{key}={value}" for key, value in varied.items())]
+            options += [f"--seed={seed}", f"--paths.output={folder}"]
+            runs.append(FinetuneRun(folder, varied, seed, LAUNCHER, (task, str(model), *options), config))
+    if len({run.folder for run in runs}) < len(runs):
+        raise InputError("the grid has a value twice, or two settings with the same last name")
+    return runs
+
+
+def check_runs(runs: Sequence[FinetuneRun], processes: int) -> None:
     """Raise InputError if an unfinished run cannot be trained, or cannot be compared with the others.
 
     The runs of a task have the same data and the same model, which are read once; the settings are checked with them.
     """
     unfinished = [run for run in runs if run.result() is None]
-    for run in unfinished:
-        if run.folder.exists():
-            check_output(run.folder)
-    asked = ((run.config.trainer.device, run.config.optimizer.precision, "plain") for run in unfinished)
-    check_devices(asked, processes)
+    check_folders_and_devices(unfinished, processes)
     for task in dict.fromkeys(run.config.task for run in unfinished):
         first, *others = [run for run in unfinished if run.config.task == task]
         checked = prepare(first.config, processes)
         require(bool(checked.dev), "--data", NO_DEV_SPLIT)
         for run in others:
             check_settings(checked, run.config, processes)
-
-
-def train(runs: Sequence[SweepRun], parallel: int, processes: int) -> tuple[Finished, list[str]]:
-    """Train the unfinished runs, `parallel` at a time; a failed run does not stop the others.
-
-    Returns the finished runs with their results, in order of the plan, and a line for each run that failed.
-    """
-    results: dict[str, Result] = {run.name: result for run in runs if (result := run.result()) is not None}
-    unfinished = {run.name: run for run in runs if run.name not in results}
-    print(f"{counted(len(runs), 'run')}, {len(results)} finished before; {parallel} at a time", flush=True)
-    began, failed = time.monotonic(), list[str]()
-
-    def ended(command: Command, status: int) -> None:
-        result = None if status else unfinished[command.name].result()
-        if result is None:
-            failed.append(f"{command.folder / CONSOLE}: the run failed: {last_error(command.folder)}")
-            print(f"fail  {command.name}: {last_error(command.folder)}", flush=True)
-            return
-        results[command.name] = result
-        trained = len(failed) + sum(name in results for name in unfinished)
-        minutes = (time.monotonic() - began) / trained * (len(unfinished) - trained) / 60
-        left = f"; about {max(1, round(minutes))} min left" if trained < len(unfinished) else ""
-        score = reported_value(METRICS[result["metric"]["name"]], result["score"])
-        print(f"done  {command.name}: score {score:.2f}{left}", flush=True)
-
-    run_all([run.command for run in unfinished.values()], parallel, processes, ended)
-    return [(run, results[run.name]) for run in runs if run.name in results], failed
-
-
-def raise_failures(failed: Sequence[str]) -> None:
-    """Raise InputError that names the first of some failed runs, if there are any."""
-    if failed:
-        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        raise InputError(f"{failed[0]}{more}; the same command runs the failed ones again")

@@ -68,7 +68,7 @@ def shapes(length: int, rung: str) -> tuple[int, int, int]:
 
 def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, np.ndarray]:
     """Return a batch of random sequences without padding."""
-    from ernie_gram.measuring.trial_step import random_batch as batch_of
+    from ernie_gram.planning.trial_step import random_batch as batch_of
 
     slots, masked, queries = shapes(length, rung)
     config = PretrainConfig(objective=OBJECTIVES[rung.partition("+")[0]])

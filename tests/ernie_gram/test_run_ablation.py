@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.pretraining.ablation_plan import RUNGS, plan
 from ernie_gram.run.run_folder import lock_output
 from ernie_gram.run.run_log import read_log
-from ernie_gram.run_ablation import finish, main, markdown, table_rows
+from ernie_gram.run_ablation import main, markdown
 from reader.build import build_parser
 from reader.errors import InputError
 from reader.system.lock_files import check_unlocked
@@ -60,21 +61,15 @@ def test_the_ablation_trains_resumes_and_reports(built: Path, tmp_path: Path) ->
     assert (output / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_table_shows_mean_and_range_over_the_seeds() -> None:
-    rows: list[dict[str, float | int | str]] = [
-        {
-            "rung": "explicit",
-            "seed": seed,
-            "steps": 5,
-            "ngram_perplexity": 100.0 * seed,
-            "perplexity": 10.0,
-            "accuracy": 0.25,
-            "seconds_per_step": 2.0,
-        }
-        for seed in (1, 2)
+def test_the_table_shows_mean_and_range_over_the_seeds(tmp_path: Path) -> None:
+    options = ["--trainer.max_steps=8", "--optimizer.warmup_steps=2"]
+    runs = plan(tmp_path, ["explicit", "full"], [1, 2], None, options)
+    result = {"perplexity": 10.0, "accuracy": 0.25, "steps": 5, "seconds_per_step": 2.0}
+    finished: list[tuple[PlannedRun, Result]] = [
+        (run, result | {"ngram_perplexity": 100.0 * run.seed}) for run in runs if run.rung == "explicit"
     ]
-    rows.append(rows[0] | {"rung": "full", "seconds_per_step": 3.0})
-    text = markdown(rows)
+    finished.append((runs[1], result | {"ngram_perplexity": 100.0, "seconds_per_step": 3.0}))
+    text = markdown(finished)
     assert "5 steps each, seeds 1, 2." in text
     assert "| explicit | #5 explicit n-gram masking | 150 (100 - 200) | 10 (10 - 10) | 25.0% (25.0% - 25.0%) |" in text
     assert "| 2.00 s (1.00 x) |" in text
@@ -86,12 +81,12 @@ def test_invalid_options_are_refused_before_any_training(built: Path, tmp_path: 
     valid = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
     for options, message in (
         (["--rungs", "fuller"], "invalid choice: 'fuller'"),
-        (["--jobs", "0"], "--jobs: must be at least 1"),
+        (["--jobs", "0"], "argument --jobs: '0': expected an integer of at least 1"),
         (["--trainer.max_stpes=8"], "did you mean trainer.max_steps?"),
         (["--token_corpus", "nowhere"], "nowhere: no corpus there"),
         (["--rungs", "full", "--paths.held_out=null"], "paths.held_out: must be given"),
         (["--rungs", "token", "--token_corpus", str(built / "corpus")], "corpus has n-grams; give one made without"),
-        (["--rungs", "full", "--config", "conf/pretrain/demo.yaml"], "--config: not for the ablation"),
+        (["--rungs", "full", "--config", "conf/pretrain/demo.yaml"], "--config: not among the options for every run"),
         (["--rungs", "full", "--output", str(tmp_path / "ablation" / "a")], f"no folder {tmp_path / 'ablation'};"),
     ):
         done = call(main, *command, *valid, "--trainer.max_steps=8", *options)
@@ -100,29 +95,14 @@ def test_invalid_options_are_refused_before_any_training(built: Path, tmp_path: 
         assert not (tmp_path / "ablation").exists()
 
 
-def test_another_ablation_in_the_same_folder_or_a_busy_run_is_refused(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_another_process_trains_is_refused(built: Path, tmp_path: Path) -> None:
     output = tmp_path / "ablation"
     paths = [f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
-    command = ["--output", str(output), "--rungs", "explicit", *SMALL, *paths]
-    seconds = []
-
-    def start_another(*_: object) -> None:
-        seconds.append(call(main, *command))
-        raise InputError("the first one ends here")
-
     output.mkdir()
     with lock_output(output / "explicit_1"):
-        busy = call(main, *command)
+        busy = call(main, "--output", str(output), "--rungs", "explicit", *SMALL, *paths)
     assert (busy.returncode, busy.stdout) == (1, "")
     assert "explicit_1 is in use by process" in busy.stderr
-    monkeypatch.setattr("ernie_gram.run_ablation.check", lambda jobs, processes: None)
-    monkeypatch.setattr("ernie_gram.run_ablation.train", start_another)
-    assert "the first one ends here" in call(main, *command).stderr
-    [second] = seconds
-    assert (second.returncode, second.stdout, second.stderr.count("\n")) == (1, "", 1)
-    assert second.stderr.startswith(f"error: --output: {output} is in use by process {os.getpid()} on ")
 
 
 def test_the_command_of_the_readme_without_corpora_says_which_it_needs_and_how_to_build_them(
@@ -149,15 +129,9 @@ def test_a_failed_run_is_named_with_its_error(built: Path, tmp_path: Path) -> No
     options += ["--trainer.max_steps=8", "--trainer.save_every=4", "--optimizer.learning_rate=1e30"]
     done = python("-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "explicit", *options)
     assert done.returncode == 2
-    assert f"{output / 'explicit_1' / 'console.txt'}: the run failed: error: " in done.stderr.splitlines()[-1]
-    job = plan(output, ["explicit"], [1], None, ["--trainer.max_steps=8", "--optimizer.warmup_steps=2"])[0]
-    with (output / "explicit_1" / "console.txt").open("a") as console:
-        console.write("LAUNCH INFO 2026-11-21 Exit code 2\n")
-    with pytest.raises(InputError, match=r"console\.txt: the run failed: error: step"):
-        finish(job, 2)
+    assert f"{output / 'explicit_1' / 'console.txt'}: the run failed: error: step" in done.stderr.splitlines()[-1]
     with pytest.raises(InputError, match="unknown key"):
         plan(output, ["full"], [1], None, ["--nonsense=3"])
-    assert table_rows([]) == []
 
 
 def test_terminating_the_ablation_stops_its_runs(built: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ TASK_PACKAGES = [
 WITHOUT_PADDLE = (
     "reader",
     "ernie_gram.config",
+    "ernie_gram.experiments",
     "ernie_gram.run",
     "ernie_gram.planning.sizes",
     "ernie_gram.distributed.buckets",

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ernie_gram.run.many_runs import Command
-from reader.errors import InputError
+from ernie_gram.experiments import experiment
+from ernie_gram.experiments.planned_run import PlannedRun
 from tasks import benchmark, finetune
 from tasks.benchmark import main
 from tasks.registry.settings_file import settings_of
-from tasks.sweeps import runs
 from tests.support.commands import Done, call
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write
 from tests.support.tiny_task import LETTERS, SETTINGS
 
 
-def train_here(
-    commands: Sequence[Command], parallel: int, processes: int, ended: Callable[[Command, int], None]
-) -> None:
-    """Run the commands of a sweep in this process. The tests of sweeps start real ones."""
-    for command in commands:
-        _, _, _, task, model, *options = command.arguments
-        command.folder.mkdir(exist_ok=True)
+def train_here(runs: Sequence[PlannedRun], jobs: int, processes: int) -> Iterator[tuple[PlannedRun, int]]:
+    """Run the commands of an experiment in this process. The tests of sweeps start real ones."""
+    for run in runs:
+        task, model, *options = run.arguments
+        run.folder.mkdir(exist_ok=True)
         with fresh_scope():
             done = call(finetune.main, *settings_of(task), "--paths.model", model, *options)
-        (command.folder / "console.txt").write_text(done.stdout + done.stderr)
-        ended(command, done.returncode)
+        (run.folder / "console.txt").write_text(done.stdout + done.stderr)
+        yield run, done.returncode
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
-    monkeypatch.setattr(runs, "run_all", train_here)
+    monkeypatch.setattr(experiment, "train_each", train_here)
     return call(main, *arguments)
 
 
@@ -74,25 +71,6 @@ def test_the_tasks_that_are_there_are_trained_once_and_the_others_are_named(
     ]
     done = run(monkeypatch, *command, "--tasks", "lcqmc", "--seeds", "1")
     assert "1 run, 1 finished before" in done.stdout
-
-
-def test_another_benchmark_in_the_same_folder_is_refused(
-    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_data(tmp_path)
-    options = ["--data", str(tmp_path), "--output", str(tmp_path / "out"), *SETTINGS]
-    command = ["chinese", str(tiny_task / "model"), *options]
-    seconds = []
-
-    def start_another(*_: object) -> None:
-        seconds.append(call(main, *command))
-        raise InputError("the first one ends here")
-
-    monkeypatch.setattr(benchmark, "check_runs", lambda runs, processes: None)
-    monkeypatch.setattr(benchmark, "train", start_another)
-    assert "the first one ends here" in call(main, *command).stderr
-    assert seconds[0].returncode == 1
-    assert f"--output: {tmp_path / 'out'} is in use by process " in seconds[0].stderr
 
 
 def test_a_failed_task_is_named_and_the_others_are_in_the_table(

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ernie_gram.config.loading import flatten, read_yaml
+from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
-from tasks.metrics.catalog import METRICS
 from tasks.registry import TASKS
-from tasks.sweep import main, write_tables
-from tasks.sweeps.plan import GRIDS, SweepRun, plan, read_grid
-from tasks.sweeps.report import csv_rows, markdown
-from tasks.sweeps.results import read_result, reported_scores, spread_of
+from tasks.sweep import main, markdown, report
+from tasks.sweeps.runs import GRIDS, plan, read_grid
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import call, kill_when, python
 from tests.support.tiny_task import SETTINGS
@@ -48,7 +44,7 @@ def test_every_combination_has_every_seed_and_its_own_folder(tiny_task: Path, tm
     last = runs[-1].config
     assert (last.optimizer.learning_rate, last.optimizer.batch_size, last.seed) == (0.002, 16, 2)
     assert (last.task, last.optimizer.epochs, last.input.max_seq_len) == ("mrpc", 10, 16)
-    assert runs[-1].command.arguments[2:5] == ("tasks.run_finetune", "mrpc", str(tiny_task / "model"))
+    assert tuple(runs[-1].command[2:5]) == ("tasks.run_finetune", "mrpc", str(tiny_task / "model"))
 
 
 def test_the_grids_are_those_of_tasks_and_settings_that_exist() -> None:
@@ -82,12 +78,12 @@ def finished_run(folder: Path, rate: float, seed: int, accuracy: float, f1: floa
     (run.folder / "result.json").write_text(json.dumps(result))
 
 
-def finished_sweep(folder: Path) -> list[tuple[SweepRun, Any]]:
+def finished_sweep(folder: Path) -> list[tuple[PlannedRun, Result]]:
     for rate, accuracies in ((0.001, (0.7, 0.9, 0.71)), (0.002, (0.8, 0.6, 0.75))):
         for seed, accuracy in enumerate(accuracies, 1):
             finished_run(folder, rate, seed, accuracy, accuracy / 2)
     runs = plan("mrpc", Path("model"), folder, {RATE: [0.001, 0.002]}, [1, 2, 3], ["--paths.data=data"])
-    return [(run, run.result()) for run in runs]
+    return [(run, result) for run in runs if (result := run.result())]
 
 
 def test_the_table_has_median_best_worst_and_deviation_of_each_combination(tmp_path: Path) -> None:
@@ -102,12 +98,7 @@ def test_the_table_has_median_best_worst_and_deviation_of_each_combination(tmp_p
         "Best median: 75.00 over 3 seeds (deviation 10.41) with optimizer.learning_rate 0.002. Best run: "
         "learning_rate=0.001,seed=2."
     )
-    rows = csv_rows(finished)
-    assert len(rows) == 6
-    assert rows[0] == {
-        "run": "learning_rate=0.001,seed=1",
-        RATE: "0.001",
-        "seed": 1,
+    assert finished[0][1] == {
         "score": 70.0,
         "dev.accuracy": 70.0,
         "dev.f1": 35.0,
@@ -115,14 +106,8 @@ def test_the_table_has_median_best_worst_and_deviation_of_each_combination(tmp_p
         "steps": 20,
         "seconds": 2.5,
     }
-    write_tables(finished, tmp_path)
-    with (tmp_path / "table.csv").open(newline="") as file:
-        assert [row["score"] for row in csv.DictReader(file)][:2] == ["70.0", "80.0"]
+    assert report(finished, tmp_path) == markdown(finished)
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_smaller_error_is_better() -> None:
-    assert spread_of([0.2, 0.1, 0.4], METRICS["mean_squared_error"])[:4] == (3, 0.2, 0.1, 0.4)
 
 
 def test_a_result_of_other_settings_is_refused(tmp_path: Path) -> None:
@@ -139,7 +124,7 @@ def test_a_result_of_other_settings_is_refused(tmp_path: Path) -> None:
             run.result()
     options = ["--paths.data=data", "--trainer.log_every=7"]
     [run] = plan("mrpc", Path("model"), tmp_path, {RATE: [0.001]}, [1], options)
-    assert run.result() == read_result(run.folder)
+    assert run.result() is not None
     (run.folder / "result.json").write_text("{}")
     with pytest.raises(InputError, match=r"result\.json: damaged"):
         run.result()
@@ -156,35 +141,15 @@ def test_a_sweep_killed_resumes_and_goes_on_after_a_failed_run(tiny_task: Path, 
     assert done.returncode == 2, done.stdout
     assert f"{bad / 'console.txt'}: the run failed: error: " in done.stderr
     assert "the same command runs the failed ones again" in done.stderr
-    result = read_result(good)
-    assert result is not None
+    score = json.loads((good / "result.json").read_text())["score"]
     [row] = list(csv.DictReader((output / "table.csv").read_text().splitlines()))
-    assert float(row["dev.accuracy"]) == reported_scores(result)["dev.accuracy"] == 100 * result["score"]
+    assert float(row["dev.accuracy"]) == float(row["score"]) == 100 * score
+    [line] = (output / "results.jsonl").read_text().splitlines()
+    assert json.loads(line)["result"]["score"] == 100 * score
     written = (good / "result.json").stat().st_mtime_ns
     done = call(main, *command, *rates[:2])
     assert "1 run, 1 finished before; 2 at a time" in done.stdout
     assert (good / "result.json").stat().st_mtime_ns == written
-
-
-def test_another_sweep_in_the_same_folder_is_refused(
-    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    output = tmp_path / "sweep"
-    command = arguments(tiny_task, output)
-    checks, seconds = [], []
-
-    def start_another(*_: object) -> None:
-        seconds.append(call(main, *command))
-        raise InputError("the first one ends here")
-
-    monkeypatch.setattr("tasks.sweep.check_runs", lambda *_: checks.append(1))
-    monkeypatch.setattr("tasks.sweep.train", start_another)
-    assert "the first one ends here" in call(main, *command).stderr
-    # The second does not look at runs that the first changes meanwhile.
-    assert len(checks) == 1
-    [second] = seconds
-    assert (second.returncode, second.stdout, second.stderr.count("\n")) == (1, "", 1)
-    assert second.stderr.startswith(f"error: --output: {output} is in use by process {os.getpid()} on ")
 
 
 def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
@@ -211,8 +176,7 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -
         (["--learning_rates", "1e-3", "0.001"], "the grid has a value twice"),
         (["--batch_sizes", "many"], "optimizer.batch_size: expected a whole number"),
         (["--batch_sizes", "0"], "optimizer.batch_size: must be positive"),
-        (["--seeds", "0"], "--seeds: must be at least 1"),
-        (["--jobs", "0"], "--jobs: must be at least 1"),
+        (["--seeds", "0"], "argument --seeds: '0': expected an integer of at least 1"),
         (["--input.max_seq_len=4000"], "input.max_seq_len: 4000 exceeds the 40 positions"),
         (["--vary", "evaluation.metric", "accuracy", "f1"], "evaluation.metric: 'f1' is none of the scores"),
         (["--vary", "evaluation.metric", "f1", "accuracy"], "evaluation.metric: 'f1' is none of the scores"),

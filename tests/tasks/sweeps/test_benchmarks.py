@@ -12,7 +12,7 @@ from tasks.sweeps.benchmarks import BENCHMARKS, read_benchmark, table
 from tests.support.task_files import write
 
 
-def test_published_figures_stand_beside_ones_own(tmp_path: Path) -> None:
+def test_published_scores_are_further_columns(tmp_path: Path) -> None:
     path = write(
         tmp_path / "own.yaml",
         "title: Two tasks\ntasks: [mrpc, cola]\nreported:\n"

@@ -9,7 +9,7 @@ import pytest
 
 from ernie_gram.config.loading import flatten, read_tree, read_yaml
 from reader.errors import InputError
-from tasks.sweeps.plan import GRIDS, plan, read_grid
+from tasks.sweeps.runs import GRIDS, plan, read_grid
 from tasks.training.config import FinetuneConfig
 from tests.support.task_files import write
 from tests.support.tiny_task import TASK

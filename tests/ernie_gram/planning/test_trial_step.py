@@ -51,7 +51,7 @@ def test_the_time_is_that_of_the_fastest_step_of_every_objective(case: str, monk
 @pytest.mark.parametrize("changes", [{"queries": 0, "fine": 0.0}, {"predicted": 0.2}, {"slots": 100}])
 def test_unusual_shapes_are_measured(changes: dict[str, float]) -> None:
     """Short sequences have no query rows; with a start model they may be longer than the position table."""
-    from ernie_gram.measuring.trial_step import measured_utilisation
+    from ernie_gram.planning.trial_step import measured_utilisation
 
     config = config_of("both", replace(MODEL, max_ngram_tokens=1))
     share = measured_utilisation(config, SIZES, replace(SHAPE, **changes), 1e12, start_world("cpu"))  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def test_the_share_is_operations_by_time_and_peak(case: str, monkeypatch: pytest
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_shorter_model_keeps_the_shares_of_layers_and_classes(case: str) -> None:
-    from ernie_gram.measuring.trial_step import shortened
+    from ernie_gram.planning.trial_step import shortened
 
     config, shape = CASES[case], shape_of(case)
     long = replace(config, model=replace(config.model, num_hidden_layers=12, vocab_size=200))
@@ -88,7 +88,7 @@ def test_a_shorter_model_keeps_the_shares_of_layers_and_classes(case: str) -> No
 
 
 def test_a_model_that_is_short_already_stays_as_it_is() -> None:
-    from ernie_gram.measuring.trial_step import shortened
+    from ernie_gram.planning.trial_step import shortened
 
     config = replace(config_of("both"), model=replace(MODEL, num_hidden_layers=1))
     assert shortened(config, SIZES) == (config, SIZES)

@@ -1,0 +1,121 @@
+"""An experiment: train the planned runs that are not finished, and write their results. No Paddle here.
+
+The folder --output gets a folder for each run, results.jsonl with a line for each finished run, as soon as it has
+ended, and tables. After an interruption, the same command resumes; it does not repeat finished runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from ernie_gram.config.checks import require
+from ernie_gram.experiments.planned_run import PlannedRun, Result
+from ernie_gram.experiments.processes import CONSOLE, last_error, train_each
+from ernie_gram.experiments.tables import Finished, write_csv
+from ernie_gram.run.run_folder import check_output, lock_output
+from reader.build_options import parse_positive
+from reader.errors import InputError, OneLineParser
+from reader.plurals import counted
+from reader.system.atomic_files import atomic_file
+
+RESULTS, TABLE, CSV = "results.jsonl", "table.md", "table.csv"
+
+
+def experiment_parser(description: str | None) -> OneLineParser:
+    """Return a parser with the options that every experiment has; other options are those of the runs."""
+    parser = OneLineParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="DIR", help="folder for the runs, the tables and the figures"
+    )
+    for name, what in (
+        ("seeds", "number of seeds: 1 to N"),
+        ("jobs", "number of runs at a time"),
+        ("processes", "processes per run, as NPROC"),
+    ):
+        parser.add_argument(f"--{name}", type=parse_positive, default=1, metavar="N", help=f"{what} (%(default)s)")
+    return parser
+
+
+def parse_experiment(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[str]]:
+    """Return the parsed options, and those of the runs; raises InputError if --output cannot be written."""
+    options, overrides = parser.parse_known_args()
+    check_output(options.output, option="--output")
+    return options, overrides
+
+
+def check_overrides(overrides: Sequence[str], own: Sequence[str]) -> None:
+    """Raise InputError if an option for every run is one of those that the experiment sets itself."""
+    for option in overrides:
+        key = option.partition("=")[0]
+        require(key not in own, key, "not among the options for every run; this command sets it")
+
+
+def run_experiment(
+    runs: Sequence[PlannedRun], options: argparse.Namespace, report: Callable[[Finished, Path], str]
+) -> None:
+    """Train what is missing of some checked runs, and write the tables.
+
+    Args:
+        options: those of `experiment_parser`.
+        report: returns the text of table.md; it may write figures into the given folder.
+
+    Raises InputError that names the first run that failed; a failed run does not stop the others.
+    """
+    output: Path = options.output
+    with lock_output(output, "--output"):
+        # An exception, at which `train_each` stops the runs.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        finished, failed = train(runs, output, options.jobs, options.processes)
+        if finished:
+            write_csv(finished, output / CSV)
+            text = report(finished, output)
+            with atomic_file(output / TABLE) as partial:
+                partial.write_text(text, encoding="utf-8")
+            print(f"\n{text}\n{output}: {TABLE}, {CSV}, {RESULTS}")
+    if failed:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise InputError(f"{failed[0]}{more}; the same command runs the failed ones again")
+
+
+def train(runs: Sequence[PlannedRun], output: Path, jobs: int, processes: int) -> tuple[Finished, list[str]]:
+    """Train the unfinished runs, `jobs` at a time, and append their results to results.jsonl in `output`.
+
+    Returns the finished runs with their results, in order of the plan, and a line for each run that failed.
+    """
+    results = {run: result for run in runs if (result := run.result()) is not None}
+    unfinished = [run for run in runs if run not in results]
+    print(f"{counted(len(runs), 'run')}, {len(results)} finished before; {jobs} at a time", flush=True)
+    for run, result in results.items():
+        append_result(run, result, output / RESULTS)
+    began, failed = time.monotonic(), list[str]()
+    with closing(train_each(unfinished, jobs, processes)) as ended:
+        for number, (run, status) in enumerate(ended, 1):
+            result = None if status else run.result()
+            if result is None:
+                failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
+                print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
+                continue
+            results[run] = result
+            append_result(run, result, output / RESULTS)
+            minutes = (time.monotonic() - began) / number * (len(unfinished) - number) / 60
+            left = f"; about {max(1, round(minutes))} min left" if number < len(unfinished) else ""
+            name, value = next(iter(result.items()))
+            print(f"done  {run.name}: {name} {value:,.2f}{left}", flush=True)
+    return [(run, results[run]) for run in runs if run in results], failed
+
+
+def append_result(run: PlannedRun, result: Result, target: Path) -> None:
+    """Append the record of a finished run to a file of JSON lines, unless it is there."""
+    line = json.dumps(run.record(result), ensure_ascii=False) + "\n"
+    if not target.is_file() or line not in target.read_text(encoding="utf-8").splitlines(keepends=True):
+        with target.open("a", encoding="utf-8") as file:
+            file.write(line)

@@ -1,0 +1,96 @@
+"""Train planned runs as commands, several at a time. Nothing here imports Paddle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from functools import partial
+from pathlib import Path
+
+from ernie_gram.experiments.planned_run import PlannedRun
+from ernie_gram.run.run_folder import check_output
+from reader.errors import InputError
+from reader.system.installation import child_environment
+from reader.system.parent_death import signal_at_parent_death
+from reader.system.progress import progress
+
+POLL_SECONDS = 0.5
+CONSOLE = "console.txt"
+
+
+def check_folders_and_devices(runs: Sequence[PlannedRun], processes: int) -> None:
+    """Raise InputError if runs cannot be written to their folders, or trained on their devices.
+
+    Another process looks for GPUs, so that this one never loads Paddle, which would hold memory while the runs train.
+
+    Args:
+        processes: of each run.
+    """
+    for run in runs:
+        if run.folder.exists():
+            check_output(run.folder)
+    for device in dict.fromkeys(run.device for run in runs):
+        command = [sys.executable, "-m", "ernie_gram.distributed.check_device", *device, str(processes)]
+        done = subprocess.run(command, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            raise InputError(done.stderr.strip().rpartition("\n")[2].removeprefix("error: "))
+
+
+def train_each(runs: Sequence[PlannedRun], jobs: int, processes: int) -> Generator[tuple[PlannedRun, int], None, None]:
+    """Train runs in order of the list, at most `jobs` at a time; yield each with its exit status when it has ended.
+
+    The output of a run is appended to console.txt in its folder. If this process ends, or closes the iterator, the runs
+    that still train get SIGTERM.
+
+    Args:
+        processes: of each run, as NPROC. The cores are divided among all processes.
+    """
+    waiting = list(runs)
+    active: dict[PlannedRun, subprocess.Popen[bytes]] = {}
+    with progress("training", len(runs), " runs") as phase:
+        try:
+            while waiting or active:
+                while waiting and len(active) < jobs:
+                    run = waiting.pop(0)
+                    active[run] = _start(run, jobs, processes)
+                time.sleep(POLL_SECONDS)
+                for run, process in list(active.items()):
+                    if process.poll() is not None:
+                        del active[run]
+                        phase.advance(1)
+                        yield run, process.returncode
+        finally:
+            for process in active.values():
+                process.terminate()
+            for process in active.values():
+                process.wait()
+
+
+def last_error(folder: Path) -> str:
+    """Return the last error that a run printed, or else its last line."""
+    lines = (folder / CONSOLE).read_text(errors="replace").strip().splitlines()
+    # With several processes the last lines are those of the launcher.
+    errors = [line for line in lines if line.startswith("error: ")] or lines
+    return " ".join(errors[-1:])
+
+
+def _start(run: PlannedRun, jobs: int, processes: int) -> subprocess.Popen[bytes]:
+    run.folder.mkdir(exist_ok=True)
+    threads = max(1, (os.cpu_count() or 1) // (jobs * processes))
+    environment = child_environment(
+        NPROC=str(processes), LOG_DIR=str(run.folder / "launcher"), OMP_NUM_THREADS=str(threads)
+    )
+    print(f"start {run.name}: {run.folder / CONSOLE}", flush=True)
+    with (run.folder / CONSOLE).open("ab") as console:
+        return subprocess.Popen(
+            run.command,
+            env=environment,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            # Otherwise a run would go on if this process is killed, and the same command could not resume it.
+            preexec_fn=partial(signal_at_parent_death, signal.SIGTERM),
+        )

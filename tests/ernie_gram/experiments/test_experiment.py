@@ -1,0 +1,163 @@
+"""Experiments: how many runs train at a time, failed runs, the file of results, and a process that is killed."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ernie_gram.experiments.experiment import run_experiment
+from ernie_gram.experiments.planned_run import PlannedRun, Result
+from ernie_gram.experiments.processes import CONSOLE, last_error, train_each
+from ernie_gram.experiments.tables import Finished, spread_of
+from ernie_gram.run.run_folder import lock_output
+from reader.errors import InputError
+from tests.support.commands import call, kill_when
+
+
+@dataclass
+class Section:
+    output: str = ""
+    learning_rate: float = 0.1
+
+
+@dataclass
+class Config:
+    paths: Section = field(default_factory=Section)
+    optimizer: Section = field(default_factory=Section)
+
+
+@dataclass(frozen=True, eq=False)
+class ShellRun(PlannedRun):
+    """A script of the shell, whose result is what it writes into the file `result` of its folder."""
+
+    @property
+    def command(self) -> list[str]:
+        return ["sh", "-c", f"cd {self.folder}; {self.arguments[0]}"]
+
+    def result(self) -> Result | None:
+        path = self.folder / "result"
+        return {"score": float(path.read_text()), "steps": 3} if path.is_file() else None
+
+
+def planned(folder: Path, script: str, **varied: str) -> ShellRun:
+    return ShellRun(folder, varied, 1, "", (script,), Config(paths=Section(str(folder))))
+
+
+def test_runs_train_in_order_and_their_statuses_are_reported(tmp_path: Path) -> None:
+    scripts = {"a": "echo one; echo 'error: bad'; echo end; exit 3", "b": "echo $NPROC $OMP_NUM_THREADS", "c": "exit 0"}
+    ended = train_each([planned(tmp_path / name, script) for name, script in scripts.items()], 1, 2)
+    assert [(run.name, status) for run, status in ended] == [("a", 3), ("b", 0), ("c", 0)]
+    assert last_error(tmp_path / "a") == "error: bad"
+    threads = max(1, (os.cpu_count() or 1) // 2)
+    assert (tmp_path / "b" / CONSOLE).read_text() == f"2 {threads}\n" == f"{last_error(tmp_path / 'b')}\n"
+
+
+def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    script = f"touch {marks}/$$; ls {marks} | wc -l; sleep 0.3; rm {marks}/$$"
+    runs = [planned(tmp_path / str(number), script) for number in range(4)]
+    list(train_each(runs, 2, 1))
+    assert {int(last_error(run.folder)) for run in runs} <= {1, 2}
+
+
+def test_a_killed_process_leaves_no_run_behind(tmp_path: Path) -> None:
+    pid = tmp_path / "run" / "pid"
+    program = (
+        "from pathlib import Path\n"
+        "from ernie_gram.experiments.processes import train_each\n"
+        "from tests.ernie_gram.experiments.test_experiment import planned\n"
+        f"list(train_each([planned(Path({str(tmp_path / 'run')!r}), 'echo $$ > pid; exec sleep 60')], 1, 1))\n"
+    )
+    # Only the process that started the run is killed, not its group.
+    script = f"import os, signal, subprocess, sys, time\np = subprocess.Popen([sys.executable, '-c', {program!r}])\n"
+    script += f"while not os.path.isfile({str(pid)!r}): time.sleep(0.01)\np.kill(); p.wait(); time.sleep(60)\n"
+    ended: list[bool] = []
+
+    def is_over() -> bool:
+        try:
+            os.kill(int(pid.read_text()), 0)
+        except (OSError, ValueError):
+            ended.append(pid.is_file() and pid.read_text() != "")
+        return bool(ended and ended[-1])
+
+    kill_when(["-c", script], is_over)
+    assert ended[-1]
+
+
+def report(finished: Finished, output: Path) -> str:
+    return f"{[run.name for run, _ in finished]}\n"
+
+
+def options(output: Path) -> argparse.Namespace:
+    return argparse.Namespace(output=output, jobs=1, processes=1)
+
+
+def results(output: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (output / "results.jsonl").read_text().splitlines()]
+
+
+def test_a_failed_run_stops_no_other_and_finished_runs_are_not_repeated(tmp_path: Path) -> None:
+    output = tmp_path / "all"
+    scripts = {"a": "echo 1 >> result", "b": "echo 'error: full'; exit 2", "c": "echo 0.5 >> result"}
+    runs = [planned(output / name, script, rate=name) for name, script in scripts.items()]
+    done = call(lambda: run_experiment(runs, options(output), report))
+    message = (
+        f"error: {output / 'b' / CONSOLE}: the run failed: error: full; the same command runs the failed ones again"
+    )
+    assert (done.returncode, done.stderr) == (2, f"{message}\n")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "3 runs, 0 finished before; 1 at a time"
+    assert [line.partition(";")[0] for line in lines if line[:4] in ("done", "fail")] == [
+        "done  a: score 1.00",
+        "fail  b: error: full",
+        "done  c: score 0.50",
+    ]
+    assert (output / "table.md").read_text() == "['a', 'c']\n"
+    assert [(each["run"], each["varied"], each["result"]) for each in results(output)] == [
+        ("a", {"rate": "a"}, {"score": 1.0, "steps": 3}),
+        ("c", {"rate": "c"}, {"score": 0.5, "steps": 3}),
+    ]
+    # The settings, without the folder, are the same.
+    assert len({each["digest"] for each in results(output)}) == 1
+    assert results(output)[0]["settings"] == {"paths.learning_rate": 0.1} | {
+        f"optimizer.{key}": value for key, value in vars(Section()).items()
+    }
+    done = call(lambda: run_experiment([runs[0], runs[2]], options(output), report))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 runs, 2 finished before" in done.stdout
+    assert len(results(output)) == 2
+    assert (output / "a" / "result").read_text() == "1\n"
+    with (output / "table.csv").open(newline="") as file:
+        assert list(csv.DictReader(file))[1] == {"run": "c", "rate": "c", "seed": "1", "score": "0.5", "steps": "3"}
+
+
+def test_a_folder_in_which_another_experiment_runs_is_refused(tmp_path: Path) -> None:
+    with lock_output(tmp_path / "all", "--output"):
+        done = call(lambda: run_experiment([planned(tmp_path / "all" / "a", "")], options(tmp_path / "all"), report))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"error: --output: {tmp_path / 'all'} is in use by process {os.getpid()} on ")
+
+
+def test_an_error_of_the_caller_stops_the_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def damaged(run: ShellRun) -> None:
+        if (run.folder / "short").exists():
+            raise InputError("damaged")
+
+    monkeypatch.setattr(ShellRun, "result", damaged)
+    runs = [planned(tmp_path / "long", "echo $$ > pid; exec sleep 60"), planned(tmp_path / "b", "touch short")]
+    both = argparse.Namespace(output=tmp_path, jobs=2, processes=1)
+    assert call(lambda: run_experiment(runs, both, report)).stderr == "error: damaged\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "long" / "pid").read_text()), 0)
+
+
+def test_a_smaller_error_is_better() -> None:
+    assert spread_of([0.2, 0.1, 0.6], "min")[:5] == (3, pytest.approx(0.3), 0.2, 0.1, 0.6)
