@@ -19,7 +19,7 @@ def measure(
 ) -> tuple[Speeds, list[str]]:
     """Call measure_missing on a machine with a peak of 2 TFLOP/s, of which steps reach 40 %; of `size` processes, the
     others measure half of each, and send 3 GB/s."""
-    from ernie_gram.measuring import speeds
+    from ernie_gram.planning import speeds
 
     def sum_vector(executor: object, values: npt.NDArray[np.float64], world: World) -> npt.NDArray[np.float64]:
         return values + (world.size - 1) * values / 2

@@ -29,7 +29,7 @@ def shape_of(case: str) -> BatchShape:
 # A batch for "both" has the fields of all explicit objectives.
 @pytest.mark.parametrize("case", only(["contiguous", "both", "both, own tables, recompute"], CASES))
 def test_the_time_is_that_of_the_fastest_step_of_every_objective(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.measuring import trial_step
+    from ernie_gram.planning import trial_step
 
     config, shape = CASES[case], shape_of(case)
     steps: list[float] = []
@@ -60,7 +60,7 @@ def test_unusual_shapes_are_measured(changes: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_share_is_operations_by_time_and_peak(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.measuring import trial_step
+    from ernie_gram.planning import trial_step
 
     config, shape = CASES[case], shape_of(case)
     monkeypatch.setattr(trial_step, "_step_seconds", lambda *arguments: 0.5)
@@ -95,7 +95,7 @@ def test_a_model_that_is_short_already_stays_as_it_is() -> None:
 
 
 def test_a_slow_device_gets_fewer_sequences_and_a_fast_one_not_all_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.measuring import trial_step
+    from ernie_gram.planning import trial_step
 
     batches = []
     monkeypatch.setattr(trial_step, "_step_seconds", lambda config, sizes, batch, world: batches.append(batch) or 1.0)
