@@ -16,7 +16,7 @@ from pathlib import Path
 
 from reader.errors import InputError, OneLineParser
 from tasks.kinds.task import TRAIN, Task
-from tasks.reading.data_option import add_data_option
+from tasks.reading.data_option import add_bad_row_option, add_data_option
 from tasks.reading.load import OnBadRow, Report, load_split, with_labels
 from tasks.reading.official_files import available_splits, find_files
 from tasks.registry import TASKS
@@ -39,12 +39,7 @@ def main() -> None:
     parser = OneLineParser(description="Read the files of tasks and count rows.")
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="names, or .yaml files (default: all that are there)")
     add_data_option(parser, is_required=True)
-    parser.add_argument(
-        "--on_bad_row",
-        choices=("error", "skip"),
-        default="error",
-        help="stop at the first bad row, or leave bad rows out and list them (default: error)",
-    )
+    add_bad_row_option(parser)
     arguments = parser.parse_args()
     names = arguments.tasks or [name for name, task in TASKS.items() if available_splits(task, arguments.data)]
     if not names:

@@ -20,7 +20,7 @@ from pathlib import Path
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
-from reader.errors import OneLineParser
+from reader.errors import OneLineParser, print_warning
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
 from reader.system.installation import child_environment
@@ -37,10 +37,9 @@ from tasks.prediction.finetuned import (
     with_null_threshold_of,
 )
 from tasks.prediction.own_texts import FORMS, load_texts
-from tasks.reading.data_option import MEANING, data_folder
+from tasks.reading.data_option import MEANING, add_bad_row_option, data_folder
 from tasks.reading.load import Examples, load_split
-from tasks.submissions.catalog import form_of, submission_files
-from tasks.submissions.form import json_bytes
+from tasks.reading.submissions import form_of, json_line, submission_files
 
 # Bad rows that are listed on the console.
 MAX_LISTED = 20
@@ -89,12 +88,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--split", help="with --data: the split to predict (default: the task's first test split)")
     add_output_file(parser, "--output", "the file to write; or a folder, for official names", required=True)
     parser.add_argument("--json", action="store_true", help="with --data: write JSON lines, not a submission")
-    parser.add_argument(
-        "--on_bad_row",
-        choices=("error", "skip"),
-        default="error",
-        help="stop at the first bad row, or leave bad rows out and list them (%(default)s)",
-    )
+    add_bad_row_option(parser)
     parser.add_argument(
         "--null_threshold",
         type=float,
@@ -185,7 +179,7 @@ def files_to_write(
     """Return the content of each file to write."""
     path = main_file(arguments, finetuned.task, rows.report.split)
     if arguments.input or arguments.json:
-        return {path: b"".join(map(json_bytes, finetuned.kind.records(predictions)))}
+        return {path: "".join(map(json_line, finetuned.kind.records(predictions))).encode()}
     files = submission_files(predictions, rows.report.split)
     main, *others = files
     return {path: files[main], **{path.parent / name: files[name] for name in others}}
@@ -249,5 +243,4 @@ def main() -> None:
     if not is_unlabelled(arguments, finetuned):
         print(json.dumps(finetuned.kind.evaluate(predictions), ensure_ascii=False))
     elif (missing := len(rows.report.bad) + len(rows.report.omitted)) and not arguments.input and not arguments.json:
-        form = form_of(finetuned.task)
-        print(f"warning: no prediction for {counted(missing, 'row')}; {form.name} asks for all", file=sys.stderr)
+        print_warning(f"no prediction for {counted(missing, 'row')}; the benchmark asks for all")

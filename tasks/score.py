@@ -1,4 +1,11 @@
-"""Score a file of predictions: `ernie-gram score METRIC GOLD [PREDICTIONS]`. The scores are printed as JSON."""
+"""Score a file of predictions for a split of a task as the official scorer does.
+
+    ernie-gram score mrpc MRPC.tsv --data glue/MRPC
+    ernie-gram score squad2 predictions.json --data squad --na_prob na_prob.json
+
+The file has the form that the benchmark takes, as `ernie-gram predict` and runs write it. The right answers are those
+of the task's official files.
+"""
 
 from __future__ import annotations
 
@@ -9,103 +16,40 @@ if __name__ == "__main__":
 
 import argparse
 import json
-import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from reader.errors import InputError, OneLineParser
+from ernie_gram.config.checks import require
+from reader.errors import InputError, OneLineParser, print_warning
+from tasks.kinds.catalog import checked, kind_of
+from tasks.kinds.settings import KindSettings
+from tasks.layouts.lines import read_json
 from tasks.metrics.catalog import METRICS
-from tasks.metrics.metric import Metric
-from tasks.reading.score_files import (
-    answers_of,
-    json_object,
-    matched_values,
-    span_labels,
-    tag_columns,
-    texts_of,
-)
-
-EPILOG = """files:
-  accuracy, accuracy_f1, macro_f1, matthews, correlation, mean_squared_error:
-                    GOLD is a TSV file, for example dev.tsv of GLUE, or JSON lines with "id" and "label", as CLUE's
-                    (.json, .jsonl); PREDICTIONS a TSV file with the header "index<TAB>prediction", as GLUE's
-                    submissions and the runs' predictions_SPLIT.tsv, or JSON lines, or one JSON object
-                    {"ID": label, ...}, as predictions.json. The index is the "id" of a JSON line, the column of a
-                    table that --id_column names, or else the number of the row, counted from 0. Rows of GOLD with the
-                    label "-", and lines that are too short (QQP), need no prediction and are left out, which a warning
-                    counts
-  accuracy_by_id, race:
-                    JSON files {"ID": label, ...}, as ChID's answer files are
-  squad_v1, squad_v2, cmrc2018, dureader_robust:
-                    GOLD is a JSON file in SQuAD's layout; PREDICTIONS a JSON file {"ID": "text", ...}
-  conlleval:        GOLD has one token per line, the tag in the last column, a blank line between sentences; so has
-                    PREDICTIONS. Without PREDICTIONS, the last two columns of GOLD are the gold and predicted tags.
-                    Lines -DOCSTART- are left out
-  cluener:          JSON lines with the key "label" in CLUENER's layout; line n of both files is the same text
-
-metrics:
-"""
+from tasks.reading.data_option import add_bad_row_option, add_data_option
+from tasks.reading.load import load_split, with_labels
+from tasks.reading.submissions import read_predictions
+from tasks.registry.task_file import find_task
 
 
-def score_files(
-    metric: Metric,
-    gold: Path,
-    predictions: Path | None,
-    options: dict[str, Any],
-    column: str | None = None,
-    id_column: str | None = None,
-) -> dict[str, float]:
-    """Return the scores of a file of predictions; EPILOG describes the files of each metric.
-
-    Args:
-        options: arguments of the metric's function.
-        column: where `gold` has the labels or scores; id_column: where it has the IDs (see `gold_values`).
-
-    Raises InputError for files that cannot be read or that do not match each other.
-    """
-    if metric.kind == "tag_sequences":
-        inputs: tuple[Any, Any] = tag_columns(gold, predictions)
-    elif predictions is None:
-        raise InputError(f"the metric {metric.name} needs a file of predictions after {gold}")
-    elif metric.kind == "texts_by_id":
-        inputs = answers_of(gold), texts_of(predictions)
-    elif metric.kind == "labels_by_id":
-        inputs = json_object(gold, (str, int), "a label"), json_object(predictions, (str, int), "a label")
-    elif metric.kind == "spans":
-        inputs = span_labels(gold), span_labels(predictions)
-    else:
-        inputs = matched_values(gold, predictions, column, id_column, metric.kind == "scores", _warn)
-    try:
-        return metric(*inputs, **options)
-    except InputError as error:
-        raise InputError(f"{gold}, {predictions or gold}: {error}") from error
-
-
-def _warn(line: str) -> None:
-    print(line, file=sys.stderr)
+def read_probabilities(path: Path) -> dict[str, float]:
+    """Return a number for each ID; raises InputError unless the file is a JSON object of numbers."""
+    values = read_json(path)
+    if not isinstance(values, dict) or not all(type(value) in (int, float) for value in values.values()):
+        raise InputError(f'{path}: not a JSON object of numbers {{"ID": number, ...}}')
+    return values
 
 
 def main() -> None:
-    descriptions = "\n".join(f"  {metric.name:19} {metric.description}" for metric in METRICS.values())
+    metrics = "\n".join(f"  {metric.name:19} {metric.description}" for metric in METRICS.values())
     parser = OneLineParser(
-        description="Score a file of predictions as the official scorer does.",
-        epilog=EPILOG + descriptions,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=__doc__, epilog=f"metrics:\n{metrics}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("metric", choices=METRICS, metavar="METRIC", help="one of the metrics below")
-    parser.add_argument("gold", type=Path, metavar="GOLD", help="official file with the right answers")
-    parser.add_argument("predictions", type=Path, nargs="?", metavar="PREDICTIONS", help="file to score")
-    parser.add_argument(
-        "--column",
-        help="column of GOLD that holds the label: its name, or its number, counted from 1, in a file without a header "
-        "(CoLA: 2); found by itself in GLUE's files with a header; or the key of JSON lines",
-    )
-    parser.add_argument(
-        "--id_column",
-        metavar="COLUMN",
-        help="column of GOLD that holds the IDs of the rows, given as for --column; default: the key id of JSON lines, "
-        "and otherwise the number of the row",
-    )
+    parser.add_argument("task", metavar="TASK", help="name, or .yaml file")
+    parser.add_argument("predictions", type=Path, metavar="PREDICTIONS", help="file to score")
+    add_data_option(parser, is_required=True)
+    parser.add_argument("--split", help="a split with labels (default: the first dev split)")
+    parser.add_argument("--metric", help="another metric of the task's kind (default: the task's)")
+    add_bad_row_option(parser)
     parser.add_argument(
         "--na_prob", type=Path, help="squad_v2: JSON file with the probability of no answer by ID; adds best thresholds"
     )
@@ -113,18 +57,27 @@ def main() -> None:
         "--threshold", type=float, help="squad_v2: a prediction with a higher na_prob counts as no answer (default 1.0)"
     )
     arguments = parser.parse_args()
-    metric = METRICS[arguments.metric]
+    task = find_task(arguments.task)
+    if arguments.metric:
+        task = checked(replace(task, metric=arguments.metric))
+    split: str = arguments.split or task.tuning_split or ""
+    splits = task.evaluation_splits
+    require(split in splits, "--split", f"must be a split with labels: {', '.join(splits) or 'the task has none'}")
     options = {name: value for name in ("na_prob", "threshold") if (value := getattr(arguments, name)) is not None}
     for name in options:
-        if name not in metric.options:
-            raise InputError(f"--{name} has no effect on the metric {metric.name}; leave it out")
-    columns = {name: value for name in ("column", "id_column") if (value := getattr(arguments, name)) is not None}
-    for name in columns:
-        if metric.kind not in ("labels", "scores"):
-            raise InputError(f"--{name} has no effect on the metric {metric.name}; leave it out")
-    if "threshold" in options and "na_prob" not in options:
-        raise InputError("--threshold needs --na_prob")
+        if name not in METRICS[task.metric].options:
+            raise InputError(f"--{name} has no effect on the metric {task.metric}; leave it out")
+    if "threshold" in options:
+        require("na_prob" in options, "--threshold", "needs --na_prob")
     if "na_prob" in options:
-        options["na_prob"] = json_object(options["na_prob"], (int, float), "a number")
-    scores = score_files(metric, arguments.gold, arguments.predictions, options, **columns)
+        options["na_prob"] = read_probabilities(options["na_prob"])
+    kind = kind_of(with_labels(task, arguments.data, arguments.on_bad_row), KindSettings())
+    examples, report = load_split(kind.task, arguments.data, split, arguments.on_bad_row)
+    predictions = read_predictions(arguments.predictions, kind, examples, len(report.omitted) + len(report.bad))
+    for line in report.lines()[1:]:
+        print_warning(f"{report.files[0]}: {line.strip()}")
+    try:
+        scores = kind.evaluate(replace(predictions, options=options))
+    except InputError as error:
+        raise InputError(f"{arguments.predictions}: {error}") from error
     print(json.dumps(scores, ensure_ascii=False, indent=1))

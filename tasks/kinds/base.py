@@ -68,7 +68,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         task_fields: the fields of Task that this kind reads and others do not. A kind with `labels` has labels, which
             may be found in the training file.
         metrics: the names of the metrics that apply; their functions are in tasks/metrics/.
-        submission: the name of the form of submission of tasks whose benchmark takes none, which tasks.score reads.
+        submission: the name of the form of submission of tasks whose benchmark takes none.
         label_is: what a label is called, for warnings.
         network: the module with the layers above the encoder and the losses, imported when it is needed, because it
             imports Paddle:
@@ -185,6 +185,16 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         return [{"id": json_id(example), **self.record(example, answer, detail)} for example, answer, detail in rows]
 
     @abstractmethod
+    def answer_of(self, value: Any, example: ExampleT) -> Any:
+        """Return the answer that a submission has for an example, as the task's metric takes it.
+
+        Args:
+            value: what a file has: a text, a JSON value, or the list of the tags of all tokens.
+
+        Raises RowError or OmittedError for a value that is no answer.
+        """
+
+    @abstractmethod
     def gold_value(self, example: ExampleT) -> Any:
         """Return the gold value of a labelled example, as the task's metric takes it."""
 
@@ -199,8 +209,13 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
 
     def keyed(self, values: Sequence[Any], examples: Sequence[ExampleT]) -> Any:
         """Return a value for each example as the metric takes it: by ID if it finds values by ID, or else in order."""
-        by_id = METRICS[self.task.metric].kind.endswith("by_id")
-        return dict(zip((example.id for example in examples), values, strict=True)) if by_id else list(values)
+        ids = (example.id for example in examples)
+        return dict(zip(ids, values, strict=True)) if self.is_scored_by_id else list(values)
+
+    @property
+    def is_scored_by_id(self) -> bool:
+        """Whether the task's metric finds answers by ID."""
+        return METRICS[self.task.metric].kind.endswith("by_id")
 
     def with_null_threshold(self, threshold: float | None) -> Kind[ExampleT, FeaturesT]:
         """Return the kind with another threshold for "no answer" (see SpanSettings)."""

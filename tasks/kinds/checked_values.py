@@ -86,15 +86,15 @@ def check_label(label: str, task: Task, what: str) -> None:
         )
 
 
-def score_of(value: Any, task: Task) -> float:
-    """Return a score; raises RowError unless it is a finite number within the task's range."""
+def score_of(value: Any, score_range: tuple[float, float] | None = None) -> float:
+    """Return a score; raises RowError unless it is a finite number within a range."""
     try:
         score = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         score = math.nan
     if not math.isfinite(score):
         raise RowError(f"the score {shown(value)} is not a number")
-    low, high = task.score_range or (-math.inf, math.inf)
+    low, high = score_range or (-math.inf, math.inf)
     if not low <= score <= high:
         raise RowError(f"the score {score:g} is not between {low:g} and {high:g}")
     return score

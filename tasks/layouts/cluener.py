@@ -30,12 +30,19 @@ def _row(place: Place, record: Mapping[str, Any], labelled: bool) -> AnyRow:
     if not labelled:
         return Row(place, values)
     try:
-        entities = [
+        return Row(place, {**values, "entities": entities_in(record.get("label"))})
+    except ValueError as error:
+        return BadRow(place, str(error))
+
+
+def entities_in(label: Any) -> list[tuple[str, int, int, str]]:
+    """Return the entities of a text: type, first character, end (exclusive), surface; raises ValueError."""
+    try:
+        return [
             (entity_type, int(first), int(last) + 1, surface)
-            for entity_type, surfaces in record["label"].items()
+            for entity_type, surfaces in label.items()
             for surface, spans in surfaces.items()
             for first, last in spans
         ]
-    except (KeyError, AttributeError, TypeError, ValueError, OverflowError):
-        return BadRow(place, "'label' is not of the form {type: {text: [[first, last], ...]}}")
-    return Row(place, {**values, "entities": entities})
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError("'label' is not of the form {type: {text: [[first, last], ...]}}") from error

@@ -1,1 +1,1 @@
-"""From official files to examples: which files a split has, and what each row must be."""
+"""Official files to examples, and the files that benchmarks take."""

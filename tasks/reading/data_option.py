@@ -1,4 +1,4 @@
-"""--data of the commands: the folder with the official files of tasks, which the environment variable DATA may name."""
+"""Options of the commands that read official files: their folder, and what a bad row does."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ def add_data_option(parser: argparse.ArgumentParser, is_required: bool = False) 
     folder = data_folder()
     required = is_required and folder is None
     parser.add_argument("--data", type=Path, default=folder, required=required, metavar="FOLDER", help=MEANING)
+
+
+def add_bad_row_option(parser: argparse.ArgumentParser) -> None:
+    """Add --on_bad_row."""
+    parser.add_argument(
+        "--on_bad_row",
+        choices=("error", "skip"),
+        default="error",
+        help="stop at the first bad row, or leave bad rows out and list them (%(default)s)",
+    )
 
 
 def data_folder() -> Path | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,8 @@ from ernie_gram.training.program import Program
 from reader.system.atomic_files import atomic_file
 from tasks.data.features import Features, Float32s
 from tasks.kinds.base import Kind, Predictions
-from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Scores
-from tasks.submissions.tables import index_table
+from tasks.reading.submissions import form_of
 from tasks.training.network import SCORES, TaskNetwork, build_prediction
 from tasks.training.prepare import PREDICTIONS
 from tasks.training.scoring import batch_scores
@@ -27,8 +25,6 @@ from tasks.training.splits import SplitData
 SCORE = "score"
 # Scores of a split in the log and on the console; result.json has all of them.
 MAX_SHOWN = 4
-# GLUE asks for three digits; more of them differ between machines.
-DECIMALS = 4
 
 
 class Predictor:
@@ -95,28 +91,9 @@ def headline(scores: Scores, main: str) -> Scores:
 
 
 def write_predictions(folder: Path, split: str, predictions: Predictions) -> Path:
-    """Write the predictions for a split; return the file.
-
-    For metrics of labels and scores that is a TSV file "index<TAB>prediction", as GLUE's submissions are: the index is
-    the example's ID, which is the number of its row if the official file has no IDs. Otherwise it is a JSON file
-    {"ID": prediction}. `ernie-gram score` reads both, except that of tagging: conlleval and CLUENER have files of
-    other forms, which `ernie-gram predict` writes.
-    """
-    if METRICS[predictions.task.metric].kind in ("labels", "scores"):
-        path = folder / f"{PREDICTIONS}{split}.tsv"
-        text = index_table((example.id, _shown(answer)) for example, answer in predictions.pairs())
-    else:
-        path = folder / f"{PREDICTIONS}{split}.json"
-        lines = (f"{_json(example.id)}: {_json(answer)}" for example, answer in predictions.pairs())
-        text = "{\n" + ",\n".join(lines) + "\n}\n"
+    """Write the predictions for a split in the form of the task's submissions; return the file."""
+    form = form_of(predictions.task)
+    path = folder / f"{PREDICTIONS}{split}{Path(form.file_name(predictions.task, split)).suffix}"
     with atomic_file(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(form.content(predictions), encoding="utf-8")
     return path
-
-
-def _shown(answer: Any) -> str:
-    return f"{answer:.{DECIMALS}f}" if isinstance(answer, float) else str(answer)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -13,7 +13,7 @@ from tests.support.commands import ROOT
 PACKAGES = ["reader", "ernie_gram", "tasks"]
 READER_PACKAGES = ["system", "tables", "text", "tokenization", "lexicon", "corpus", "batches"]
 TASK_PACKAGES = [
-    *("data", "layouts", "metrics", "kinds", "registry", "reading", "submissions"),
+    *("data", "layouts", "metrics", "kinds", "registry", "reading"),
     *("training", "prediction", "sweeps"),
 ]
 

@@ -89,7 +89,8 @@ def test_the_score_is_that_of_the_predictions_and_of_the_best_evaluation(tiny_ta
 
     from tasks.score import main
 
-    done = call(main, "accuracy", str(tiny_task / "data" / "dev.tsv"), str(finetuned / PREDICTIONS))
+    data = tiny_task / "data"
+    done = call(main, str(data / "task.yaml"), str(finetuned / PREDICTIONS), "--data", str(data))
     assert json.loads(done.stdout) == {"accuracy": score}
 
 

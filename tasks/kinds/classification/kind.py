@@ -53,6 +53,10 @@ class Classification(SentenceKind):
         details = [{"probabilities": dict(zip(self.classes, map(float, row), strict=True))} for row in probabilities]
         return self.predictions(examples, answers, details)
 
+    def answer_of(self, value: Any, example: SentenceExample) -> str:
+        """Return the label."""
+        return label_of(value, self.task)
+
     @staticmethod
     def record(example: SentenceExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return the label, and `probabilities` by label."""

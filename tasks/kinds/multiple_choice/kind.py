@@ -9,6 +9,7 @@ Shape letters: S samples, which are questions; O options; R options of all sampl
 from __future__ import annotations
 
 import re
+import string
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from reader.batches.fields import Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
+from tasks.kinds.checked_values import RowError, shown
 from tasks.kinds.multiple_choice.example import MultipleChoiceExample, read_example
 from tasks.kinds.sentences import truncated_pair
 from tasks.kinds.softmax import softmax
@@ -151,6 +153,14 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
                 answers[members[row]] = int(answer)
         details = [{"probabilities": [float(value) for value in row]} for row in probabilities]
         return self.predictions(examples, answers, details)
+
+    def answer_of(self, value: Any, example: MultipleChoiceExample) -> int:
+        """Return the index of an option, which may be given as a letter."""
+        is_letter = isinstance(value, str) and len(value) == 1
+        index = string.ascii_uppercase.find(value) if is_letter else value
+        if type(index) is not int or not 0 <= index < len(example.options):
+            raise RowError(f"the answer {shown(value)} is none of the {len(example.options)} options")
+        return index
 
     @staticmethod
     def record(example: MultipleChoiceExample, answer: int, detail: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Regression(SentenceKind):
     @staticmethod
     def read_example(row: Row, default_id: str, reading: Reading) -> SentenceExample:
         """Return the example of a row; raises RowError."""
-        score = score_of(row.values.get("score"), reading.task) if reading.labelled else None
+        score = score_of(row.values.get("score"), reading.task.score_range) if reading.labelled else None
         return read_sentences(row, default_id, reading, score)
 
     @property
@@ -41,6 +41,10 @@ class Regression(SentenceKind):
         """Return the scores as they are: they may lie outside the task's range, as in GLUE's own baselines."""
         answers = [float(score) for score in example_means(scores, features)[:, 0]]
         return self.predictions(examples, answers, [{} for _ in answers])
+
+    def answer_of(self, value: Any, example: SentenceExample) -> float:
+        """Return the score, which may lie outside the task's range."""
+        return score_of(value)
 
     @staticmethod
     def record(example: SentenceExample, answer: float, detail: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from reader.batches.fields import SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Encoding, Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
+from tasks.kinds.checked_values import text_of
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.softmax import softmax
 from tasks.kinds.span.answers import Candidate, Window, answer_tokens, best_spans
@@ -270,6 +271,10 @@ class Span(Kind[SpanExample, SpanFeatures]):
             record |= {"start": best["start"], "end": best["start"] + len(answer)}
             record |= {"score": best["score"], "probability": best["probability"]}
         return record | ({"na_score": detail["na_score"]} if "na_score" in detail else {})
+
+    def answer_of(self, value: Any, example: SpanExample) -> str:
+        """Return the text, which is "" if there is no answer."""
+        return text_of(value, "the answer", may_be_empty=True)
 
     def gold_value(self, example: SpanExample) -> list[str]:
         """Return the texts of all gold answers."""

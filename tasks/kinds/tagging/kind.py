@@ -18,12 +18,13 @@ from reader.batches.fields import SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
+from tasks.kinds.checked_values import RowError
 from tasks.kinds.tagging.example import TaggingExample, read_example
 from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tag_set, to_iob2
 from tasks.kinds.task import Task
 from tasks.kinds.token_table import Ranges, tokenize_sentences
 from tasks.kinds.windows import windows_of_texts
-from tasks.layouts.cluener import Cluener
+from tasks.layouts.cluener import Cluener, entities_in
 from tasks.layouts.rows import ID, Role
 from tasks.metrics.catalog import METRICS
 
@@ -141,6 +142,16 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
             start, end = spans[entity.start].start, spans[entity.end - 1].end
             entities.append({"type": entity.type, "text": text[start:end], "start": start, "end": end})
         return {"tokens": list(example.tokens), "tags": list(tags), "entities": entities}
+
+    def answer_of(self, value: Any, example: TaggingExample) -> object:
+        """Return tags, or entities in CLUENER's layout if the metric takes spans."""
+        try:
+            if isinstance(value, list):
+                return self._answer(example, value, entities_of(value))
+            entities_in(value)
+        except ValueError as error:
+            raise RowError(str(error)) from error
+        return value
 
     def gold_value(self, example: TaggingExample) -> object:
         """Return the gold tags, or all gold entities, also those inside others, if the metric takes spans."""

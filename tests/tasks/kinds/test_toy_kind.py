@@ -75,6 +75,9 @@ class MultiLabel(SentenceKind):
     def target(self, gold: tuple[str, ...]) -> list[bool]:
         return [label in gold for label in self.classes]
 
+    def answer_of(self, value: Any, example: SentenceExample) -> str:
+        return str(value)
+
     def gold_value(self, example: SentenceExample) -> str:
         return " ".join(label for label in self.classes if label in example.gold)
 

@@ -7,13 +7,21 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import KindSettings
+from tasks.kinds.task import Source, Split
+from tasks.layouts.conll import Conll
 from tasks.metrics.catalog import METRICS
-from tasks.reading.score_files import answers_of, json_object, matched_values, tag_columns, texts_of
+from tasks.reading.load import load_split
+from tasks.reading.submissions import read_predictions
+from tasks.registry import TASKS
+from tests.support.task_files import read
 
 DATA = Path(os.environ.get("TASK_DATA", ""))
 CASES = DATA / "scorer_cases"
@@ -39,18 +47,27 @@ def check(case: str, ours: dict[str, float], expected: dict[str, Any]) -> None:
     assert not wrong
 
 
+def gold_and_predictions(name: str, gold: str, predictions: str) -> tuple[Any, Any]:
+    """Return what the metric of a task takes, of a file with gold values and of a submission."""
+    dev = Split((Source((gold,)),))
+    task = replace(TASKS[name], splits={**TASKS[name].splits, "dev": dev})
+    kind, examples = kind_of(task, KindSettings()), load_split(task, DATA, "dev").examples
+    return kind.gold(examples), read_predictions(CASES / predictions, kind, examples, omitted=0).for_metric
+
+
 def test_squad_v1() -> None:
-    gold, texts = (CASES / "squad_v1.1" / name for name in ("gold.json", "predictions.json"))
-    expected = expected_of("squad_v1.1")
+    case = "squad_v1.1"
+    values = gold_and_predictions("squad1", f"scorer_cases/{case}/gold.json", f"{case}/predictions.json")
+    expected = expected_of(case)
     del expected["other_scorers"]
-    check("SQuAD 1.1", METRICS["squad_v1"](answers_of(gold), texts_of(texts)), expected)
+    check("SQuAD 1.1", METRICS["squad_v1"](*values), expected)
 
 
 def test_squad_v2() -> None:
-    folder = CASES / "squad_v2.0"
-    gold, texts = answers_of(folder / "gold.json"), texts_of(folder / "predictions.json")
-    na_prob = json_object(folder / "na_prob.json", (int, float), "a number")
-    expected = expected_of("squad_v2.0")
+    case = "squad_v2.0"
+    values = gold_and_predictions("squad2", f"scorer_cases/{case}/gold.json", f"{case}/predictions.json")
+    na_prob = json.loads((CASES / case / "na_prob.json").read_text(encoding="utf-8"))
+    expected = expected_of(case)
     options: dict[str, dict[str, Any]] = {
         "predictions.json": {},
         "with --na-prob-file na_prob.json (threshold 1.0)": {"na_prob": na_prob},
@@ -58,16 +75,15 @@ def test_squad_v2() -> None:
     }
     assert {*options, "other_scorers"} == set(expected)
     for name, chosen in options.items():
-        ours = METRICS["squad_v2"](gold, texts, **chosen)
+        ours = METRICS["squad_v2"](*values, **chosen)
         assert set(ours) == set(expected[name])
         check(f"SQuAD 2.0 {len(chosen)} options", ours, expected[name])
 
 
-@pytest.mark.parametrize(
-    ("case", "metric"), [("cmrc2018", "cmrc2018"), ("drcd", "cmrc2018"), ("dureader_robust", "dureader_robust")]
-)
-def test_chinese_answers(case: str, metric: str) -> None:
-    ours = METRICS[metric](answers_of(CASES / case / "gold.json"), texts_of(CASES / case / "predictions.json"))
+@pytest.mark.parametrize("case", ["cmrc2018", "drcd", "dureader_robust"])
+def test_chinese_answers(case: str) -> None:
+    values = gold_and_predictions(case, f"scorer_cases/{case}/gold.json", f"{case}/predictions.json")
+    ours = METRICS[TASKS[case].metric](*values)
     names = {"average": "AVERAGE", "f1": "F1", "em": "EM", "total": "TOTAL", "skipped": "SKIP"}
     expected = expected_of(case)
     check(case, ours, {name: expected[official] for name, official in names.items() if official in expected})
@@ -75,7 +91,8 @@ def test_chinese_answers(case: str, metric: str) -> None:
 
 @pytest.mark.parametrize("case", ["conll2003", "msra_ner"])
 def test_conlleval(case: str) -> None:
-    gold, predictions = tag_columns(CASES / case / "gold_and_predictions.txt", None)
+    path = CASES / case / "gold_and_predictions.txt"
+    gold, predictions = ([row.values["tags"] for row in read(Conll(tag_column=i), path)] for i in (-2, -1))
     ours = METRICS["conlleval"](gold, predictions)
     # The case was made with a port of conlleval that counts the end of each sentence as a token with a right tag.
     words, ends = ours["tokens"], len(gold)
@@ -93,8 +110,7 @@ def test_conlleval(case: str) -> None:
 
 
 def test_cola() -> None:
-    files = DATA / "glue/CoLA/dev.tsv", CASES / "cola/predictions.tsv"
-    gold, predictions = matched_values(*files, "2", None, is_score=False)
+    gold, predictions = gold_and_predictions("cola", "glue/CoLA/dev.tsv", "cola/predictions.tsv")
     matthews = METRICS["matthews"]
     inverted = [{"0": "1", "1": "0"}[label] for label in predictions]
     ours = {
@@ -111,8 +127,7 @@ def test_cola() -> None:
 
 
 def test_mrpc() -> None:
-    files = DATA / "glue/MRPC/dev.tsv", CASES / "mrpc/predictions.tsv"
-    gold, predictions = matched_values(*files, None, None, is_score=False)
+    gold, predictions = gold_and_predictions("mrpc", "glue/MRPC/dev.tsv", "mrpc/predictions.tsv")
     expected = expected_of("mrpc")
     ours = METRICS["accuracy_f1"](gold, predictions)
     names = {
@@ -129,8 +144,7 @@ def test_mrpc() -> None:
 
 
 def test_stsb() -> None:
-    files = DATA / "glue/STS-B/dev.tsv", CASES / "stsb/predictions.tsv"
-    gold, predictions = matched_values(*files, None, None, is_score=True)
+    gold, predictions = gold_and_predictions("stsb", "glue/STS-B/dev.tsv", "stsb/predictions.tsv")
     expected = expected_of("stsb")
     names = {"pearson": "pearson", "spearman": "spearman", "average": "average_of_both"}
     clipped = [min(max(value, 0.0), 5.0) for value in predictions]

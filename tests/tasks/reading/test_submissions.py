@@ -1,4 +1,4 @@
-"""Each form writes what its benchmark asks for, and the scorer of files gives the scores of the evaluation."""
+"""Each form writes what its benchmark asks for, and `ernie-gram score` gives the scores of the evaluation."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from typing import Any
 
 import pytest
 
-from reader.errors import InputError
-from tasks.data.examples import Example, Place
 from tasks.kinds.base import Predictions
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.metrics.metric import Scores
 from tasks.reading.load import load_split
+from tasks.reading.submissions import FORMS, form_of, submission_files
 from tasks.registry import TASKS
 from tasks.score import main
-from tasks.submissions.catalog import FORMS, form_of, submission_files
-from tests.support.commands import call
+from tests.support.commands import assert_one_line_error, call
 from tests.support.task_files import write, write_json, write_lines
 
 
@@ -39,17 +36,17 @@ def scores_of(task: Task, split: str, folder: Path, for_metric: Any, **options: 
     return kind_of(task, KindSettings()).evaluate(Predictions(task, examples, (), (), for_metric, options))
 
 
-def score(*arguments: Any, warnings: int = 0) -> Scores:
-    """Return what the command tasks.score prints, with this number of warnings."""
-    done = call(main, *map(str, arguments))
+def score(task: str, split: str, path: Path, content: bytes, *options: Any, warnings: int = 0) -> Scores:
+    """Write predictions beside the files of a task; return what the command prints, with this number of warnings."""
+    write(path, content)
+    done = call(main, task, str(path), "--data", str(path.parent), "--split", split, *map(str, options))
     assert (done.returncode, done.stderr.count("warning: "), done.stderr.count("\n")) == (0, warnings, warnings)
     scores: Scores = json.loads(done.stdout)
     return scores
 
 
 def test_every_form_is_that_of_a_task() -> None:
-    assert {form_of(task).name for task in TASKS.values()} == set(FORMS)
-    assert all(name == form.name and form.description for name, form in FORMS.items())
+    assert {id(form_of(task)) for task in TASKS.values()} == set(map(id, FORMS.values()))
 
 
 @pytest.mark.parametrize(
@@ -99,9 +96,9 @@ def test_a_table_of_glue_has_every_row_once_in_order(tmp_path: Path) -> None:
     write(tmp_path / "dev.tsv", "question\tsentence\tlabel\na\tb\tentailment\nc\td\tnot_entailment\n")
     answers = ["not_entailment", "not_entailment"]
     [(name, content)] = submit(TASKS["qnli"], "dev", tmp_path, answers).items()
-    write(tmp_path / name, content)
     expected = scores_of(TASKS["qnli"], "dev", tmp_path, answers)
-    assert score("accuracy", tmp_path / "dev.tsv", tmp_path / name) == expected == {"accuracy": 0.5}
+    assert score("qnli", "dev", tmp_path / name, content) == expected == {"accuracy": 0.5}
+    assert score("qnli", "dev", tmp_path / name, content, "--metric", "macro_f1")["macro_f1"] == pytest.approx(1 / 3)
 
 
 def test_the_diagnostic_set_of_glue_is_predicted_by_mnli(tmp_path: Path) -> None:
@@ -114,9 +111,7 @@ def test_scores_keep_all_their_digits(tmp_path: Path) -> None:
     write(tmp_path / "dev.tsv", "sentence1\tsentence2\tscore\na\tb\t1\nc\td\t2.5\ne\tf\t5\n")
     answers = [0.1234567890123, 2.7, 5.3]
     content = submit(TASKS["stsb"], "dev", tmp_path, answers)["STS-B.tsv"]
-    predictions = write(tmp_path / "STS-B.tsv", content)
-    expected = scores_of(TASKS["stsb"], "dev", tmp_path, answers)
-    assert score("correlation", tmp_path / "dev.tsv", predictions) == expected
+    assert score("stsb", "dev", tmp_path / "STS-B.tsv", content) == scores_of(TASKS["stsb"], "dev", tmp_path, answers)
 
 
 def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Path) -> None:
@@ -130,21 +125,25 @@ def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Pa
     content = submit(TASKS["ocnli"], "dev", tmp_path, answers)["ocnli_50k_predict.json"]
     assert [json.loads(line)["id"] for line in content.decode().splitlines()] == [0, 2, 3]
     expected = scores_of(TASKS["ocnli"], "dev", tmp_path, answers)
-    predictions = write(tmp_path / "ocnli_50k_predict.json", content)
-    scores = score("accuracy", tmp_path / "dev.json", predictions, warnings=1)
-    assert scores == expected == {"accuracy": pytest.approx(2 / 3)}
+    # A row without gold label may have a prediction.
+    for more in (b"", b'{"id": 1, "label": "neutral"}\n'):
+        scores = score("ocnli", "dev", tmp_path / "p.json", content + more, warnings=1)
+        assert scores == expected == {"accuracy": pytest.approx(2 / 3)}
 
 
 def test_chid_and_race_are_objects_by_id(tmp_path: Path) -> None:
     write_lines(tmp_path / "dev.json", {"content": ["#idiom1#和#idiom2#"], "candidates": ["甲", "乙", "丙"]})
-    gold = write_json(tmp_path / "dev_answer.json", {"#idiom1#": 2, "#idiom2#": 0})
+    write_json(tmp_path / "dev_answer.json", {"#idiom1#": 2, "#idiom2#": 0})
     content = submit(TASKS["chid"], "dev", tmp_path, [2, 1])["chid11_predict.json"]
     assert json.loads(content) == {"#idiom1#": 2, "#idiom2#": 1}
-    assert score("accuracy_by_id", gold, write(tmp_path / "p.json", content))["accuracy"] == 0.5
+    assert score("chid", "dev", tmp_path / "p.json", content)["accuracy"] == 0.5
+    missing = score("chid", "dev", tmp_path / "p.json", b'{"#idiom1#": 2, "#idiom7#": 0}')
+    assert missing == {"accuracy": 0.5, "total": 2, "skipped": 1}
     article = {"article": "a", "questions": ["q"], "options": [["x", "y", "z", "w"]], "answers": ["C"]}
     write_json(tmp_path / "dev" / "high" / "1.txt", article)
     content = submit(TASKS["race_high"], "dev", tmp_path, [2])["predictions.json"]
     assert json.loads(content) == {"high/1-0": "C"}
+    assert score("race_high", "dev", tmp_path / "p.json", content)["high"] == 1
 
 
 def test_lines_of_c3_have_the_ids_of_the_questions_and_indices(tmp_path: Path) -> None:
@@ -172,7 +171,7 @@ def squad_file(answers: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def test_unanswerable_questions_of_squad_have_no_text_and_a_high_probability(tmp_path: Path) -> None:
-    gold = write_json(tmp_path / "dev-v2.0.json", squad_file({"a": ["red car"], "b": [], "c": [], "d": ["汽车"]}))
+    write_json(tmp_path / "dev-v2.0.json", squad_file({"a": ["red car"], "b": [], "c": [], "d": ["汽车"]}))
     texts, na_scores, threshold = ["red car", "blue", "blue", "汽车"], [-900.0, 7.5, 2.0, 2.5], 2.25
     answers = ["" if na_score > threshold else text for text, na_score in zip(texts, na_scores, strict=True)]
     details = [{"na_score": na_score} for na_score in na_scores]
@@ -181,35 +180,32 @@ def test_unanswerable_questions_of_squad_have_no_text_and_a_high_probability(tmp
     assert json.loads(files["predictions.json"]) == {"a": "red car", "b": "", "c": "blue", "d": ""}
     probabilities = json.loads(files["na_prob.json"])
     assert [key for key, value in probabilities.items() if value > 0.5] == ["b", "d"]
-    predictions, na_prob = (write(tmp_path / name, content) for name, content in files.items())
+    na_prob = write(tmp_path / "na_prob.json", files["na_prob.json"])
     options: dict[str, Any] = {"na_prob": dict(zip("abcd", na_scores, strict=True)), "threshold": threshold}
     for_metric = dict(zip("abcd", texts, strict=True))
     expected = scores_of(TASKS["squad2"], "dev", tmp_path, for_metric, **options)
-    for found in (score("squad_v2", gold, predictions), score("squad_v2", gold, predictions, "--na_prob", na_prob)):
+    for more in ((), ("--na_prob", na_prob), ("--na_prob", na_prob, "--threshold", 0.5)):
+        found = score("squad2", "dev", tmp_path / "p.json", files["predictions.json"], *more)
         assert {key: found[key] for key in ("exact", "f1", "HasAns_f1", "NoAns_f1")} == {
             key: expected[key] for key in ("exact", "f1", "HasAns_f1", "NoAns_f1")
         }
 
 
 def test_texts_of_answers_are_written_as_they_are(tmp_path: Path) -> None:
-    gold = write_json(tmp_path / "cmrc2018_dev.json", squad_file({"a": ["red car"], "b": ["汽车"]}))
+    write_json(tmp_path / "cmrc2018_dev.json", squad_file({"a": ["red car"], "b": ["汽车"]}))
     files = submit(TASKS["cmrc2018"], "dev", tmp_path, ["blue", "汽车"])
     assert "汽车".encode() in files["cmrc2018_predict.json"]
-    found = score("cmrc2018", gold, write(tmp_path / "p.json", files["cmrc2018_predict.json"]))
+    found = score("cmrc2018", "dev", tmp_path / "p.json", files["cmrc2018_predict.json"])
     predictions = {"a": "blue", "b": "汽车"}
     assert found == scores_of(TASKS["cmrc2018"], "dev", tmp_path, predictions)
 
 
 def test_tag_columns_are_scored_as_conlleval_does(tmp_path: Path) -> None:
-    gold = write(tmp_path / "eng.testa", "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n. . O O\n\nBonn NNP I-NP I-LOC\n\n")
+    write(tmp_path / "eng.testa", "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\n. . O O\n\nBonn NNP I-NP I-LOC\n\n")
     tags = [["B-ORG", "O"], ["B-PER"]]
     [(name, content)] = submit(TASKS["conll2003"], "dev", tmp_path, tags, [{"tags": row} for row in tags]).items()
     assert content.decode() == "EU B-ORG B-ORG\n. O O\n\nBonn B-LOC B-PER\n\n"
-    predictions = write(tmp_path / name, content)
-    expected = scores_of(TASKS["conll2003"], "dev", tmp_path, tags)
-    assert score("conlleval", predictions) == expected
-    # The official file is in IOB1, so single tags differ, but entities do not.
-    assert score("conlleval", gold, predictions)["f1"] == expected["f1"]
+    assert score("conll2003", "dev", tmp_path / name, content) == scores_of(TASKS["conll2003"], "dev", tmp_path, tags)
 
 
 def test_white_space_is_a_token_of_a_column(tmp_path: Path) -> None:
@@ -217,37 +213,81 @@ def test_white_space_is_a_token_of_a_column(tmp_path: Path) -> None:
     tags = [["B-LOC", "O", "O"]]
     [(name, content)] = submit(TASKS["msra_ner"], "test", tmp_path, tags, [{"tags": tags[0]}]).items()
     assert content.decode() == "北 B-LOC B-LOC\n_ O O\n京 B-LOC O\n\n"
-    assert score("conlleval", write(tmp_path / name, content))["recall"] == 50
+    assert score("msra_ner", "test", tmp_path / name, content)["recall"] == 50
 
 
 def test_cluener_has_the_last_characters_inclusive(tmp_path: Path) -> None:
-    gold = write_lines(tmp_path / "dev.json", {"text": "李明在北京", "label": {"name": {"李明": [[0, 1]]}}})
+    write_lines(tmp_path / "dev.json", {"text": "李明在北京", "label": {"name": {"李明": [[0, 1]]}}})
     label = {"name": {"李明": [[0, 1]]}, "address": {"北京": [[3, 4]]}}
     content = submit(TASKS["cluener"], "dev", tmp_path, [label])["cluener_predict.json"]
     assert json.loads(content) == {"id": 0, "label": label}
-    assert score("cluener", gold, write(tmp_path / "p.json", content)) == scores_of(
+    assert score("cluener", "dev", tmp_path / "p.json", content) == scores_of(
         TASKS["cluener"], "dev", tmp_path, [label]
     )
 
 
-def test_two_examples_with_one_id_are_refused() -> None:
-    examples: list[Example] = [SentenceExample("7", "a", None, None, Place(Path("test.tsv"), line)) for line in (1, 2)]
-    predictions = Predictions(TASKS["stsb"], examples, [1.0, 2.0], [{}, {}])
-    with pytest.raises(InputError, match=r"test.tsv:2: the id '7' is not unique; it is also at test.tsv:1"):
-        submission_files(predictions, "test")
+GOLD = {
+    "sst2": ("dev.tsv", "sentence\tlabel\na\t1\nb\t0\n"),
+    "rte": ("dev.tsv", "sentence1\tsentence2\tclass\na\tb\t1\n"),
+    "stsb": ("dev.tsv", "sentence1\tsentence2\tscore\na\tb\t1\n"),
+    "squad2": ("dev-v2.0.json", json.dumps(squad_file({"a": ["red car"], "b": []}))),
+    "race_high": (
+        "dev/high/1.txt",
+        '{"article": "a", "questions": ["q"], "options": [["x", "y"]], "answers": ["B"]}',
+    ),
+    "conll2003": ("eng.testa", "EU NNP I-NP I-ORG\n. . O O\n"),
+    "cluener": ("dev.json", '{"text": "李明", "label": {}}'),
+}
+TABLE = "index\tprediction\n"
 
 
 @pytest.mark.parametrize(
-    ("gold", "predictions", "message"),
+    ("task", "predictions", "message"),
     [
-        ([{"label": "1"}], [], "p.json: no row with the id '0' (1 missing)"),
-        ([], [{"id": 5, "label": "1"}], "g.json: no row with the id '5' (1 missing)"),
-        ([{"label": "1"}], [{"id": 0, "label": None}], "p.json:1: 'label' is not a label: null"),
-        ([{"id": 1, "label": "1"}, {"id": 1, "label": "1"}], [], "g.json:2: the id '1' occurs twice"),
+        ("sst2", "0\t1\n1\t0\n", "p:1: no column 'index' in the header; it has: 0, 1"),
+        ("sst2", f"{TABLE}0\t1\n", "p: no prediction for the row at dev.tsv:3 (id '1'); 1 prediction missing"),
+        ("sst2", f"{TABLE}0\t1\n0\t1\n", "p:3: the id '0' occurs twice"),
+        ("sst2", f"{TABLE}0\t1\n1\t0\n2\t1\n", "p:4: the task's files have no row with the id '2' (1 in all)"),
+        ("sst2", f"{TABLE}0\t1\t1\n", "p:2: 3 fields instead of 2; is there a tab inside a text?"),
+        ("sst2", f"{TABLE}0\tA\n", "p:2: the label 'A' is none of the task's: 0, 1"),
+        ("sst2", b"index\tprediction\n0\t\xe9\n", "p:2: not UTF-8 (unexpected end of data); convert the file to UTF-8"),
+        ("rte", f"{TABLE}0\t1\n", "dev.tsv:1: no column 'label' in the header; it has: sentence1, sentence2, class"),
+        ("stsb", f"{TABLE}0\thigh\n", "p:2: the score 'high' is not a number"),
+        ("stsb", f"{TABLE}0\tnan\n", "p:2: the score 'nan' is not a number"),
+        ("squad2", '{"a": "x"}', "p: question 'b' has no prediction (1 in all); SQuAD 2.0 needs one for each"),
+        ("squad2", '{"a": 3}', "p, a: the answer is not a text but 3"),
+        ("squad2", "[]", 'p: not a JSON object {"ID": value, ...}'),
+        ("race_high", '{"high/1-0": "C"}', "p, high/1-0: the answer 'C' is none of the 2 options"),
+        ("race_high", '{"high/1-0": null}', "p, high/1-0: the answer None is none of the 2 options"),
+        ("conll2003", "EU O\n. O\n\nx O\n", "p:4: the task's files have no row with the id '1' (1 in all)"),
+        ("conll2003", "US O\n. O\n", "p:1: the tokens of this sentence are not those at eng.testa:1"),
+        (
+            "conll2003",
+            "EU X-P\n. O\n",
+            "p:1: the tag 'X-P' is neither O nor B-TYPE or I-TYPE (nor M-, E-, S- and a type)",
+        ),
+        ("cluener", '{"id": 0, "label": 1}', "p:1: 'label' is not of the form {type: {text: [[first, last], ...]}}"),
+        ("cluener", '{"label": {}}', "p:1: no key 'id' in the object"),
     ],
 )
-def test_lines_that_cannot_be_scored_are_refused(tmp_path: Path, gold: Any, predictions: Any, message: str) -> None:
-    files = write_lines(tmp_path / "g.json", *gold), write_lines(tmp_path / "p.json", *predictions)
-    done = call(main, "accuracy", *map(str, files))
-    assert done.returncode == 2
-    assert message in done.stderr
+def test_files_that_cannot_be_scored_are_refused(
+    tmp_path: Path, task: str, predictions: str | bytes, message: str
+) -> None:
+    file, gold = GOLD[task]
+    write(tmp_path / file, gold)
+    done = call(main, task, str(write(tmp_path / "p", predictions)), "--data", str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.replace(f"{tmp_path}/", "") == f"error: {message}\n"
+
+
+def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    predictions = str(write(tmp_path / "p", TABLE))
+    for task, options, message in (
+        ("sst2", ["--threshold", "1"], "--threshold has no effect on the metric accuracy"),
+        ("sst2", ["--metric", "f1"], "metric: 'f1' is not one for classification; choose one of accuracy"),
+        ("sst2", ["--split", "test"], "--split: must be a split with labels: dev"),
+        ("squad2", ["--threshold", "1"], "--threshold: needs --na_prob"),
+        ("squad2", ["--na_prob", predictions], f"{predictions}:1: not JSON"),
+        ("bleu", [], "no task 'bleu'"),
+    ):
+        assert_one_line_error(call(main, task, predictions, "--data", str(tmp_path), *options), message)
