@@ -7,7 +7,6 @@ Shape letters: B sequences, L slots, M masked slots, C classes, H hidden.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,8 +33,8 @@ from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
-    from ernie_gram.eager import LayerPredictor, ModelLayer
-    from ernie_gram.inference.predictor import Predictor
+    from ernie_gram.eager import ModelLayer
+    from ernie_gram.inference.exported_program import ExportedProgram
 
 Float32s = npt.NDArray[np.float32]
 Text = str | tuple[str, str]
@@ -60,22 +59,31 @@ class Vectors:
     pooled: Float32s | None
 
 
-class Model(ABC):
+class Model:
     """A model folder, loaded. Errors of the user are `reader.errors.InputError`.
 
     Attributes:
         folder: the checkpoint or model folder that was read.
         notes: what was changed or left out while reading, one line each.
-        units: the text of tokens and n-grams.
         has_heads: whether it can fill masks; has_ngrams: whether n-grams are among the candidates; has_generator:
             whether a generator fills the masks first, so that probabilities are means over its samples; has_pooler.
     """
 
-    def __init__(self, folder: Path, texts: TextEncoder | None, lexicon: Lexicon | None) -> None:
-        self.folder = folder
-        self.notes: tuple[str, ...] = ()
-        self.has_heads = self.has_ngrams = self.has_generator = self.has_pooler = False
-        self._texts, self._lexicon = texts, lexicon
+    def __init__(self, record: ModelRecord) -> None:
+        """Take a model that was read; `load` reads one."""
+        config = None if record.pretraining is None else prediction_config(record)
+        # A position beyond the sequences of pre-training has an embedding, but it was never trained.
+        max_tokens = config.data.max_seq_len if config else record.config.max_position_embeddings
+        self.folder, self.notes = record.source, record.notes
+        self.has_heads = config is not None
+        self.has_ngrams = config is not None and config.objective.is_explicit and bool(record.lexicon)
+        self.has_generator = config is not None and config.objective.has_generator
+        self.has_pooler = "pooled_fc.w_0" in record.parameters
+        self._texts, self._lexicon = None, record.lexicon
+        if record.vocabulary is not None:
+            self._texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens)
+        self._record = record
+        self._layer: ModelLayer | None = None
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:
@@ -84,7 +92,7 @@ class Model(ABC):
         Raises InputError if there is no model in the folder, or if it is damaged.
         """
         path = Path(folder)
-        return ExportedModel(path) if (path / DESCRIPTION).is_file() else LoadedModel(read_model(path))
+        return ExportedModel(path) if (path / DESCRIPTION).is_file() else Model(read_model(path))
 
     @property
     def texts(self) -> TextEncoder:
@@ -99,14 +107,18 @@ class Model(ABC):
         return UnitNames(self.texts.vocabulary, self._lexicon)
 
     @property
-    @abstractmethod
     def layer(self) -> ModelLayer:
         """The network as an eager layer, without dropout until its `train()` is called; the same object every time.
 
         What is trained in it is used by the other methods. Raises InputError for an exported program.
         """
+        if self._layer is None:
+            import_paddle()
+            from ernie_gram.eager import load_layer
 
-    @abstractmethod
+            self._layer = load_layer(self._record)
+        return self._layer
+
     def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
         """Write the model, with the present parameters of `layer`, as a new folder.
 
@@ -118,6 +130,11 @@ class Model(ABC):
 
         Raises InputError if the folder exists, or if the format cannot hold the model; for an exported program always.
         """
+        present: Arrays = {}
+        if self._layer is not None:
+            present = {parameter.name: parameter.numpy() for parameter in self._layer.parameters()}
+        record = replace(self._record, parameters=self._record.parameters | present)
+        return write_model(record, Path(folder), format, accept_loss)
 
     def check_heads(self) -> None:
         """Raise InputError if the model cannot fill masks."""
@@ -127,11 +144,14 @@ class Model(ABC):
 
     def prepare(self) -> None:
         """Load Paddle and the network, which the first answer needs."""
-        self._predictor()
+        _ = self.layer
 
-    @abstractmethod
-    def _predictor(self) -> Predictor | LayerPredictor:
-        """Return what computes outputs; loads Paddle."""
+    def _run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, Float32s]:
+        """Return outputs for a batch by name, see eager.run_layer."""
+        layer = self.layer
+        from ernie_gram.eager import run_layer
+
+        return run_layer(layer, batch, names, seed)
 
     def encode(self, texts: Sequence[Text], batch_size: int = LINES_PER_BATCH, truncate: bool = False) -> list[Vectors]:
         """Return hidden states, pooled vectors and offsets of texts, or of pairs of texts.
@@ -162,7 +182,7 @@ class Model(ABC):
 
     def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
         """Return outputs for a batch of encoded texts by name: "hidden" [B, L, H], "pooled" [B, H]."""
-        return self._predictor().run(self._batch(texts), names)
+        return self._run(self._batch(texts), names)
 
     def batch(self, texts: Sequence[Text], truncate: bool = False) -> Batch:
         """Return what `layer` takes, in this order: `input_ids` int64 [B, L], `lengths` [B] and `sentence_ids` [B, L].
@@ -208,75 +228,32 @@ class Model(ABC):
 
     def probabilities(self, batch: Batch, draws: int = DRAWS) -> Float32s:
         """Return the probability of every class in every slot of the field `slots`, float32 [M, C]."""
-        predictor = self._predictor()
+        self.prepare()
         from ernie_gram.graph.modes import unchanged_random_state
 
         with unchanged_random_state():
             return mean_over_draws(
-                lambda seed: predictor.run(batch, ["probabilities"], seed)["probabilities"],
+                lambda seed: self._run(batch, ["probabilities"], seed)["probabilities"],
                 draws if self.has_generator else 1,
             )
-
-
-class LoadedModel(Model):
-    """A model with its parameters, from a folder of any format."""
-
-    def __init__(self, record: ModelRecord) -> None:
-        config = None if record.pretraining is None else prediction_config(record)
-        # A position beyond the sequences of pre-training has an embedding, but it was never trained.
-        max_tokens = config.data.max_seq_len if config else record.config.max_position_embeddings
-        texts = None
-        if record.vocabulary is not None:
-            texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens)
-        super().__init__(record.source, texts, record.lexicon)
-        self.notes = record.notes
-        if config is not None:
-            self.has_heads, self.has_generator = True, config.objective.has_generator
-            self.has_ngrams = config.objective.is_explicit and bool(record.lexicon)
-        self.has_pooler = "pooled_fc.w_0" in record.parameters
-        self._record = record
-        self._layer: ModelLayer | None = None
-
-    @property
-    def layer(self) -> ModelLayer:
-        """See Model."""
-        if self._layer is None:
-            import_paddle()
-            from ernie_gram.eager import load_layer
-
-            self._layer = load_layer(self._record)
-        return self._layer
-
-    def _predictor(self) -> LayerPredictor:
-        """See Model."""
-        layer = self.layer
-        from ernie_gram.eager import LayerPredictor
-
-        return LayerPredictor(layer)
-
-    def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
-        """See Model."""
-        present: Arrays = {}
-        if self._layer is not None:
-            present = {parameter.name: parameter.numpy() for parameter in self._layer.parameters()}
-        record = replace(self._record, parameters=self._record.parameters | present)
-        return write_model(record, Path(folder), format, accept_loss)
 
 
 class ExportedModel(Model):
     """A program that `ernie-gram export-inference` wrote."""
 
     def __init__(self, folder: Path, description: Description | None = None) -> None:
-        self.description = description or load_description(folder)
-        outputs, task, text = self.description.outputs, self.description.task, self.description.text
+        self._description = description or load_description(folder)
+        outputs, task, text = self._description.outputs, self._description.task, self._description.text
         if outputs not in (ENCODER, FILL_MASK):
             raise InputError(f"{folder}: has {outputs} outputs, not those of a model; use tasks.FineTuned.load")
-        vocabulary = load_vocabulary(folder / text.vocabulary, text.lowercase)
-        lexicon = Lexicon.load(folder / LEXICON) if task.get("has_ngrams") else None
-        super().__init__(folder, TextEncoder(vocabulary, text.segmenter, text.max_tokens), lexicon)
-        self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in self.description.fetch_names
-        self.has_ngrams, self.has_generator = lexicon is not None, bool(task.get("has_generator"))
-        self._loaded: Predictor | None = None
+        self.folder, self.notes = folder, ()
+        self._lexicon = Lexicon.load(folder / LEXICON) if task.get("has_ngrams") else None
+        self._texts = TextEncoder(
+            load_vocabulary(folder / text.vocabulary, text.lowercase), text.segmenter, text.max_tokens
+        )
+        self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in self._description.fetch_names
+        self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))
+        self._program: ExportedProgram | None = None
 
     def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
         """Return outputs as Model does, "mean" and "cls" among them."""
@@ -284,20 +261,24 @@ class ExportedModel(Model):
             raise InputError(f"{self.folder}: has {FILL_MASK} outputs; export the model with {ENCODER} outputs")
         return super().outputs(texts, names)
 
-    def _predictor(self) -> Predictor:
-        """See Model."""
-        from ernie_gram.inference.predictor import Predictor
+    def prepare(self) -> None:
+        """Load Paddle and the program."""
+        from ernie_gram.inference.exported_program import ExportedProgram
 
-        self._loaded = self._loaded or Predictor(self.folder, self.description)
-        return self._loaded
+        self._program = self._program or ExportedProgram(self.folder, self._description)
+
+    def _run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, Float32s]:
+        self.prepare()
+        assert self._program is not None
+        return self._program.run(batch, names, seed)
 
     @property
     def layer(self) -> ModelLayer:
-        """See Model."""
+        """There is none: raises InputError."""
         self._refuse()
 
     def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
-        """See Model."""
+        """There are no parameters to write: raises InputError."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.api import LoadedModel, Model
+from ernie_gram.api import Model
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
@@ -149,7 +149,7 @@ def main() -> None:
     load_paddle()  # it sets the number of threads in the environment, which the training above must not inherit
     use_device(check_device("cpu"))
     record = read_model(run)
-    model, config = LoadedModel(record), prediction_config(record)
+    model, config = Model(record), prediction_config(record)
     masking = Masking(True, config.objective.mask_fraction, config.seed)
     held_out = Feeder(Corpus(folder / "held_out"), config.data.max_seq_len, masking)
     print(f"\nCurves: {folder}/curve.png\n\nMasked held-out sentences and the predictions of the model:")

@@ -114,35 +114,30 @@ def load_layer(model: Model) -> ModelLayer:
     return layer
 
 
-class LayerPredictor:
-    """Runs a layer on batches, as `inference.predictor.Predictor` runs an exported program."""
+def run_layer(layer: ModelLayer, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, np.ndarray]:
+    """Return outputs for a batch, without dropout, in float32.
 
-    def __init__(self, layer: ModelLayer) -> None:
-        self._layer = layer
+    Args:
+        names: of the outputs: "hidden" [B, L, H] and "pooled" [B, H], or "probabilities" [M, C] of every class in
+            every slot of the field `slots`.
+        seed: of the samples that a generator draws.
+    """
+    if seed is not None:
+        paddle.seed(seed)
+    with dynamic_mode(), paddle.no_grad(), _evaluating(layer):
+        if PROBABILITIES in names:
+            return {PROBABILITIES: _probabilities(layer, batch).numpy()}
+        inputs = (fields.INPUT_IDS, fields.LENGTHS, fields.SENTENCE_IDS)
+        outputs = layer(*(paddle.to_tensor(batch[field.name]) for field in inputs))
+        return {name: outputs[("hidden", "pooled").index(name)].numpy() for name in names}
 
-    def run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, np.ndarray]:
-        """Return outputs for a batch, without dropout, in float32.
 
-        Args:
-            names: of the outputs: "hidden" [B, L, H] and "pooled" [B, H], or "probabilities" [M, C] of every class in
-                every slot of the field `slots`.
-            seed: of the samples that a generator draws.
-        """
-        if seed is not None:
-            paddle.seed(seed)
-        with dynamic_mode(), paddle.no_grad(), _evaluating(self._layer):
-            if PROBABILITIES in names:
-                return {PROBABILITIES: self._probabilities(batch).numpy()}
-            inputs = (fields.INPUT_IDS, fields.LENGTHS, fields.SENTENCE_IDS)
-            outputs = self._layer(*(paddle.to_tensor(batch[field.name]) for field in inputs))
-            return {name: outputs[("hidden", "pooled").index(name)].numpy() for name in names}
-
-    def _probabilities(self, batch: Batch) -> paddle.Tensor:
-        model = self._layer.pretraining
-        assert model is not None
-        feeds = {field.name: paddle.to_tensor(batch[field.name]) for field in fields_of([])}
-        encoded = model.encode(feeds, SoftmaxOptions(train=False, rows=1))
-        return probabilities(model.masked_logits(encoded.context, feeds))
+def _probabilities(layer: ModelLayer, batch: Batch) -> paddle.Tensor:
+    model = layer.pretraining
+    assert model is not None
+    feeds = {field.name: paddle.to_tensor(batch[field.name]) for field in fields_of([])}
+    encoded = model.encode(feeds, SoftmaxOptions(train=False, rows=1))
+    return probabilities(model.masked_logits(encoded.context, feeds))
 
 
 @contextmanager

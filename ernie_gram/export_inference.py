@@ -41,14 +41,13 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     """Write a model as an exported model (see inference/description.py).
 
     Args:
-        outputs: "encoder", for the vectors of inference/encoder_program.py; or "fill_mask", for the probabilities of
+        outputs: "encoder", for the vectors of inference/export.py; or "fill_mask", for the probabilities of
             all units in the masked slots, as `fill_mask` computes them. With a generator, the program draws its samples
             itself, the same ones as `fill_mask`.
 
     Raises InputError if the folder exists or cannot be written, or if the model lacks what these outputs need.
     """
-    from ernie_gram.inference.encoder_program import SHAPES, build_encoder
-    from ernie_gram.inference.export import describe, export_program
+    from ernie_gram.inference.export import ENCODER_SHAPES, build_encoder, export_program
     from ernie_gram.pretraining.config import prediction_config
     from ernie_gram.pretraining.programs import build_prediction
     from ernie_gram.pretraining.sizes import CorpusSizes
@@ -59,18 +58,29 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     # A position beyond the sequences of pre-training has an embedding, but it was never trained.
     max_tokens = config.data.max_seq_len if config else model.config.max_position_embeddings
     vocabulary, segmenter = model.vocabulary, segmenter_of(model.lexicon)
-    text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, segmenter)
-    lexicon = None
+    lexicon, task = None, {}
     if outputs == FILL_MASK:
         assert config is not None
         lexicon = model.lexicon if config.objective.is_explicit else None
         program = build_prediction(config, CorpusSizes(len(vocabulary), len(lexicon) if lexicon else 0))
         task = {"has_generator": config.objective.has_generator, "has_ngrams": lexicon is not None}
-        description = describe(outputs, program, {"probabilities": "MC"}, text, task)
+        shapes = {"probabilities": "MC"}
     else:
         program = build_encoder(model.config, model.config.vocab_size or len(vocabulary))
-        description = describe(outputs, program, {name: SHAPES[name] for name in program.fetches}, text)
-    export_program(folder, program, model.parameters, description, vocabulary, world.place, str(model.source), lexicon)
+        shapes = {name: ENCODER_SHAPES[name] for name in program.fetches}
+    export_program(
+        folder,
+        program,
+        model.parameters,
+        outputs,
+        shapes,
+        TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, segmenter),
+        vocabulary,
+        world.place,
+        str(model.source),
+        task,
+        lexicon,
+    )
 
 
 def main() -> None:

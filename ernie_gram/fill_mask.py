@@ -15,55 +15,23 @@ if __name__ == "__main__":
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ernie_gram.api import Model
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.inference.requests import answering, decoded, read_lines
-from ernie_gram.inference.texts import NO_MASK, Int64s, TextEncoder
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
+from ernie_gram.inference.requests import Answers, answering, read_lines, single_request
+from ernie_gram.inference.texts import NO_MASK
+from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, as_records
 from reader.errors import InputError, OneLineParser, print_error, print_note
 from reader.system.progress import progress
 from reader.tokenization.vocabulary import MASK
 
 
-@dataclass
-class ValidTexts:
-    """The valid ones of some named texts. The others are reported on standard error, one line each.
-
-    Attributes:
-        texts: name for errors, and text in UTF-8.
-        invalid: number of texts reported so far.
-    """
-
-    texts: Iterable[tuple[str, bytes]]
-    invalid: int = 0
-
-    def groups(self, encoder: TextEncoder) -> Iterator[list[tuple[str, Int64s]]]:
-        """Yield LINES_PER_BATCH valid texts at a time, each with its token IDs."""
-        group: list[tuple[str, Int64s]] = []
-        for name, encoded in self.texts:
-            try:
-                text = decoded(encoded)
-                group.append((text, encoder.encode_masked(text)))
-            except InputError as error:
-                print_error(f"{name}: {error}")
-                self.invalid += 1
-            if len(group) == LINES_PER_BATCH:
-                yield group
-                group = []
-        if group:
-            yield group
-
-
 def show(text: str, guesses: list[list[Guess]], as_json: bool) -> None:
     """Print the predictions for one text."""
     if as_json:
-        masks = [[asdict(guess) for guess in mask] for mask in guesses]
-        print(json.dumps({"text": text, "masks": masks}, ensure_ascii=False), flush=True)
+        print(json.dumps({"text": text, "masks": as_records(guesses)}, ensure_ascii=False), flush=True)
         return
     print(text)
     for number, mask in enumerate(guesses, start=1):
@@ -118,11 +86,14 @@ def main() -> None:
     with progress("building the network"):
         model.prepare()
     with progress("answering") if texts else answering([]) as phase:
-        valid = ValidTexts(texts or read_lines([], phase.advance))
-        for group in valid.groups(model.texts):
-            rows = [ids for _, ids in group]
-            answers = model.fill(rows, arguments.top, arguments.ngrams, arguments.draws)
-            for (text, _), guesses in zip(group, answers, strict=True):
-                show(text, guesses, arguments.json)
-    if valid.invalid:
+        answers = Answers(
+            texts or read_lines([], phase.advance),
+            single_request,
+            lambda texts: model.texts.encode_masked(*texts),
+            lambda rows: model.fill(rows, arguments.top, arguments.ngrams, arguments.draws),
+            LINES_PER_BATCH,
+        )
+        for request, guesses in answers:
+            show(request.texts[0], guesses, arguments.json)
+    if answers.invalid:
         sys.exit(2)

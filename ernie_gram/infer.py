@@ -17,6 +17,8 @@ if __name__ == "__main__":
 import argparse
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,16 @@ import numpy as np
 
 from ernie_gram.api import ExportedModel
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.inference.answers import Answerer, Answers, EncoderAnswers, FillMaskAnswers
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, Description, load_description
-from ernie_gram.inference.requests import answering, json_request, pair_request, read_lines, single_request
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH
+from ernie_gram.inference.requests import (
+    Answers,
+    answering,
+    json_request,
+    pair_request,
+    read_lines,
+    single_request,
+)
+from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, as_records
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
@@ -116,28 +124,15 @@ def set_defaults(arguments: argparse.Namespace, description: Description) -> Non
         raise InputError(f"--ngrams: {arguments.model} does not predict n-grams")
 
 
-def open_answerer(arguments: argparse.Namespace, description: Description) -> Answerer:
-    """Load the exported model; raises InputError."""
-    model = ExportedModel(arguments.model, description)
-    load_paddle()
-    model.prepare()
-    if description.outputs == ENCODER:
-        return EncoderAnswers(model, arguments.vector, arguments.truncate)
-    return FillMaskAnswers(model, arguments.top, arguments.ngrams, arguments.draws)
-
-
-def print_answers(answers: Answers) -> None:
-    """Print each answer as a JSON object, after the keys of its request."""
+def print_answers(answers: Answers[Any, Any], key: str, plain: Callable[[Any], object]) -> None:
+    """Print each answer as a JSON object, under a key after the keys of its request."""
     for request, answer in answers:
-        if "vector" in answer:
-            # The shortest decimal numbers that are these float32 numbers.
-            answer = {"vector": [float(str(number)) for number in answer["vector"]]}
-        print(json.dumps(request.record | answer, ensure_ascii=False), flush=True)
+        print(json.dumps(request.record | {key: plain(answer)}, ensure_ascii=False), flush=True)
 
 
-def write_vectors(answers: Answers, path: Path, overwrite: bool) -> None:
+def write_vectors(answers: Answers[Any, np.ndarray], path: Path, overwrite: bool) -> None:
     """Write `vectors`, float32 [N, H], and `names`, the file and line of each; raises InputError if there are none."""
-    found = [(answer["vector"], request.name) for request, answer in answers]
+    found = [(vector, request.name) for request, vector in answers]
     if not found:
         raise InputError(f"{path}: not written, there is no valid text")
     vectors, names = zip(*found, strict=True)
@@ -151,19 +146,34 @@ def main() -> None:
     arguments = parse_arguments()
     description = load_description(arguments.model)
     set_defaults(arguments, description)
-    line_request = pair_request if description.outputs == ENCODER else single_request
+    model = ExportedModel(arguments.model, description)
+    load_paddle()
     with progress("loading the program"):
-        answerer = open_answerer(arguments, description)
+        model.prepare()
     with answering(arguments.input) as phase:
-        answers = Answers(
-            read_lines(arguments.input, phase.advance),
-            json_request if arguments.layout == "json" else line_request,
-            answerer,
-            arguments.batch_size,
-        )
-        if arguments.output is not None:
-            write_vectors(answers, arguments.output, arguments.overwrite)
+        lines, as_json = read_lines(arguments.input, phase.advance), arguments.layout == "json"
+        answers: Answers[Any, Any]
+        if description.outputs == ENCODER:
+            answers = Answers(
+                lines,
+                json_request if as_json else pair_request,
+                lambda texts: model.texts.encode(texts, arguments.truncate),
+                lambda batch: model.outputs(batch, [arguments.vector])[arguments.vector],
+                arguments.batch_size,
+                sorts=True,
+            )
+            if arguments.output is not None:
+                write_vectors(answers, arguments.output, arguments.overwrite)
+            else:
+                # The shortest decimal numbers that are these float32 numbers.
+                print_answers(answers, "vector", lambda vector: [float(str(number)) for number in vector])
         else:
-            print_answers(answers)
+            parse = json_request if as_json else single_request
+            fill = partial(model.fill, top=arguments.top, ngrams=arguments.ngrams, draws=arguments.draws)
+            sorts = not model.has_generator  # its samples depend on the position in the batch
+            answers = Answers(
+                lines, parse, lambda texts: model.texts.encode_masked(*texts), fill, arguments.batch_size, sorts
+            )
+            print_answers(answers, "masks", as_records)
     if answers.invalid:
         sys.exit(2)

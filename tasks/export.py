@@ -89,7 +89,7 @@ def export_inference(finetuned: Finetuned, folder: Path, world: World, task_file
     Raises InputError if the folder exists or cannot be written.
     """
     # Imported late: they load Paddle, which takes seconds, and errors are reported without it.
-    from ernie_gram.inference.export import describe, export_program
+    from ernie_gram.inference.export import export_program
     from tasks.prediction.program import prediction_program
     from tasks.training.network import SCORES
 
@@ -110,7 +110,9 @@ def export_inference(finetuned: Finetuned, folder: Path, world: World, task_file
         folder,
         program,
         model.parameters,
-        describe(TASK_SCORES, program, {SCORES: "UW"}, text),
+        TASK_SCORES,
+        {SCORES: "UW"},
+        text,
         vocabulary,
         world.place,
         str(finetuned.source),

@@ -18,8 +18,8 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.gpu_checks.equal_numbers import FLOAT32, on_gpu
 from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, require
 from ernie_gram.inference.description import ENCODER, KINDS
-from ernie_gram.inference.encoder_program import build_encoder
-from ernie_gram.inference.predictor import Predictor
+from ernie_gram.inference.export import build_encoder
+from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -55,7 +55,7 @@ def _differences(model: Model, outputs: str, folder: Path, world: World) -> dict
         fields.SLOTS.name: np.arange(len(LENGTHS)) * width + 1,
     }
     export_model(model, outputs, folder, world)
-    found = Predictor(folder).run(batch)
+    found = ExportedProgram(folder).run(batch)
     with paddle.static.scope_guard(paddle.static.Scope()):
         set_parameters(program.main, model.parameters, str(model.source), world.place)
         expected = program.run(paddle.static.Executor(world.place), batch)

@@ -12,7 +12,7 @@ from ernie_gram.distributed.world import World  # before Paddle: it sets the num
 # isort: on
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.inference.encoder_program import build_encoder
+from ernie_gram.inference.export import build_encoder
 from ernie_gram.pretraining.ablation_plan import CONFIGS
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork

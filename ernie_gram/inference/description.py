@@ -12,9 +12,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from reader.batches.fields import FIELDS
 from reader.errors import InputError
 from reader.system.atomic_files import sha256_of
 from reader.tokenization.vocabulary_file import FILE_NAMES
@@ -25,8 +24,6 @@ FORMAT_VERSION = 1
 # The kinds of outputs of a model without a task.
 ENCODER, FILL_MASK = "encoder", "fill_mask"
 KINDS = (ENCODER, FILL_MASK)
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -90,11 +87,6 @@ class Description:
         return json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
 
 
-def feed_specs(names: tuple[str, ...]) -> tuple[ArraySpec, ...]:
-    """Return the specifications of batch fields, given by name."""
-    return tuple(ArraySpec(name, FIELDS[name].shape, FIELDS[name].dtype) for name in names)
-
-
 def write_checksums(folder: Path) -> None:
     """Write the SHA-256 of every file of a folder that is not yet under its final name."""
     sums = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
@@ -131,34 +123,14 @@ def load_description(folder: Path) -> Description:
     path = folder / DESCRIPTION
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
-        version = tree["format_version"]
+        version = tree.pop("format_version")
         if version != FORMAT_VERSION:
             raise InputError(f"{path}: has format version {version}, but this program reads {FORMAT_VERSION}")
-        text = tree["text"]
-        settings = TextSettings(
-            max_tokens=_expect(int, text["max_tokens"]),
-            vocabulary=_expect(str, text["vocabulary"]),
-            lowercase=_expect(bool, text["lowercase"]),
-            segmenter=_expect(str, text["segmenter"]),
-        )
-        if settings.vocabulary not in FILE_NAMES:
-            raise ValueError(f"text.vocabulary is {settings.vocabulary!r}, not one of {', '.join(FILE_NAMES)}")
-        return Description(
-            outputs=_expect(str, tree["outputs"]),
-            feeds=tuple(ArraySpec(**spec) for spec in tree["feeds"]),
-            fetches=tuple(ArraySpec(**spec) for spec in tree["fetches"]),
-            text=settings,
-            task=_expect(dict, tree["task"]),
-            paddle=_expect(str, tree["paddle"]),
-        )
-    except KeyError as error:
-        raise InputError(f"{path}: not the description of an exported model: {error} is missing") from error
-    except (ValueError, TypeError, AttributeError) as error:
+        parts = {part: tuple(ArraySpec(**spec) for spec in tree[part]) for part in ("feeds", "fetches")}
+        description = Description(**tree | parts | {"text": TextSettings(**tree["text"])})
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not the description of an exported model: {error}") from error
-
-
-def _expect(kind: type[Value], value: object) -> Value:
-    """Return a JSON value that must have a certain type; raises TypeError."""
-    if not isinstance(value, kind):
-        raise TypeError(f"expected {kind.__name__}, found {value!r}")
-    return value
+    if description.text.vocabulary not in FILE_NAMES:
+        name, known = description.text.vocabulary, ", ".join(FILE_NAMES)
+        raise InputError(f"{path}: text.vocabulary is {name!r}, not one of {known}")
+    return description

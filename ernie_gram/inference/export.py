@@ -1,9 +1,11 @@
-"""Write a static program, its parameters and its tokenizer settings as a folder for `predictor.Predictor`."""
+"""The program of an encoder; and writing a program, its parameters and its tokenizer settings as an exported model.
+
+Shape letters: B sequences, L slots, N = B * L, H hidden.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,42 +18,63 @@ from ernie_gram.inference.description import (
     ArraySpec,
     Description,
     TextSettings,
-    feed_specs,
     write_checksums,
 )
+from ernie_gram.model import parameters as declared
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.encoder import Encoder
+from ernie_gram.model.pooler import Pooler
 from ernie_gram.run.checkpoint import Arrays
-from ernie_gram.training.program import Program
+from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.variables import set_parameters
+from reader.batches import fields
+from reader.batches.fields import FIELDS
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
 from reader.tokenization.vocabulary import Vocabulary
 
+# The fetches and their shapes.
+ENCODER_SHAPES = {"hidden": "BLH", "cls": "BH", "mean": "BH", "pooled": "BH"}
 
-def describe(
-    outputs: str, program: Program, fetches: dict[str, str], text: TextSettings, task: dict[str, Any] | None = None
-) -> Description:
-    """Return the description of a program that was built from batch fields.
 
-    Args:
-        outputs: the kind of its outputs.
-        fetches: the shape of each fetch in letters, in the order of `program.fetches`; all are float32.
-        text, task: see Description.
+def build_encoder(config: ModelConfig, vocab_size: int) -> Program:
+    """Build a program that encodes token IDs without dropout; it also reads sentence IDs if the model uses them.
+
+    It fetches, in float32:
+        hidden: [B, L, H], the encoder's output in every slot; those of padding have no meaning.
+        cls: [B, H], the output in the first slot.
+        mean: [B, H], the mean over the slots without padding, those of [CLS] and [SEP] included.
+        pooled: [B, H], the pooler's output; only for a model that has one.
     """
-    assert list(fetches) == list(program.fetches)
-    specs = tuple(ArraySpec(name, shape, "float32") for name, shape in fetches.items())
-    return Description(outputs, feed_specs(program.feeds), specs, text, task or {})
+    sentences = [fields.SENTENCE_IDS] if config.use_sentence_embedding else []
+    with open_program([fields.INPUT_IDS, fields.LENGTHS, *sentences]) as opened:
+        ids_BL, lengths_B = opened.feeds[fields.INPUT_IDS.name], opened.feeds[fields.LENGTHS.name]
+        encoder = Encoder(declared.encoder(config, vocab_size), config)
+        encoder.eval()
+        rows_NH, _ = encoder(ids_BL, lengths_B, opened.feeds.get(fields.SENTENCE_IDS.name))
+        length = paddle.shape(ids_BL)[1]
+        hidden_BLH = rows_NH.reshape([-1, length, config.hidden_size])
+        is_real_BL1 = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype("float32").unsqueeze(2)
+        mean_BH = (hidden_BLH * is_real_BL1).sum(1) / lengths_B.astype("float32").unsqueeze(1)
+        fetches = {"hidden": hidden_BLH, "cls": hidden_BLH[:, 0], "mean": mean_BH}
+        if config.use_pooler:
+            fetches["pooled"] = Pooler(config)(rows_NH, length)
+        return opened.finish(fetches)
 
 
 def export_program(
     folder: Path,
     program: Program,
     parameters: Arrays,
-    description: Description,
+    outputs: str,
+    fetches: Mapping[str, str],
+    text: TextSettings,
     vocabulary: Vocabulary,
     place: paddle.base.core.Place,
     source: str,
+    task: dict[str, Any] | None = None,
     lexicon: Lexicon | None = None,
     further: Mapping[str, bytes] | None = None,
 ) -> None:
@@ -60,17 +83,22 @@ def export_program(
     Only the operations and parameters that the fetches depend on are written.
 
     Args:
-        program: without dropout; its feeds and fetches are those of `description`.
+        program: without dropout; built from batch fields.
         parameters: values for all parameters of the program; others are ignored.
+        outputs, text, task: see Description.
+        fetches: the shape of each fetch in letters, in the order of `program.fetches`; all are float32.
+        vocabulary: the file that `text` names.
         source: the name of the model, for errors.
-        vocabulary: the file that `description.text` names.
         lexicon: the n-grams among the classes of the fetches; None if there are none.
         further: content of other files of the folder, by name.
 
     Raises InputError if the folder exists or cannot be written, or if a parameter is missing or has another shape.
     """
     check_new_folder(folder)
-    description = replace(description, paddle=paddle.__version__)
+    assert list(fetches) == list(program.fetches)
+    feed_specs = tuple(ArraySpec(name, FIELDS[name].shape, FIELDS[name].dtype) for name in program.feeds)
+    fetch_specs = tuple(ArraySpec(name, shape, "float32") for name, shape in fetches.items())
+    description = Description(outputs, feed_specs, fetch_specs, text, task or {}, paddle.__version__)
     # A scope of its own: the parameters of another model in this process keep their values.
     with paddle.static.scope_guard(paddle.static.Scope()):
         set_parameters(program.main, parameters, source, place)
@@ -78,8 +106,8 @@ def export_program(
         with atomic_folder(folder) as partial:
             paddle.static.save_inference_model(
                 str(partial / Path(PROGRAM).stem),
-                [feeds[spec.name] for spec in description.feeds],
-                [program.fetches[spec.name] for spec in description.fetches],
+                [feeds[name] for name in program.feeds],
+                list(program.fetches.values()),
                 paddle.static.Executor(place),
                 program=program.main,
             )

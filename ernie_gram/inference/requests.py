@@ -1,20 +1,31 @@
-"""Lines of files or of standard input as requests: one text or a pair of texts each. No Paddle here."""
+"""Lines of files or of standard input as requests, one text or a pair of texts each, and their answers. No Paddle here.
+
+The answers are computed in batches of texts of similar length.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from reader.errors import InputError
+import numpy as np
+
+from reader.errors import InputError, print_error
 from reader.system.progress import Phase, progress
 
+# Texts are sorted by length within this number of batches, so that a batch has little padding.
+BATCHES_PER_WINDOW = 16
+
 Line = tuple[str, bytes]
+Encoded = TypeVar("Encoded", bound=Sized)
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -117,3 +128,50 @@ def _record(texts: tuple[str, ...]) -> dict[str, Any]:
 
 
 RequestParser = Callable[[str, bytes], Request]
+
+
+@dataclass
+class Answers(Generic[Encoded, Answer]):
+    """The answers to the valid ones of some lines. The others are reported on standard error, one line each.
+
+    Attributes:
+        lines: name and content of each line.
+        parse: how a line becomes a request.
+        encode: returns a request's texts as a sequence of tokens; raises InputError.
+        answer: returns one answer for each of some encoded requests.
+        batch_size: number of texts per batch; with 1, each line is answered before the next one is read.
+        sorts: whether texts are sorted by length, which needs answers that depend on one text only.
+        invalid: number of lines reported so far.
+    """
+
+    lines: Iterable[Line]
+    parse: RequestParser
+    encode: Callable[[tuple[str, ...]], Encoded]
+    answer: Callable[[list[Encoded]], Iterable[Answer]]
+    batch_size: int
+    sorts: bool = False
+    invalid: int = 0
+
+    def __iter__(self) -> Iterator[tuple[Request, Answer]]:
+        """Yield each valid request with its answer, in the order of the lines."""
+        sorts = self.sorts and self.batch_size > 1
+        valid = self._encoded()
+        while window := list(islice(valid, self.batch_size * (BATCHES_PER_WINDOW if sorts else 1))):
+            lengths = [len(encoded) for _, encoded in window]
+            order = np.argsort(lengths, kind="stable").tolist() if sorts else range(len(window))
+            answers: dict[int, Answer] = {}
+            for first in range(0, len(window), self.batch_size):
+                batch = order[first : first + self.batch_size]
+                answers.update(zip(batch, self.answer([window[i][1] for i in batch]), strict=True))
+            yield from ((window[i][0], answers[i]) for i in range(len(window)))
+
+    def _encoded(self) -> Iterator[tuple[Request, Encoded]]:
+        for name, line in self.lines:
+            try:
+                request = self.parse(name, line)
+                encoded = self.encode(request.texts)
+            except InputError as error:
+                print_error(f"{name}: {error}")
+                self.invalid += 1
+            else:
+                yield request, encoded

@@ -77,12 +77,14 @@ class TextEncoder:
         sentence_ids = (np.arange(len(ids)) >= kept[0] + 2).astype(np.int64)
         return EncodedText(np.array(ids, np.int64), sentence_ids, offsets)
 
-    def encode_masked(self, text: str) -> Int64s:
+    def encode_masked(self, *texts: str) -> Int64s:
         """Return the token IDs of a text with [MASK]s, [CLS] and [SEP] included.
 
-        Raises InputError for a text without a mask, and for too many tokens.
+        Raises InputError for a pair of texts, for a text without a mask, and for too many tokens.
         """
-        parts = text.split(MASK)
+        if len(texts) > 1:
+            raise InputError("a pair of texts, but masks are filled in single texts")
+        parts = texts[0].split(MASK)
         if len(parts) == 1:
             raise InputError(NO_MASK)
         special = self.vocabulary

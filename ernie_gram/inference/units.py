@@ -6,7 +6,8 @@ Shape letters: M masked slots, C classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,11 @@ class Guess:
 
     unit: str
     probability: float
+
+
+def as_records(masks: list[list[Guess]]) -> list[list[dict[str, Any]]]:
+    """Return the best units of each mask as values for JSON."""
+    return [[asdict(guess) for guess in mask] for mask in masks]
 
 
 def mean_over_draws(probabilities: Callable[[int], Float32s], draws: int) -> Float32s:

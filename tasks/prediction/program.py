@@ -7,7 +7,7 @@ import paddle
 from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
-from ernie_gram.inference import predictor as exported_model
+from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.system.progress import progress
@@ -47,7 +47,7 @@ class Scorer:
         self._finetuned, self._world = finetuned, world
         if finetuned.model is None:
             device = "auto" if world.place.is_gpu_place() else "cpu"
-            self._exported = exported_model.Predictor(finetuned.source, device=device)
+            self._exported = ExportedProgram(finetuned.source, device=device)
             return
         with progress("building the program"):
             self._program = prediction_program(finetuned)

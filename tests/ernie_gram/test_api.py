@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.api import ExportedModel, LoadedModel, Model
+from ernie_gram.api import ExportedModel, Model
 from ernie_gram.distributed.ranks import World
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model as Record
@@ -26,7 +26,7 @@ from tests.support.small_model import NGRAMS, TOKENS, config_of
 import paddle  # isort: skip
 
 from ernie_gram.eager import load_layer  # isort: skip
-from ernie_gram.inference.encoder_program import build_encoder  # isort: skip
+from ernie_gram.inference.export import build_encoder  # isort: skip
 from ernie_gram.pretraining.chunked_softmax import all_logits  # isort: skip
 from ernie_gram.pretraining.network import PretrainModel  # isort: skip
 from ernie_gram.pretraining.sizes import CorpusSizes  # isort: skip
@@ -74,7 +74,7 @@ def test_hidden_states_and_pooled_vectors_equal_those_of_the_static_program() ->
     ids, lengths, sentences = random_ids()
     batch = {"input_ids": ids, "lengths": lengths, "sentence_ids": sentences}
     expected = in_static(lambda: run_with_executor(build_encoder(record.config, TOKENS), record, batch))
-    hidden, pooled = LoadedModel(record).layer(*tensors(ids, lengths, sentences))
+    hidden, pooled = Model(record).layer(*tensors(ids, lengths, sentences))
     for row, length in enumerate(lengths):
         np.testing.assert_allclose(hidden.numpy()[row, :length], expected["hidden"][row, :length], atol=1e-6)
     np.testing.assert_allclose(pooled.numpy(), expected["pooled"], atol=1e-6)
@@ -120,7 +120,7 @@ def test_logits_over_units_and_all_gradients_equal_those_of_the_static_program(r
 @pytest.mark.parametrize("rung", ["contiguous", "explicit", "both"])
 def test_masks_are_filled_with_the_probabilities_of_the_static_program(rung: str) -> None:
     record, random = made(rung), np.random.default_rng(1)
-    model = LoadedModel(record)
+    model = Model(record)
     batch = model.texts.masked_batch([model.texts.encode_masked(random_sentence(random, 9, masks)) for masks in (2, 1)])
     sizes = CorpusSizes(TOKENS, NGRAMS if record.lexicon else 0)
     before = paddle.get_rng_state()[0].current_seed()
@@ -137,7 +137,7 @@ def test_masks_are_filled_with_the_probabilities_of_the_static_program(rung: str
 
 
 def test_a_model_that_was_trained_with_attention_for_gpus_can_be_trained_on_a_cpu() -> None:
-    layer = LoadedModel(made(None, attention="memory_efficient")).layer
+    layer = Model(made(None, attention="memory_efficient")).layer
     layer.train()
     hidden, _ = layer(*tensors(*random_ids()[:2]))
     hidden.sum().backward()
@@ -146,7 +146,7 @@ def test_a_model_that_was_trained_with_attention_for_gpus_can_be_trained_on_a_cp
 
 def test_an_exported_program_answers_as_its_model_and_has_no_layer(tmp_path: Path) -> None:
     record, text = made("explicit"), f"ba {MASK} be"
-    models = [LoadedModel(record)]
+    models = [Model(record)]
     for outputs in ("fill_mask", "encoder"):
         in_static(export_model, record, outputs, tmp_path / outputs, World(0, 1, paddle.CPUPlace()))
         models.append(Model.load(tmp_path / outputs))
@@ -167,7 +167,7 @@ def test_an_exported_program_answers_as_its_model_and_has_no_layer(tmp_path: Pat
 
 
 def test_texts_and_pairs_get_vectors_and_offsets_whatever_the_batch() -> None:
-    model = LoadedModel(made(None, **PAIRS))
+    model = Model(made(None, **PAIRS))
     texts: list[Any] = ["ba be  bi", ("Ba", "be bo"), "ba"]
     first, pair, last = model.encode(texts)
     assert first.tokens == ["[CLS]", "ba", "be", "bi", "[SEP]"]
@@ -190,7 +190,7 @@ def test_texts_and_pairs_get_vectors_and_offsets_whatever_the_batch() -> None:
 
 
 def test_a_loop_of_ones_own_lowers_a_loss_and_the_trained_model_is_saved(tmp_path: Path) -> None:
-    model = LoadedModel(made("explicit", hidden_dropout_prob=0.1, vocab_size=TOKENS))
+    model = Model(made("explicit", hidden_dropout_prob=0.1, vocab_size=TOKENS))
     before = model.encode(["ba be"])[0].hidden
     ids, labels = tensors(np.array([[2, 5, 6, 4, 3]]), np.array([7]))
     optimizer = paddle.optimizer.AdamW(0.01, parameters=model.layer.parameters())
@@ -241,7 +241,7 @@ def test_the_mode_and_the_recorded_gradients_of_the_caller_survive_an_error_in_s
 
 
 def test_a_caller_in_static_mode_stays_there() -> None:
-    model = LoadedModel(made("both"))
+    model = Model(made("both"))
     paddle.enable_static()
     try:
         assert model.encode(["ba"])[0].hidden.shape == (3, 24)

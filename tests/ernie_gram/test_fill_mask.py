@@ -124,7 +124,7 @@ def test_an_argument_gives_a_readable_list_of_the_best_units_per_mask(
 def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, built: Path) -> None:
     import paddle
 
-    from ernie_gram.api import LoadedModel
+    from ernie_gram.api import Model
     from ernie_gram.formats.registry import read_model
     from ernie_gram.inference.units import best_units
     from ernie_gram.pretraining.config import prediction_config
@@ -133,7 +133,7 @@ def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, buil
     from ernie_gram.training.variables import set_arrays
 
     record, corpus = read_model(trained), Corpus(built / "held_out")
-    model, config = LoadedModel(record), prediction_config(record)
+    model, config = Model(record), prediction_config(record)
     explicit = config.objective.is_explicit
     batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
     found = model.probabilities(batch, draws=1)

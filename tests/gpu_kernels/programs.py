@@ -13,7 +13,7 @@ from ernie_gram.distributed.world import World  # before Paddle: it sets the num
 import paddle  # isort: skip
 
 from ernie_gram.distributed import collectives
-from ernie_gram.inference.encoder_program import build_encoder
+from ernie_gram.inference.export import build_encoder
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.ablation_plan import CONFIGS
 from ernie_gram.pretraining.config import PretrainConfig

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.model import Model
-from ernie_gram.inference.encoder_program import build_encoder
+from ernie_gram.inference.export import build_encoder
 from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program

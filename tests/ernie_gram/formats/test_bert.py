@@ -92,12 +92,12 @@ def test_the_encoder_and_the_pooler_equal_bert_with_padding_and_pairs(spelling: 
 
 @pytest.mark.parametrize("rows", [TOKENS, TOKENS + 4])
 def test_the_head_fills_masks_with_berts_probabilities(rows: int, tmp_path: Path) -> None:
-    from ernie_gram.api import LoadedModel
+    from ernie_gram.api import Model
 
     arrays = BERT if rows == TOKENS else reference.random_bert(rows, HIDDEN, LAYERS, INNER, POSITIONS)
     model = read_model(bert_folder(tmp_path / "bert", arrays, vocab_size=rows))
     assert any("keeps 20 of 24 classes" in note for note in model.notes) == (rows > TOKENS)
-    filler = LoadedModel(model)
+    filler = Model(model)
     texts = [filler.texts.encode_masked("the [MASK] sat on a [MASK] ."), filler.texts.encode_masked("a dog [MASK]")]
     found = filler.probabilities(filler.texts.masked_batch(texts))
     expected = []

@@ -18,7 +18,7 @@ from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model
 from ernie_gram.infer import main
-from ernie_gram.inference.encoder_program import build_encoder
+from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.texts import TextEncoder
 from ernie_gram.inference.units import LINES_PER_BATCH
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction

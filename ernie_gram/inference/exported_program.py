@@ -14,7 +14,7 @@ from reader.batches.fields import Batch
 from reader.errors import InputError
 
 
-class Predictor:
+class ExportedProgram:
     """An exported program on a device of this machine.
 
     Attributes:

@@ -15,10 +15,9 @@ from ernie_gram.api import ExportedModel
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model
-from ernie_gram.inference.answers import FillMaskAnswers
 from ernie_gram.inference.description import load_description, write_checksums
-from ernie_gram.inference.encoder_program import build_encoder
-from ernie_gram.inference.predictor import Predictor
+from ernie_gram.inference.export import build_encoder
+from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.texts import EncodedText, TextEncoder
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.programs import build_prediction
@@ -64,7 +63,7 @@ def exported(model: Model, outputs: str, folder: Path) -> Path:
 )
 def test_encoder_outputs_equal_those_of_the_executor_on_padded_batches(tmp_path: Path, changes: dict[str, Any]) -> None:
     model, random = random_model(None, **changes), np.random.default_rng(1)
-    predictor = Predictor(exported(model, "encoder", tmp_path / "model"))
+    predictor = ExportedProgram(exported(model, "encoder", tmp_path / "model"))
     for lengths in ([5], [9, 3, 20], [64, 2], [7, 7, 7, 1]):
         shape = (len(lengths), max(lengths))
         batch = {
@@ -103,7 +102,7 @@ def test_probabilities_equal_those_of_the_executor_samples_of_a_generator_includ
     config = config_of(rung, model.config)
     assert isinstance(config, PretrainConfig)
     folder = exported(model, "fill_mask", tmp_path / "model")
-    predictor, sizes = Predictor(folder), CorpusSizes(TOKENS, NGRAMS if rung != "contiguous" else 0)
+    predictor, sizes = ExportedProgram(folder), CorpusSizes(TOKENS, NGRAMS if rung != "contiguous" else 0)
     assert predictor.description.task == {"has_generator": rung == "both", "has_ngrams": rung != "contiguous"}
     assert (folder / LEXICON).is_file() == (rung != "contiguous")
     seen = []
@@ -122,18 +121,18 @@ def test_probabilities_equal_those_of_the_executor_samples_of_a_generator_includ
 
 def test_the_mean_over_draws_and_the_ranking_are_those_of_all_probabilities(tmp_path: Path) -> None:
     folder, random = exported(random_model("both"), "fill_mask", tmp_path / "model"), np.random.default_rng(2)
-    predictor, texts = Predictor(folder), TextEncoder(VOCABULARY, "char", 32)
+    predictor, texts = ExportedProgram(folder), TextEncoder(VOCABULARY, "char", 32)
     units = UnitNames(VOCABULARY, Lexicon.load(folder / LEXICON))
     rows = [texts.encode_masked(random_sentence(random, 9, masks)) for masks in (2, 1)]
-    answers = FillMaskAnswers(ExportedModel(folder), 4, False, 3).answer(rows)
+    answers = ExportedModel(folder).fill(rows, 4, draws=3)
     batch = texts.masked_batch(rows)
     mean = np.mean([predictor.run(batch, seed=seed)["probabilities"] for seed in range(3)], axis=0)
-    masks = [*answers[0]["masks"], *answers[1]["masks"]]
+    masks = [*answers[0], *answers[1]]
     assert len(masks) == 3
     for mask, probabilities in zip(masks, mean, strict=True):
         best = sorted(range(len(probabilities)), key=lambda unit: -probabilities[unit])[:4]
-        assert [guess["unit"] for guess in mask] == [units.text(unit) for unit in best]
-        np.testing.assert_allclose([guess["probability"] for guess in mask], probabilities[best], atol=1e-6)
+        assert [guess.unit for guess in mask] == [units.text(unit) for unit in best]
+        np.testing.assert_allclose([guess.probability for guess in mask], probabilities[best], atol=1e-6)
 
 
 def test_pairs_and_truncated_texts_are_encoded_as_in_bert() -> None:
@@ -186,21 +185,24 @@ def test_damaged_and_incomplete_folders_are_refused_before_anything_is_loaded(tm
             else:
                 (folder / name).write_bytes((folder / name).read_bytes()[:-9])
             with pytest.raises(InputError) as error:
-                Predictor(folder)
+                ExportedProgram(folder)
             assert name in str(error.value), damage
     with pytest.raises(InputError, match="no such folder"):
-        Predictor(tmp_path / "nowhere")
+        ExportedProgram(tmp_path / "nowhere")
     with pytest.raises(InputError, match="not an exported model"):
-        Predictor(tmp_path)
+        ExportedProgram(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"format_version": 2}, "has format version 2, but this program reads 1"),
-        ({"outputs": None}, "expected str, found None"),
+        ({"more": None}, "not the description of an exported model"),
         ({"feeds": [{"name": "input_ids"}]}, "not the description of an exported model"),
-        ({"text": {"max_tokens": 9, "lowercase": True, "segmenter": "char"}}, "'vocabulary' is missing"),
+        (
+            {"text": {"max_tokens": 9, "lowercase": True, "segmenter": "char"}},
+            "missing 1 required positional argument: 'vocabulary'",
+        ),
         (
             {"text": {"max_tokens": 9, "lowercase": True, "segmenter": "char", "vocabulary": "../vocab.txt"}},
             r"'../vocab.txt', not one of vocab.txt, spm.model",
@@ -228,4 +230,4 @@ def test_a_program_that_paddle_cannot_load_gives_one_line(folder: Path) -> None:
     (folder / "checksums.json").unlink()
     write_checksums(folder)
     with pytest.raises(InputError, match="cannot load this program, written by Paddle 3"):
-        Predictor(folder)
+        ExportedProgram(folder)
