@@ -24,7 +24,7 @@ from ernie_gram.gpu_checks.outcome import Result
 from ernie_gram.gpu_checks.report import row, summary, write_report
 from ernie_gram.gpu_checks.runner import run_checks
 from reader.errors import InputError, OneLineParser
-from reader.system.output_files import add_output_file, claimed_file
+from reader.system.output_files import add_output_file, check_output_path
 
 
 def main() -> None:
@@ -48,10 +48,8 @@ def main() -> None:
     checks = [check for check in CHECKS if check.name in chosen]
     results: list[Result] = []
     folder = Path(tempfile.mkdtemp(prefix="gpu_check_"))
-    with (
-        claimed_file("--output", arguments.output, arguments.overwrite),
-        closing(run_checks(checks, folder, arguments.quick, arguments.limit)) as found,
-    ):
+    check_output_path("--output", arguments.output, arguments.overwrite)
+    with closing(run_checks(checks, folder, arguments.quick, arguments.limit)) as found:
         for result in found:
             results.append(result)
             print(row(result), flush=True)

@@ -38,7 +38,7 @@ from ernie_gram.inference.requests import (
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, as_records
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file
-from reader.system.output_files import add_output_file, check_output_path, claimed_file
+from reader.system.output_files import add_output_file, check_output_path
 from reader.system.progress import progress
 
 VECTORS = ("mean", "cls", "pooled")
@@ -130,13 +130,13 @@ def print_answers(answers: Answers[Any, Any], key: str, plain: Callable[[Any], o
         print(json.dumps(request.record | {key: plain(answer)}, ensure_ascii=False), flush=True)
 
 
-def write_vectors(answers: Answers[Any, np.ndarray], path: Path, overwrite: bool) -> None:
+def write_vectors(answers: Answers[Any, np.ndarray], path: Path) -> None:
     """Write `vectors`, float32 [N, H], and `names`, the file and line of each; raises InputError if there are none."""
     found = [(vector, request.name) for request, vector in answers]
     if not found:
         raise InputError(f"{path}: not written, there is no valid text")
     vectors, names = zip(*found, strict=True)
-    with claimed_file("--output", path, overwrite), atomic_file(path) as partial, partial.open("wb") as file:
+    with atomic_file(path) as partial, partial.open("wb") as file:
         np.savez(file, vectors=np.stack(vectors), names=np.array(names))
     print(f"{path}: {len(vectors):,} vectors of {len(vectors[0])} numbers")
 
@@ -163,7 +163,7 @@ def main() -> None:
                 sorts=True,
             )
             if arguments.output is not None:
-                write_vectors(answers, arguments.output, arguments.overwrite)
+                write_vectors(answers, arguments.output)
             else:
                 # The shortest decimal numbers that are these float32 numbers.
                 print_answers(answers, "vector", lambda vector: [float(str(number)) for number in vector])
