@@ -1,6 +1,6 @@
-"""The kinds of tasks, one folder each; what several of them share is beside the folders. catalog.py lists them.
+"""The kinds of tasks; catalog.py lists them.
 
-In a folder, example.py has the record of an example and makes it of a row of a file; kind.py declares the kind, makes
-the model's inputs of examples, and predictions of the model's numbers; network.py has the layers above the encoder and
-the losses, and is the only one that imports Paddle.
+A kind is a module, or a folder. It has the record of an example, which it makes of a row of a file; it makes the
+model's inputs of examples, and predictions of the model's numbers. networks.py has the layers above the encoder and the
+losses of all kinds, and is the only module that imports Paddle.
 """

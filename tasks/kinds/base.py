@@ -70,11 +70,10 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         metrics: the names of the metrics that apply; their functions are in tasks/metrics/.
         submission: the name of the form of submission of tasks whose benchmark takes none.
         label_is: what a label is called, for warnings.
-        network: the module with the layers above the encoder and the losses, imported when it is needed, because it
-            imports Paddle:
-            - Head(kind, config, has_lm_transform), an nn.Layer: (the encoder's rows, fields of a batch) -> scores of
-              the units of the batch; in training, of what `losses` asks for (see kinds/heads.py);
-            - losses(scores, fields, settings): scores of a training batch, float32 -> a list of LossTerm.
+        head: module and name of a class, imported when it is needed, because it imports Paddle (see kinds/networks.py):
+            an nn.Layer, made of (kind, config, has_lm_transform), that computes the scores of the units of a batch of
+            the encoder's rows and the fields of the batch; in training, the scores that its method `losses` takes, with
+            fields and settings, to a list of LossTerm.
         output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's, or another
             that begins with `cls_`.
         paddlenlp_class: the class of PaddleNLP that holds a model of this kind; None if there is none.
@@ -91,7 +90,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     metrics: ClassVar[tuple[str, ...]]
     submission: ClassVar[str]
     label_is: ClassVar[str] = "the label"
-    network: ClassVar[str]
+    head: ClassVar[str]
     output: ClassVar[str] = "cls_out"
     paddlenlp_class: ClassVar[TaskClass | None] = None
     input_fields: ClassVar[tuple[Field, ...]]

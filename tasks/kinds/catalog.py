@@ -6,9 +6,9 @@ from typing import Any
 
 from reader.errors import InputError
 from tasks.kinds.base import Kind
-from tasks.kinds.classification.kind import Classification
-from tasks.kinds.multiple_choice.kind import MultipleChoice
-from tasks.kinds.regression.kind import Regression
+from tasks.kinds.classification import Classification
+from tasks.kinds.multiple_choice import MultipleChoice
+from tasks.kinds.regression import Regression
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span.kind import Span
 from tasks.kinds.tagging.kind import Tagging

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.data.examples import Place
-from tasks.data.locating import locate
+from tasks.data.examples import Place, locate
 from tasks.layouts.lines import json_objects
 from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
 

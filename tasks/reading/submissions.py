@@ -222,7 +222,7 @@ FORMS = {
     "glue": Form(glue_file_name, index_table, TABLE),
     "squad": Form(predictions_file_name, answers_by_id, JsonObject(), no_answer_probabilities),
     "clue": Form(clue_file_name, labelled_lines, LINES),
-    "clue_object": Form(clue_file_name, answers_by_id, JsonObject()),
+    "json_object": Form(clue_file_name, answers_by_id, JsonObject()),
     "table": Form(lambda task, split: f"{task.name}_{split}.tsv", index_table, TABLE),
     "letters": Form(predictions_file_name, letters_by_id, JsonObject()),
     "tag_columns": Form(lambda task, split: f"{task.name}_{split}.txt", tag_columns, Conll()),

@@ -87,7 +87,7 @@ CHINESE = (
             "test": files("cmrc2018_test.json", "test.json", labelled=False),
         },
         folders=("cmrc2018", "cmrc2018_public", "clue/cmrc2018"),
-        submission="clue_object",
+        submission="json_object",
     ),
     Task(
         name="dureader_robust",

@@ -104,7 +104,7 @@ CLUE = (
         metric="accuracy_by_id",
         layout=Chid(),
         splits={**{name: files((f"{name}.json", f"{name}_answer.json")) for name in ("train", "dev")}, **TESTS},
-        submission="clue_object",
+        submission="json_object",
     ),
     clue_task("cluener", "CLUENER", kind="tagging", metric="cluener", layout=Cluener(), labels=CLUENER_TYPES),
 )

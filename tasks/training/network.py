@@ -24,6 +24,12 @@ from tasks.kinds.base import Kind
 SCORES = "scores"
 
 
+def head_class(kind: Kind[Any, Any] | type[Kind[Any, Any]]) -> Any:
+    """Return the class of the layers above the encoder (see Kind.head)."""
+    module, _, name = kind.head.rpartition(".")
+    return getattr(import_module(module), name)
+
+
 class TaskModel(nn.Layer):
     """The encoder and the head of a kind."""
 
@@ -31,10 +37,10 @@ class TaskModel(nn.Layer):
         super().__init__()
         kind, config = network.kind, network.config
         self.encoder = Encoder(parameters.encoder(config, network.vocab_size), config)
-        self.head: nn.Layer = import_module(kind.network).Head(kind, config, network.has_lm_transform)
+        self.head: nn.Layer = head_class(kind)(kind, config, network.has_lm_transform)
 
     def forward(self, feeds: Feeds) -> paddle.Tensor:
-        """Return the scores of the head (see Kind.network)."""
+        """Return the scores of the head (see Kind.head)."""
         hidden_NH, _ = self.encoder(feeds[INPUT_IDS.name], feeds[LENGTHS.name], feeds[SENTENCE_IDS.name])
         return self.head(hidden_NH, feeds)
 
@@ -65,7 +71,7 @@ class TaskNetwork:
         model.train()
         # Losses are float32, whatever the precision of the network.
         scores = model(feeds).astype("float32")
-        terms: list[LossTerm] = import_module(self.kind.network).losses(scores, feeds, self.kind.settings.head)
+        terms: list[LossTerm] = model.head.losses(scores, feeds, self.kind.settings.head)
         return terms
 
     def row_counts(self, batch: Batch) -> list[int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.data.examples import Example
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, InputSettings, SpanSettings
 from tasks.kinds.span.example import SpanExample

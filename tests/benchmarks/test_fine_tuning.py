@@ -11,7 +11,7 @@ import pytest
 
 from reader.errors import InputError
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.kinds.tagging.example import TaggingExample

@@ -120,9 +120,8 @@ def loads_without_paddle(graph: Graph) -> Iterator[str]:
     never need it.
     """
     for name in graph:
-        # In the folder of a kind, the network is imported when it is needed; heads.py has what several networks share.
-        is_network = is_in(name, "tasks.kinds") and name.rpartition(".")[2] in ("network", "heads")
-        if not is_in(name, *WITHOUT_PADDLE) or is_network:
+        # The networks of the kinds are imported when they are needed.
+        if not is_in(name, *WITHOUT_PADDLE) or name == "tasks.kinds.networks":
             continue
         reached, queue = {name}, [name]
         while queue:
@@ -150,7 +149,7 @@ def layouts_know_no_task(graph: Graph) -> Iterator[str]:
     """Yield violations: a layout imports, of tasks, only layouts, the types of examples and the search for answers."""
     for name, needs in graph.items():
         if is_in(name, "tasks.layouts"):
-            allowed = ("tasks.layouts", "tasks.data.examples", "tasks.data.locating")
+            allowed = ("tasks.layouts", "tasks.data.examples", "tasks.data.examples")
             yield from (
                 f"{name} imports {need}" for need in needs if is_in(need, "tasks") and not is_in(need, *allowed)
             )

@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tasks.data.examples import CharSpan, Place
-from tasks.data.locating import locate
+from tasks.data.examples import CharSpan, Place, locate
 from tasks.kinds.checked_values import Reading, RowError, flag_of, id_of, shown, text_of
 from tasks.layouts.rows import Row
 

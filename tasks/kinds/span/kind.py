@@ -20,7 +20,6 @@ from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
 from tasks.kinds.settings import KindSettings
-from tasks.kinds.softmax import softmax
 from tasks.kinds.span.answers import Candidate, Window, answer_tokens, best_spans
 from tasks.kinds.span.example import SpanExample, read_example
 from tasks.kinds.task import Task
@@ -89,7 +88,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
     task_fields = ("unanswerable",)
     metrics = ("squad_v1", "squad_v2", "cmrc2018", "dureader_robust")
     submission = "squad"
-    network = "tasks.kinds.span.network"
+    head = "tasks.kinds.networks.SpanHead"
     output = "cls_mrc_out"
     paddlenlp_class = "ErnieGramForQuestionAnswering"
     input_fields = (*ENCODER_FIELDS, SLOTS)
@@ -176,6 +175,8 @@ class Span(Kind[SpanExample, SpanFeatures]):
         BERT, and `na_score` of a question is that score minus the score of its best answer. The answer is "" if
         `na_score` exceeds the threshold (see SpanSettings.null_threshold).
         """
+        from scipy.special import softmax
+
         bounds = np.searchsorted(features.example_of, np.arange(len(examples) + 1))
         texts: list[str] = []
         details: list[dict[str, object]] = []

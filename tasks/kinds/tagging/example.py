@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.data.examples import CharSpan, Place
-from tasks.data.locating import locate
+from tasks.data.examples import CharSpan, Place, locate
 from tasks.kinds.checked_values import Reading, RowError, check_label, id_of, shown, text_of, texts_of
 from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tags_of, to_iob2
 from tasks.layouts.rows import Row

@@ -63,7 +63,7 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     metrics = ("conlleval", "cluener")
     submission = "tag_columns"
     label_is = "an entity"
-    network = "tasks.kinds.tagging.network"
+    head = "tasks.kinds.networks.TaggingHead"
     output = "cls_seq_label_out"
     paddlenlp_class = "ErnieGramForTokenClassification"
     input_fields = (*ENCODER_FIELDS, SLOTS)

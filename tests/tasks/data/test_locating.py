@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tasks.data.locating import locate
+from tasks.data.examples import locate
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tasks.data import features as features_module
 from tasks.data.examples import CharSpan
 from tasks.data.features import gather_ranges
 from tasks.kinds.catalog import KINDS, kind_of
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.span.example import Answer, SpanExample

@@ -12,7 +12,7 @@ import pytest
 from tasks.data.examples import CharSpan, Place
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import OmittedError, Reading, RowError
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span.example import Answer, SpanExample
 from tasks.kinds.tagging.example import TaggingExample

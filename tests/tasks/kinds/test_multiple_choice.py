@@ -11,7 +11,7 @@ import pytest
 from tasks.data.examples import CharSpan
 from tasks.data.features import Features
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import LETTERS, PLACE, TOKENS, tokenizer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from reader.batches.fields import Batch
 from tasks.kinds.catalog import KINDS, kind_of
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.kinds.span.example import SpanExample
@@ -22,7 +21,7 @@ from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
 
 from ernie_gram.model.encoder import Encoder  # isort: skip
 from ernie_gram.model.parameters import encoder as declare_encoder  # isort: skip
-from tasks.training.network import TaskNetwork  # isort: skip
+from tasks.training.network import TaskNetwork, head_class  # isort: skip
 
 HEAD = HeadSettings(dropout=0.0)
 
@@ -36,7 +35,7 @@ def losses_of(kind: str, scores: np.ndarray, fields: Arrays, settings: HeadSetti
     found: list[Any] = []
 
     def build(feeds: dict[str, Any]) -> list[Any]:
-        found.extend(import_module(KINDS[kind].network).losses(feeds["scores"], feeds, settings))
+        found.extend(head_class(KINDS[kind]).losses(feeds["scores"], feeds, settings))
         return [value for term in found for value in (term.total, term.count)]
 
     values, _ = run(build, {"scores": scores.astype(np.float32), **fields})
@@ -171,3 +170,21 @@ def test_the_transform_of_a_tied_head_has_its_layer_norm() -> None:
         TaskNetwork(kind, model, len(TOKENS), True).scores(opened.feeds)
     names = {parameter.name for parameter in opened.main.global_block().all_parameters()}
     assert {"mask_lm_trans_layer_norm_scale", "mask_lm_trans_fc.w_0"} <= names
+
+
+def test_output_weights_are_drawn_from_a_normal_that_is_not_truncated() -> None:
+    import paddle
+
+    from ernie_gram.model.config import ModelConfig
+    from tasks.kinds.networks import output_layer
+    from tests.support.static_programs import fresh_scope
+
+    with fresh_scope() as executor:
+        main, startup = paddle.static.Program(), paddle.static.Program()
+        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+            output_layer("out", 400, 100, ModelConfig(initializer_range=0.03))
+        executor.run(startup)
+        weights, bias = (np.array(paddle.static.global_scope().find_var(f"out_{part}").get_tensor()) for part in "wb")
+    assert weights.shape == (400, 100)
+    assert abs(weights.std() / 0.03 - 1) < 0.02
+    assert not bias.any()

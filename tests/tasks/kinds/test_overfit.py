@@ -10,7 +10,7 @@ from typing import Any
 from tasks.data.examples import CharSpan
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
 from tasks.kinds.span.example import Answer, SpanExample

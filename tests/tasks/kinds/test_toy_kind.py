@@ -32,7 +32,7 @@ from tests.tasks.test_predict import predict, records
 import paddle  # isort: skip
 from paddle import nn  # isort: skip
 from paddle.nn import functional as F  # isort: skip
-from tasks.kinds.heads import MASKED_LOGIT, mean_term, output_layer  # isort: skip
+from tasks.kinds.networks import MASKED_LOGIT, mean_term, output_layer  # isort: skip
 
 # The labels of a text are those of these letters that it has; some texts have none.
 LABELS = "abc"
@@ -47,7 +47,7 @@ class MultiLabel(SentenceKind):
     layouts = (*ANY_KIND, "csv")
     task_fields = ("labels",)
     metrics = ("accuracy",)
-    network = __name__
+    head = f"{__name__}.Head"
     output = "cls_label_out"
     paddlenlp_class = None
     training_fields = (*ENCODER_FIELDS, GOLD)
@@ -107,10 +107,10 @@ class Head(nn.Layer):
         hidden_BLH = hidden_NH.reshape([-1, length, self.hidden_size]) + (MASKED_LOGIT * is_padding_BL).unsqueeze(2)
         return self.output(hidden_BLH.max(1))
 
-
-def losses(scores_SL: Any, feeds: Mapping[str, Any], settings: HeadSettings) -> list[Any]:
-    each_SL = F.binary_cross_entropy_with_logits(scores_SL, feeds[GOLD.name], reduction="none")
-    return [mean_term("binary_cross_entropy", each_SL.sum(1))]
+    @staticmethod
+    def losses(scores_SL: Any, feeds: Mapping[str, Any], settings: HeadSettings) -> list[Any]:
+        each_SL = F.binary_cross_entropy_with_logits(scores_SL, feeds[GOLD.name], reduction="none")
+        return [mean_term("binary_cross_entropy", each_SL.sum(1))]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.span.example import SpanExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.tag_schemes import entities_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.task import Task

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample
+from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span.example import SpanExample
 from tasks.kinds.tagging.example import TaggingExample

@@ -9,6 +9,7 @@ import pytest
 from ernie_gram.config.loading import explained_yaml, load_config
 from reader.errors import InputError
 from tasks.registry import TASKS
+from tasks.registry.clue import CLUE
 from tasks.training.config import FinetuneConfig
 from tests.support.commands import ROOT, call
 
@@ -27,7 +28,7 @@ def test_every_task_of_the_registry_has_settings_and_every_settings_file_a_task(
 def test_the_settings_of_a_task_load_and_name_it(name: str) -> None:
     config = load("--config", str(CONF / f"{name}.yaml"))
     assert config.task == name
-    assert (config.optimizer.layer_decay == 1) == ((TASKS[name].submission or "").startswith("clue"))
+    assert (config.optimizer.layer_decay == 1) == (TASKS[name] in CLUE)
 
 
 def test_the_resolved_configuration_can_be_read_back(tmp_path: Path) -> None:

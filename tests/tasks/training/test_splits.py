@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tasks.data.examples import Example
-from tasks.kinds.classification.kind import Classification
+from tasks.kinds.classification import Classification
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.kind import Tagging

@@ -1,4 +1,4 @@
-"""Classification: examples, inputs and predictions."""
+"""Classification: one or two texts -> one of the task's labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from tasks.data.features import Float32s
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Predictions
 from tasks.kinds.checked_values import Reading, label_of
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, example_means, read_sentences
-from tasks.kinds.softmax import softmax
 from tasks.layouts.rows import ID, Role, Row
 
 
@@ -21,7 +20,7 @@ class Classification(SentenceKind):
     layouts = (*ANY_KIND, "csv", "text_folders", "cluewsc")
     task_fields = ("labels", "label_aliases", "omitted_labels", "empty_texts")
     metrics = ("accuracy", "accuracy_f1", "macro_f1", "matthews")
-    network = "tasks.kinds.classification.network"
+    head = "tasks.kinds.networks.ClassificationHead"
     training_fields = (*ENCODER_FIELDS, LABELS)
 
     @staticmethod
@@ -48,7 +47,9 @@ class Classification(SentenceKind):
 
     def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
         """Return the label with the highest probability, the first of equal ones; `probabilities` are by label."""
-        probabilities = example_means(softmax(scores), features)
+        from scipy.special import softmax
+
+        probabilities = example_means(softmax(scores, axis=-1), features)
         answers = [self.classes[best] for best in probabilities.argmax(1)]
         details = [{"probabilities": dict(zip(self.classes, map(float, row), strict=True))} for row in probabilities]
         return self.predictions(examples, answers, details)

@@ -1,4 +1,4 @@
-"""Multiple choice: inputs and predictions.
+"""Multiple choice: a context, a question and options -> the right option.
 
 Each option is an input of its own: [CLS] context [SEP] question option [SEP]. If the question has a gap, the option
 fills it; if the context has a blank, the option fills it and is no second segment (ChID).
@@ -19,14 +19,13 @@ import numpy as np
 
 from reader.batches.fields import Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
+from tasks.data.examples import CharSpan, Place
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
-from tasks.kinds.checked_values import RowError, shown
-from tasks.kinds.multiple_choice.example import MultipleChoiceExample, read_example
+from tasks.kinds.checked_values import Reading, RowError, choice_of, id_of, shown, text_of, texts_of
 from tasks.kinds.sentences import truncated_pair
-from tasks.kinds.softmax import softmax
 from tasks.kinds.token_table import Ranges, tokenize_texts
-from tasks.layouts.rows import ID, Role
+from tasks.layouts.rows import ID, Role, Row
 
 # Questions may have different numbers of options. Only options that exist are encoded.
 OPTION_ROWS = Field("option_rows", "SO", "int64", "row of each option of a sample; padding: 0")
@@ -35,6 +34,30 @@ OPTION_COUNTS = Field("option_counts", "S", "int64", "number of options of each 
 GAP = re.compile("_+")
 # The texts of an option, see `_parts`.
 NUM_PARTS = 5
+
+
+@dataclass(frozen=True)
+class MultipleChoiceExample:
+    """A context, a question and at least two options, of which one is right.
+
+    Attributes:
+        question: may be empty, for example if the question is a blank in the context. In RACE a `_` in the question
+            is a gap that the option fills.
+        answer: the index of the right option.
+        group: examples of one group share their options, and each option is the answer of at most one of them (ChID
+            with several blanks). None if the example stands alone.
+        blank: the characters of the context that the option fills; a context longer than the model's input is to be
+            cut around it. None if no option is to be inserted.
+    """
+
+    id: str
+    context: str
+    question: str
+    options: tuple[str, ...]
+    answer: int | None
+    place: Place
+    group: str | None = None
+    blank: CharSpan | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +98,31 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
     layouts = (*ANY_KIND, "race", "c3", "chid")
     metrics = ("accuracy", "accuracy_by_id", "race")
     submission = "letters"
-    network = "tasks.kinds.multiple_choice.network"
+    head = "tasks.kinds.networks.MultipleChoiceHead"
     input_fields = ENCODER_FIELDS
     training_fields = (*ENCODER_FIELDS, OPTION_ROWS, OPTION_COUNTS, LABELS)
-    read_example = staticmethod(read_example)
+
+    @staticmethod
+    def read_example(row: Row, default_id: str, reading: Reading) -> MultipleChoiceExample:
+        """Return an example of a multiple choice; raises RowError."""
+        values = row.values
+        options = texts_of(values.get("options"), "options", may_be_empty=True)
+        if len(options) < 2:
+            raise RowError(f"{len(options)} options; at least two are needed")
+        if len({*options}) < len(options):
+            reading.notes["questions with equal options"] += 1
+        if not all(option.strip() for option in options):
+            reading.notes["questions with an empty option"] += 1
+        return MultipleChoiceExample(
+            id=id_of(values, default_id),
+            context=text_of(values.get("context"), "context"),
+            question=text_of(values.get("question", ""), "question", may_be_empty=True),
+            options=options,
+            answer=choice_of(values.get("answer"), options) if reading.labelled else None,
+            place=row.place,
+            group=values.get("group"),
+            blank=values.get("blank"),
+        )
 
     @property
     def width(self) -> int:
@@ -137,8 +181,9 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         Examples of a group get different options: those that have the greatest product of probabilities, as in CLUE's
         baseline for ChID.
         """
-        # Imported late: it takes a second.
+        # Imported late: they take a second.
         from scipy.optimize import linear_sum_assignment
+        from scipy.special import softmax
 
         probabilities = [softmax(part) for part in np.split(scores[:, 0], features.unit_offsets[1:-1])]
         answers = [int(row.argmax()) for row in probabilities]

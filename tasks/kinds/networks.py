@@ -1,8 +1,8 @@
-"""Output layers, which several kinds of tasks share: from the encoder's rows to scores.
+"""The layers above the encoder, and the losses, of each kind of task: from the encoder's rows to scores.
 
 The output layer is called Kind.output. PaddleNLP calls its parameters `classifier.weight` and `classifier.bias`.
 
-Shape letters: B inputs, L slots, N = B * L, M selected slots, H hidden, W width of the scores.
+Shape letters: B inputs, L slots, N = B * L, M selected slots, H hidden, W width of the scores; S samples, O options.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import paddle
 from paddle import nn
+from paddle.nn import functional as F
 
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
@@ -19,7 +20,12 @@ from ernie_gram.model.layers import LayerNorm, Linear, dropout, optional
 from ernie_gram.model.pooler import Pooler
 from ernie_gram.training.job import Feeds, LossTerm
 from reader.batches.fields import INPUT_IDS, LENGTHS, SLOTS
-from tasks.kinds.base import Kind
+from tasks.kinds.base import LABELS, Kind
+from tasks.kinds.multiple_choice import OPTION_COUNTS, OPTION_ROWS
+from tasks.kinds.regression import GOLD_SCORES
+from tasks.kinds.settings import HeadSettings
+from tasks.kinds.span.kind import END_SLOTS, START_SLOTS
+from tasks.kinds.tagging.kind import TAGS
 
 # Added to the logits of options and slots that do not exist.
 MASKED_LOGIT = -1e4
@@ -96,3 +102,69 @@ def mean_term(name: str, losses: paddle.Tensor) -> LossTerm:
     """Return a term that is the mean of these losses over all ranks."""
     losses = losses.flatten()
     return LossTerm(name, 1.0, losses.sum(), paddle.shape(losses)[0].astype("float32"))
+
+
+class ClassificationHead(SentenceHead):
+    """Logits of the labels."""
+
+    @staticmethod
+    def losses(scores_SW: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+        """Return the cross entropy of the labels."""
+        return [mean_term("cross_entropy", F.cross_entropy(scores_SW, feeds[LABELS.name], reduction="none"))]
+
+
+class RegressionHead(SentenceHead):
+    """A score, in its own unit."""
+
+    @staticmethod
+    def losses(scores_S1: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+        """Return the squared error of the scores, in the square of their unit."""
+        return [mean_term("squared_error", (scores_S1.flatten() - feeds[GOLD_SCORES.name]) ** 2)]
+
+
+class MultipleChoiceHead(SentenceHead):
+    """The logit of each option; the options of all samples are the inputs."""
+
+    @staticmethod
+    def losses(scores_B1: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+        """Return the cross entropy of a softmax over the options of a question, as a mean over questions.
+
+        A second term, with settings.option_loss_weight, is the binary cross entropy of every option by itself, as a
+        mean over options: upstream pools the options of all questions in its loss for RACE.
+        """
+        rows_SO, counts_S, labels_S = (feeds[field.name] for field in (OPTION_ROWS, OPTION_COUNTS, LABELS))
+        options = paddle.shape(rows_SO)[1]
+        logits_SO = paddle.gather(scores_B1.flatten(), rows_SO.flatten()).reshape([-1, options])
+        exists_SO = (paddle.arange(options).unsqueeze(0) < counts_S.unsqueeze(1)).astype("float32")
+        masked_SO = logits_SO + (1 - exists_SO) * MASKED_LOGIT
+        terms = [mean_term("cross_entropy", F.cross_entropy(masked_SO, labels_S, reduction="none"))]
+        if settings.option_loss_weight:
+            is_right_SO = (paddle.arange(options).unsqueeze(0) == labels_S.unsqueeze(1)).astype("float32")
+            losses_SO = F.binary_cross_entropy_with_logits(logits_SO, is_right_SO, reduction="none") * exists_SO
+            terms.append(LossTerm("option", settings.option_loss_weight, losses_SO.sum(), exists_SO.sum()))
+        return terms
+
+
+class SpanHead(SlotHead):
+    """The logits of a slot as the first and the last one of the answer."""
+
+    @staticmethod
+    def losses(scores_NW: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+        """Return the mean cross entropy of the first and the last slot of the answer, over the slots of a window."""
+        length = paddle.shape(feeds[INPUT_IDS.name])[1]
+        is_padding_BL = paddle.arange(length).unsqueeze(0) >= feeds[LENGTHS.name].unsqueeze(1)
+        logits_BLW = scores_NW.reshape([-1, length, 2]) + (is_padding_BL.astype("float32") * MASKED_LOGIT).unsqueeze(2)
+        losses = [
+            F.cross_entropy(logits_BLW[:, :, i], feeds[field.name], reduction="none")
+            for i, field in enumerate((START_SLOTS, END_SLOTS))
+        ]
+        return [mean_term("cross_entropy", (losses[0] + losses[1]) / 2)]
+
+
+class TaggingHead(SlotHead):
+    """Logits of the tags."""
+
+    @staticmethod
+    def losses(scores_MW: paddle.Tensor, feeds: Feeds, settings: HeadSettings) -> list[LossTerm]:
+        """Return the cross entropy of the tags, as a mean over words."""
+        return [mean_term("cross_entropy", F.cross_entropy(scores_MW, feeds[TAGS.name], reduction="none"))]

@@ -1,4 +1,4 @@
-"""Regression: examples, inputs and predictions."""
+"""Regression: one or two texts -> a score."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Regression(SentenceKind):
     layouts = (*ANY_KIND, "csv")
     task_fields = ("score_range", "empty_texts")
     metrics = ("correlation", "mean_squared_error")
-    network = "tasks.kinds.regression.network"
+    head = "tasks.kinds.networks.RegressionHead"
     training_fields = (*ENCODER_FIELDS, GOLD_SCORES)
 
     @staticmethod

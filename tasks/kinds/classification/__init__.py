@@ -1,1 +1,0 @@
-"""Classification: one or two texts -> one of the task's labels."""

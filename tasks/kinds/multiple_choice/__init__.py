@@ -1,1 +1,0 @@
-"""Multiple choice: a context, a question and options -> the right option."""

@@ -1,1 +1,0 @@
-"""Regression: one or two texts -> a score."""
