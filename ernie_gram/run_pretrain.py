@@ -30,4 +30,4 @@ def main() -> None:
         raise InputError(f"CONFIG: must be given: a YAML file of settings (see {sys.argv[0]} --help)")
     if not arguments[0].startswith("-"):
         arguments = ["--config", *arguments]
-    launch("ernie_gram.pretrain", arguments, checks_single=True)
+    launch("ernie_gram.pretrain", arguments)

@@ -54,7 +54,7 @@ def main() -> None:
         # Before the data are read, which may take long.
         check_output(output_folder(config, find_task(config.task)), RANK == 0)
     with progress("checking the settings and the data"):
-        run = prepare(config, WORLD_SIZE, RANK, say=_say)
+        run = prepare(config, WORLD_SIZE, RANK)
     for line in run.describe():
         _say(line)
     for line in run.warnings() if RANK == 0 else ():

@@ -39,5 +39,4 @@ def main() -> None:
         arguments = [*settings_of(task), "--paths.model", model, *data, *more]
     else:
         raise InputError(f"TASK and MODEL: must be given (see {sys.argv[0]} --help)")
-    # A single process reports errors in one line by itself; reading the data twice would take time.
-    launch("tasks.finetune", arguments, checks_single=False)
+    launch("tasks.finetune", arguments)

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ernie_gram.config.checks import require
+from ernie_gram.run.prepared import READ, WRITE
 from reader.errors import InputError, print_note
 from reader.system.installation import PACKAGES, child_environment
 from reader.system.parent_death import signal_at_parent_death
@@ -35,14 +37,11 @@ ENVIRONMENT = """Environment variables:
 MEMORY = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1000000000000"
 
 
-def launch(module: str, arguments: Sequence[str], checks_single: bool) -> NoReturn:
+def launch(module: str, arguments: Sequence[str]) -> NoReturn:
     """Replace this process by `python -m MODULE ARGUMENTS` in NPROC processes, see ENVIRONMENT.
 
-    Before several are started, one process checks the input with --check, so that an error is one line; Paddle's
-    launcher would surround it with a page of its own output.
-
-    Args:
-        checks_single: whether the input is also checked before a single process is started.
+    Before several are started, one process checks the input with --check, so that an error is one line, and ends the
+    command at once. What it prepares is passed on (see run/prepared.py).
 
     Raises InputError if a variable of ENVIRONMENT is wrong.
     """
@@ -53,11 +52,11 @@ def launch(module: str, arguments: Sequence[str], checks_single: bool) -> NoRetu
     os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or str(threads)
     options = _with_address_of_master([*_options_of_slurm(processes), *_launch_arguments()])
     is_single = processes == 1 and not options
-    if checks_single or not is_single:
-        _check(module, arguments, processes, options)
     os.environ["GLIBC_TUNABLES"] = os.environ.get("GLIBC_TUNABLES") or MEMORY
     if is_single:
+        # It reports errors in one line by itself.
         _replace("-m", module, *arguments)
+    _check(module, arguments, processes, options)
     # The launcher prints its settings in 36 lines; the errors of the processes are still shown.
     is_quiet = os.environ.get("PADDLE_VERBOSE") != "1" and _value(options, "--log_level") is None
     level = ["--log_level", "ERROR"] if is_quiet else []
@@ -143,7 +142,14 @@ def _with_address_of_master(options: list[str]) -> list[str]:
 
 
 def _check(module: str, arguments: Sequence[str], processes: int, options: Sequence[str]) -> None:
-    """Check the input as the first process of this machine would; end with its status if it is wrong."""
+    """Check the input as the first process of this machine would; end with its status if it is wrong.
+
+    What it has prepared is in a file without a name, which stays open in this process and in what replaces it.
+    """
+    with tempfile.TemporaryFile() as file:
+        kept_open = os.dup(file.fileno())
+    os.set_inheritable(kept_open, True)
+    prepared = f"/proc/{os.getpid()}/fd/{kept_open}"
     rank = int(_value(options, "--rank") or 0)
     # The number of machines may be a range, MIN:MAX.
     machines = int((_value(options, "--nnodes") or "1").partition(":")[0])
@@ -154,7 +160,9 @@ def _check(module: str, arguments: Sequence[str], processes: int, options: Seque
         PADDLE_LOCAL_SIZE=str(processes),
         # Left to the run.
         NO_WARNINGS="1",
+        **{WRITE: prepared},
     )
+    os.environ[READ] = prepared
 
 
 def _log_folder(options: Sequence[str]) -> Path:

@@ -18,6 +18,7 @@ from ernie_gram.formats.model import Model, digest_of
 from ernie_gram.formats.registry import read_model
 from ernie_gram.formats.vocabularies import write_vocabulary
 from ernie_gram.run.checkpoint import BEST
+from ernie_gram.run.prepared import prepared_once
 from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
 from reader.batches.sampler import accumulation_steps
 from reader.corpus.memmap import LEXICON
@@ -36,7 +37,7 @@ from tasks.registry.task_file import find_task
 from tasks.training.checks import check_batches, check_model, equal_gold_values, selection_metric
 from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
-from tasks.training.splits import Say, SplitData, dev_splits, final_splits, load_splits, unseen_labels
+from tasks.training.splits import SplitData, dev_splits, final_splits, load_splits, unseen_labels
 
 RESULT, SKIPPED, CURVES = "result.json", "skipped_rows.txt", "curves.png"
 PREDICTIONS = "predictions_"
@@ -118,6 +119,7 @@ class Run:
         shape = self.model.config
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         return [
+            *(line for split in (self.train, *self.dev, *self.final) for line in split.describe()),
             f"model    {self.model.source} ({self.model.format}): {counted(shape.num_hidden_layers, 'layer')}, "
             f"{shape.hidden_size} wide, {len(self.model.vocabulary or ()):,} tokens",
             *(f"note     {note}" for note in self.model.notes),
@@ -177,12 +179,10 @@ class Run:
                 partial.write_text("".join(f"{line}\n" for line in skipped), encoding="utf-8")
 
 
-def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0, say: Say = lambda line: None) -> Run:
+def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
     """Check everything that process `rank` of a run on `world_size` processes needs.
 
-    Args:
-        say: is called with lines for the console.
-    Raises InputError that names the key or file at fault.
+    The data are those of the launcher's check if there was one. Raises InputError that names the key or file at fault.
     """
     began = time.monotonic()
     require(bool(config.task), "task", "must be given: `ernie-gram tasks` shows the tasks")
@@ -193,14 +193,20 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0, say: Say
     check_model(config, model)
     assert model.vocabulary is not None
     data = Path(config.paths.data)
-    kind = kind_of(with_labels(task, data, config.on_bad_row), config.kind_settings)
     tokenizer = Tokenizer(model.vocabulary, segmenter_of(model.lexicon))
-    during, finally_ = dev_splits(kind.task, data), final_splits(kind.task, data)
-    splits = load_splits(kind, data, (TRAIN, *during, *finally_), tokenizer, config.on_bad_row, say)
+
+    def read() -> tuple[Kind[Any, Any], dict[str, SplitData], str]:
+        """Return the kind with its labels, the splits, and the metric that selects."""
+        kind = kind_of(with_labels(task, data, config.on_bad_row), config.kind_settings)
+        names = (TRAIN, *dev_splits(kind.task, data), *final_splits(kind.task, data))
+        splits = load_splits(kind, data, names, tokenizer, config.on_bad_row)
+        check_batches(config, len(splits[TRAIN].features), world_size)
+        evaluated = [[splits[name] for name in each(kind.task, data)] for each in (dev_splits, final_splits)]
+        return kind, splits, selection_metric(config, kind, *evaluated)
+
+    kind, splits, metric = prepared_once(read)
     train = splits[TRAIN]
-    dev, final = (tuple(splits[name] for name in names) for names in (during, finally_))
-    check_batches(config, len(train.features), world_size)
-    metric = selection_metric(config, kind, dev, final)
+    dev, final = (tuple(splits[name] for name in each(kind.task, data)) for each in (dev_splits, final_splits))
     identity = _identity(config, kind, model, (train, *dev))
     seconds = time.monotonic() - began
     resume_from = _resume_from(config, kind.task, identity, rank == 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from tasks.kinds.task import TRAIN, Task
 from tasks.reading.load import OnBadRow, Report, load_split
 from tasks.reading.official_files import available_splits
 
-Say = Callable[[str], None]
 # Bad rows that are listed on the console; all are in the run's folder.
 MAX_LISTED = 10
 
@@ -40,6 +39,7 @@ class SplitData:
         features: of the examples.
         report: the account of the rows.
         unknown: the share of [UNK] in the tokens of the texts.
+        seconds: of reading, and of encoding.
     """
 
     name: str
@@ -47,6 +47,7 @@ class SplitData:
     features: Features
     report: Report
     unknown: float = 0.0
+    seconds: tuple[float, float] = (0.0, 0.0)
 
     @property
     def digest(self) -> str:
@@ -59,18 +60,22 @@ class SplitData:
                 digest.update(f"{inside} {sha256_of(file)}\n".encode())
         return digest.hexdigest()
 
-    def describe(self) -> str:
-        """Return one line with the number of rows, of examples and of samples."""
+    def describe(self) -> list[str]:
+        """Return lines with the number of rows, of examples and of samples, the time, and some of the bad rows."""
         report, features = self.report, self.features
         skipped = f", {counted(len(report.bad), 'bad row')} skipped" if report.bad else ""
         omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
         changed = "".join(f"; {what}: {count:,}" for what, count in features.counts.items() if count)
         read = f"{counted(report.rows, 'row')}: {counted(len(self.examples), 'example')}{omitted}{skipped}"
-        return (
+        reading, encoding = self.seconds
+        speed = len(self.examples) / max(encoding, 1e-9)
+        return [
             f"{self.name:<8} {read}; {counted(len(features), 'sample')}, "
             f"{counted(len(features.inputs), 'input')} with "
-            f"{features.inputs.lengths.mean():.0f} tokens on average, {self.unknown:.2%} [UNK]{changed}"
-        )
+            f"{features.inputs.lengths.mean():.0f} tokens on average, {self.unknown:.2%} [UNK]{changed}",
+            f"         read in {reading:.1f} s, encoded in {encoding:.1f} s ({speed:,.0f} examples/s)",
+            *(report.lines(MAX_LISTED)[1:] if report.bad else ()),
+        ]
 
 
 def dev_splits(task: Task, folder: Path) -> tuple[str, ...]:
@@ -90,14 +95,9 @@ def final_splits(task: Task, folder: Path) -> tuple[str, ...]:
 
 
 def load_splits(
-    kind: Kind[Any, Any], folder: Path, names: Iterable[str], tokenizer: Tokenizer, on_bad_row: OnBadRow, say: Say
+    kind: Kind[Any, Any], folder: Path, names: Iterable[str], tokenizer: Tokenizer, on_bad_row: OnBadRow
 ) -> dict[str, SplitData]:
-    """Read and encode some splits.
-
-    Args:
-        say: is called with lines for the console.
-    Raises InputError that names file and line as `load_split` does.
-    """
+    """Read and encode some splits; raises InputError that names file and line as `load_split` does."""
     splits: dict[str, SplitData] = {}
     for name in names:
         began = time.monotonic()
@@ -108,16 +108,9 @@ def load_splits(
         if not len(features):
             raise InputError(f"{report.files[0]}: no example has anything to train on")
         counts = np.bincount(features.inputs.tokens, minlength=len(tokenizer.vocabulary))
-        splits[name] = SplitData(name, examples, features, report, unknown_share(counts, tokenizer.vocabulary))
-        seconds = time.monotonic() - read
-        say(splits[name].describe())
-        say(
-            f"         read in {read - began:.1f} s, encoded in {seconds:.1f} s "
-            f"({len(examples) / max(seconds, 1e-9):,.0f} examples/s)"
-        )
-        if report.bad:
-            for line in report.lines(MAX_LISTED)[1:]:
-                say(line)
+        unknown = unknown_share(counts, tokenizer.vocabulary)
+        seconds = read - began, time.monotonic() - read
+        splits[name] = SplitData(name, examples, features, report, unknown, seconds)
     return splits
 
 

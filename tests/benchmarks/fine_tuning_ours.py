@@ -79,7 +79,7 @@ def run_job(job: dict[str, Any]) -> dict[str, Any]:
     plan = Plan(**job["plan"])
     output = Path(job["output"])
     shutil.rmtree(output, ignore_errors=True)
-    run = prepare(plan.config(job["model"], job["data"], output, job["seed"]), say=print)
+    run = prepare(plan.config(job["model"], job["data"], output, job["seed"]))
     dev = run.dev[0]
     train = with_examples(run, run.train, plan.rows, training=True)
     # As a final split, dev is predicted once, by the last model.

@@ -11,6 +11,7 @@ import pytest
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model
+from ernie_gram.run.prepared import READ, WRITE
 from ernie_gram.run.run_folder import lock_output
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import prepare
@@ -72,8 +73,8 @@ def test_a_bad_row_is_refused_before_training(
 def test_bad_rows_are_skipped_counted_and_listed_if_asked_for(tiny_task: Path, tmp_path: Path) -> None:
     task = damaged(tiny_task, tmp_path, "dev.tsv", 5, "a b c\t7")
     arguments = options(task, tmp_path / "run", "--on_bad_row=skip")
-    lines: list[str] = []
-    run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0], say=lines.append)
+    run = prepare(load_config(FinetuneConfig, arguments, "finetune", "", {})[0])
+    lines = run.describe()
     assert any("1 bad row skipped" in line for line in lines)
     assert any("dev.tsv:5: the label '7'" in line for line in lines)
     with run.lock():
@@ -219,3 +220,23 @@ def test_a_run_with_other_settings_or_data_is_not_resumed(tiny_task: Path, finet
     done = finetune(changed, output)
     assert "belongs to another run (data.train: " in done.stderr
     assert (output / "result.json").exists()
+
+
+def test_processes_take_the_data_that_the_launchers_check_has_read(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = Path(shutil.copytree(tiny_task, tmp_path / "task"))
+    config, _ = load_config(FinetuneConfig, options(task, tmp_path / "run"), "finetune", "", {})
+    monkeypatch.setenv(WRITE, str(tmp_path / "prepared"))
+    checked = prepare(config, 2)
+    monkeypatch.delenv(WRITE)
+    monkeypatch.setenv(READ, str(tmp_path / "prepared"))
+    monkeypatch.setattr("tasks.training.prepare.load_splits", None)
+    run = prepare(config, 2, rank=1)
+    assert run.describe() == checked.describe()
+    assert run.identity == checked.identity
+    assert run.kind.task == checked.kind.task
+    # What was not written to its end is not used.
+    (tmp_path / "prepared").write_bytes((tmp_path / "prepared").read_bytes()[:-99])
+    with pytest.raises(TypeError, match="not callable"):
+        prepare(config, 2)

@@ -106,7 +106,7 @@ def test_the_first_machine_has_the_address_of_the_master() -> None:
         _with_address_of_master(["--master", "localhost"])
 
 
-def test_a_single_process_replaces_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_process_replaces_this_one_and_checks_its_input_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[tuple[str, ...]] = []
 
     def replace(*arguments: str) -> None:
@@ -117,12 +117,11 @@ def test_a_single_process_replaces_this_one(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(launcher, "_run", lambda *arguments, **_: started.append(arguments))
     monkeypatch.setattr(os, "environ", {"NPROC": "1"})
     run = ("-m", "tasks.finetune", "--seed", "2")
-    for checks in (False, True):
-        with pytest.raises(SystemExit):
-            launch("tasks.finetune", run[2:], checks_single=checks)
-    assert started == [(*run, launcher.MEMORY), (*run, "--check"), (*run, launcher.MEMORY)]
+    with pytest.raises(SystemExit):
+        launch("tasks.finetune", run[2:])
+    assert started == [(*run, launcher.MEMORY)]
     # Help needs neither a check nor a number of processes.
     monkeypatch.setattr(os, "environ", {"NPROC": "many"})
     with pytest.raises(SystemExit):
-        launch("tasks.finetune", ["--help"], checks_single=True)
+        launch("tasks.finetune", ["--help"])
     assert started[-1] == ("-m", "tasks.finetune", "--help", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -69,7 +70,8 @@ def overfit(
     from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
     given = given or tokenizer()
-    features = kind.encode(examples, given, training=True)
+    # As processes get them from the check of their launcher.
+    kind, features = pickle.loads(pickle.dumps((kind, kind.encode(examples, given, training=True))))
     network = TaskNetwork(kind, model, len(given.vocabulary), has_lm_transform)
     settings = OptimizerConfig(learning_rate=rate, warmup_steps=0, weight_decay=0.0)
     with fresh_scope() as executor:

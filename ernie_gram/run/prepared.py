@@ -1,0 +1,39 @@
+"""What a launcher's check has prepared, for the processes that the launcher starts: data are read and encoded once.
+
+It is a pickle in a file without a name, which the launcher holds open, so that nothing is left when the job has ended,
+and nobody else can put a file there.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+# The path of the file, for the check and for the processes.
+WRITE, READ = "ERNIE_GRAM_WRITE_PREPARED", "ERNIE_GRAM_PREPARED"
+
+Prepared = TypeVar("Prepared")
+
+
+def prepared_once(prepare: Callable[[], Prepared]) -> Prepared:
+    """Return what `prepare` returns: from the launcher's file if there is one, and else from a call."""
+    if found := _read():
+        return found[0]
+    made = prepare()
+    if WRITE in os.environ:
+        # If the disk is full, each process prepares for itself.
+        with open(os.environ[WRITE], "wb") as file, suppress(OSError):
+            pickle.dump((made,), file, pickle.HIGHEST_PROTOCOL)
+    return made
+
+
+def _read() -> Any:
+    """Return the content of the file, None if it is not there or was not written to its end."""
+    if READ not in os.environ:
+        return None
+    with suppress(EOFError, pickle.UnpicklingError), open(os.environ[READ], "rb") as file:
+        return pickle.load(file)
+    return None
