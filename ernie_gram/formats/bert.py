@@ -6,24 +6,34 @@ ERNIE 1.0 (`model_type` "ernie") without task embeddings, because its network is
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ernie_gram.formats.heads import encoder_parameters, has_token_head, lost_heads, token_head_parameters
-from ernie_gram.formats.model import Format, Model, Obstacle, losses
+from ernie_gram.formats.heads import has_token_head, held_parameters, lost_heads, width_obstacles
+from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.names import RELATIVE, SEGMENTS, from_ours
 from ernie_gram.formats.paddlenlp_config import is_paddlenlps
 from ernie_gram.formats.parameters import load_parameters
-from ernie_gram.formats.settings import LOWERCASE, flag, model_config, refuse_other_models
+from ernie_gram.formats.settings import (
+    BERT_DEFAULTS,
+    LOWERCASE,
+    bert_settings,
+    flag,
+    model_config,
+    refuse_other_models,
+    write_settings,
+)
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
-from ernie_gram.formats.vocabularies import assembled, lost_vocabulary, wordpiece_of
-from ernie_gram.model.config import ModelConfig
+from ernie_gram.formats.vocabularies import (
+    assembled,
+    lost_vocabulary,
+    tokenizer_settings,
+    wordpiece_of,
+    write_vocabulary,
+)
 from reader.errors import InputError
-from reader.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
@@ -40,24 +50,7 @@ AFTER_ENCODER = f"left out the modules of sentence-transformers after the encode
 SEGMENTS_KEY = "use_sentence_embedding"
 VOCABULARY, TOKENIZER, TOKENIZER_SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
 MAX_TOKENIZER_BYTES = 100_000_000
-SPECIAL_KEYS = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 ASSUMED = f"{TOKENIZER_SETTINGS} does not say whether text becomes lower case: taken as true, as transformers does"
-
-# What transformers assumes for keys that config.json does not have.
-DEFAULTS: dict[str, Any] = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "initializer_range": 0.02,
-    "layer_norm_eps": 1e-12,
-}
 
 
 def detect(folder: Path) -> bool:
@@ -71,7 +64,7 @@ def read(folder: Path) -> Model:
     if inner is None:
         raise InputError(f"{folder}: no {LOOKS_FOR}")
     source, settings = str(inner / CONFIG), read_json(inner / CONFIG)
-    known = {key: settings.get(key, default) for key, default in DEFAULTS.items()}
+    known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
     refuse_other_models(settings, source)
     segments = flag(settings, SEGMENTS_KEY, True, source)
     config = model_config(known | {SEGMENTS_KEY: segments, "use_relative_position": False}, source)
@@ -87,51 +80,35 @@ def read(folder: Path) -> Model:
 
 def cannot_hold(model: Model) -> list[Obstacle]:
     """Return what a BERT cannot hold of a model."""
-    config, found = model.config, losses([*lost_heads(model), *lost_vocabulary(model.vocabulary)])
-    if config.use_relative_position and model.parameters[RELATIVE].any():
+    found = [*lost_heads(model), *lost_vocabulary(model.vocabulary), *width_obstacles(model.config, "BERT")]
+    if model.config.use_relative_position and model.parameters[RELATIVE].any():
         found.append(Obstacle("relative position: BERT has no bias by distance, so the outputs change"))
-    if config.embedding_size != config.hidden_size:
-        reason = f"emb_size {config.embedding_size}: BERT has embeddings of hidden_size"
-        found.append(Obstacle(reason, is_loss=False))
     return found
 
 
 def write(model: Model, folder: Path, name: str) -> None:
-    """Write the files of a model into an empty folder that will have the given name.
-
-    A table of sentence embeddings that the model does not read is written as zeros, because BERT always adds one of its
-    rows.
-    """
-    config = model.config
-    arrays = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.hidden_size), np.float32)}
-    arrays |= encoder_parameters(model) | token_head_parameters(model)
+    """Write the files of a model into an empty folder that will have the given name."""
+    config, has_head = model.config, has_token_head(model)
+    arrays = held_parameters(model)
     arrays.pop(RELATIVE, None)
-    has_head = has_token_head(model)
     theirs = from_ours(arrays, "bert", config.num_hidden_layers, with_prefix=has_head)
     # transformers refuses a file that does not say that it holds PyTorch's layout.
     write_safetensors(folder / WEIGHTS[0], theirs, {"format": "pt"})
-    settings = _settings_of(config, len(arrays["word_embedding"]), has_head)
-    vocabulary = wordpiece_of(model.vocabulary)
-    if vocabulary is not None:
-        settings["pad_token_id"] = vocabulary.pad
-        _write_tokenizer(vocabulary, config.max_position_embeddings, folder)
-    (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-
-
-def _settings_of(config: ModelConfig, num_rows: int, has_head: bool) -> dict[str, Any]:
-    """Return the content of config.json."""
-    sizes = {
-        "vocab_size": num_rows,
-        "type_vocab_size": config.sent_type_vocab_size,
-        "intermediate_size": config.feed_forward_size,
-    }
-    return {
+    settings = {
         "architectures": ["BertForMaskedLM" if has_head else "BertModel"],
         "model_type": "bert",
-        **{key: sizes.get(key, getattr(config, key, None)) for key in DEFAULTS},
+        **bert_settings(config, len(arrays["word_embedding"])),
         "position_embedding_type": "absolute",
         **({} if config.use_sentence_embedding else {SEGMENTS_KEY: False}),
     }
+    vocabulary = wordpiece_of(model.vocabulary)
+    if vocabulary is not None:
+        settings["pad_token_id"] = vocabulary.pad
+        rules = {"strip_accents": None, "tokenize_chinese_chars": True}
+        tokenizer = tokenizer_settings(vocabulary, "BertTokenizer", config.max_position_embeddings)
+        write_settings(folder / TOKENIZER_SETTINGS, tokenizer | rules)
+        write_vocabulary(vocabulary, folder)
+    write_settings(folder / CONFIG, settings)
 
 
 def _bert_folder(folder: Path) -> Path | None:
@@ -175,20 +152,6 @@ def _read_tokenizer(folder: Path) -> tuple[Vocabulary | None, tuple[str, ...]]:
     if not tokenizer:
         return None, ()
     return _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER)), tuple(notes)
-
-
-def _write_tokenizer(vocabulary: Vocabulary, max_tokens: int, folder: Path) -> None:
-    """Write vocab.txt, and tokenizer_config.json for BERT's tokenizer in transformers."""
-    (folder / VOCABULARY).write_bytes(vocabulary.content)
-    settings = {
-        "tokenizer_class": "BertTokenizer",
-        LOWERCASE: vocabulary.lowercase,
-        "strip_accents": None,
-        "tokenize_chinese_chars": True,
-        "model_max_length": max_tokens,
-        **dict(zip(SPECIAL_KEYS, SPECIAL_TOKENS, strict=True)),
-    }
-    (folder / TOKENIZER_SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 def _renamed(normalizer: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Prediction heads in model folders: which a format can hold, and the head over tokens that BERT and ERNIE have.
+"""What other software holds of a model: the encoder, and the head over tokens that BERT and ERNIE have.
 
 That head, tied to the token embedding, is ours under contiguous masking with out_emb_size 0. The pre-training settings
 that a head belongs to are nested dicts here, because fine-tuning, which reads model folders, knows no pre-training.
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.model import Model
-from ernie_gram.formats.names import TOKEN_HEAD
+from ernie_gram.formats.model import Model, Obstacle
+from ernie_gram.formats.names import SEGMENTS, TOKEN_HEAD
 from ernie_gram.formats.parameters import (
     HEAD_BIAS,
     HEAD_TRANSFORM,
@@ -73,19 +73,38 @@ def pretraining_parameters(model: Model) -> list[str]:
     return [name for name in model.parameters if name not in encoder and not name.startswith(TASK_PREFIX)]
 
 
-def token_head_parameters(model: Model) -> Arrays:
-    """Return the parameters of the head over tokens, with a bias for every row of the token embedding; {} without it.
+def held_parameters(model: Model) -> Arrays:
+    """Return the encoder, the pooler and the head over tokens, with the tables that other software always reads.
 
-    Rows beyond the vocabulary get the bias NEVER.
+    A table of sentence embeddings that the model does not have is zeros. The head has a bias for every row of the token
+    embedding; that of rows beyond the vocabulary is NEVER.
     """
-    if not has_token_head(model):
-        return {}
-    head = {name: model.parameters[name] for name in TOKEN_HEAD}
-    bias, rows = head[HEAD_BIAS], len(model.parameters["word_embedding"])
-    return head | {HEAD_BIAS: np.concatenate([bias, np.full(rows - len(bias), NEVER, np.float32)])}
+    config = model.config
+    arrays = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.embedding_size), np.float32)}
+    arrays |= encoder_parameters(model)
+    if has_token_head(model):
+        arrays |= {name: model.parameters[name] for name in TOKEN_HEAD}
+        bias, rows = arrays[HEAD_BIAS], len(arrays["word_embedding"])
+        arrays[HEAD_BIAS] = np.concatenate([bias, np.full(rows - len(bias), NEVER, np.float32)])
+    return arrays
 
 
-def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: bool = False) -> list[str]:
+def width_obstacles(config: ModelConfig, software: str) -> list[Obstacle]:
+    """Return the obstacle of a software whose embeddings are as wide as its layers, if there is one."""
+    if config.embedding_size == config.hidden_size:
+        return []
+    return [Obstacle(f"emb_size {config.embedding_size}: {software} has embeddings of hidden_size", is_loss=False)]
+
+
+def epsilon_losses(config: ModelConfig, software: str, epsilon: float) -> list[Obstacle]:
+    """Return the obstacle of a software with one epsilon of LayerNorm, if there is one."""
+    if config.layer_norm_eps == epsilon:
+        return []
+    changed = f"layer_norm_eps {config.layer_norm_eps:g}: {software} has {epsilon:g}, so the outputs change slightly"
+    return [Obstacle(changed)]
+
+
+def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: bool = False) -> list[Obstacle]:
     """Return what is lost of the heads and the lexicon in a format of other software.
 
     Args:
@@ -108,7 +127,7 @@ def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: boo
         lost.append(f"{', '.join(task_head)}: the output layer of a fine-tuned task; ernie-gram export keeps it")
     if model.lexicon is not None:
         lost.append(f"the lexicon of {len(model.lexicon):,} n-grams: only our own folders hold one")
-    return lost
+    return [Obstacle(reason) for reason in lost]
 
 
 def check_own_parameters(

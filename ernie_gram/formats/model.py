@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,11 +72,6 @@ class Obstacle:
 
     reason: str
     is_loss: bool = True
-
-
-def losses(reasons: Iterable[str]) -> list[Obstacle]:
-    """Return an obstacle that the user may accept for each reason."""
-    return [Obstacle(reason) for reason in reasons]
 
 
 @dataclass(frozen=True)

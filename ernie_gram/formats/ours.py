@@ -10,7 +10,6 @@ README.md           the model card
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, 
 from ernie_gram.formats.model import Format, Model, Obstacle, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, Usage, licence_of, model_card
 from ernie_gram.formats.parameters import HEAD_BIAS, check_numbers
-from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of
+from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
 from ernie_gram.formats.untrusted.arrays import Shapes
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.reading import read_arrays
@@ -91,7 +90,7 @@ def write(model: Model, folder: Path, name: str) -> None:
         settings[PRETRAINING] = {key: model.pretraining[key] for key in PREDICTION_SECTIONS if key in model.pretraining}
     if model.training is not None:
         settings[TRAINING] = asdict(model.training)
-    (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    write_settings(folder / CONFIG, settings)
     write_safetensors(folder / WEIGHTS, model.parameters)
     write_vocabulary(model.vocabulary, folder)
     if model.lexicon is not None:

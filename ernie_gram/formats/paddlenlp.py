@@ -12,16 +12,12 @@ creates the table of relative position, but never applies it; it always adds seg
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from ernie_gram.formats.heads import encoder_parameters, lost_heads
-from ernie_gram.formats.model import Format, Model, Obstacle, losses
+from ernie_gram.formats.heads import epsilon_losses, held_parameters, lost_heads, width_obstacles
+from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, licence_of, model_card
-from ernie_gram.formats.names import RELATIVE, SEGMENTS, from_ours
+from ernie_gram.formats.names import RELATIVE, SEGMENTS, TOKEN_HEAD, from_ours
 from ernie_gram.formats.paddlenlp_config import (
     CONFIG,
     ERNIE_GRAM,
@@ -37,17 +33,20 @@ from ernie_gram.formats.paddlenlp_config import (
     family_of,
     flat_config,
     is_paddlenlps,
-    special_tokens,
-    tokenizer_json,
     usage,
 )
 from ernie_gram.formats.parameters import load_parameters
-from ernie_gram.formats.settings import LOWERCASE, flag, model_config
+from ernie_gram.formats.settings import LOWERCASE, flag, model_config, write_settings
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
-from ernie_gram.formats.vocabularies import assembled, read_vocabulary, write_vocabulary
-from ernie_gram.run.checkpoint import Arrays
+from ernie_gram.formats.vocabularies import (
+    assembled,
+    read_vocabulary,
+    special_tokens,
+    tokenizer_settings,
+    write_vocabulary,
+)
 from reader.errors import InputError
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
@@ -94,12 +93,8 @@ def cannot_hold(model: Model) -> list[Obstacle]:
     Relative position is a loss, because PaddleNLP never applies it, unless its table is zero. Another layer_norm_eps
     and prediction heads are losses too. A folder that PaddleNLP could not load is refused.
     """
-    config, found = model.config, losses(lost_heads(model, holds_token_head=False))
-    if config.embedding_size != config.hidden_size:
-        reason = (
-            f"emb_size {config.embedding_size}: PaddleNLP's ErnieGramModel runs with embeddings of hidden_size only"
-        )
-        found.append(Obstacle(reason, is_loss=False))
+    config, found = model.config, lost_heads(model, holds_token_head=False)
+    found += width_obstacles(config, "PaddleNLP's ErnieGramModel")
     if not isinstance(model.vocabulary, WordPieceVocabulary):
         kind = "without vocabulary" if model.vocabulary is None else f"with a vocabulary of {model.vocabulary.kind}"
         found.append(Obstacle(f"a model {kind}: PaddleNLP's ErnieGramTokenizer reads WordPiece only", is_loss=False))
@@ -110,10 +105,7 @@ def cannot_hold(model: Model) -> list[Obstacle]:
                 f"something else, unless it is given the attention mask that {EXAMPLE} makes"
             )
         )
-    if config.layer_norm_eps != LAYER_NORM_EPS:
-        changed = f"{config.layer_norm_eps:g}: PaddleNLP has {LAYER_NORM_EPS:g}, so the outputs change slightly"
-        found.append(Obstacle(f"layer_norm_eps {changed}"))
-    return found
+    return [*found, *epsilon_losses(config, "PaddleNLP", LAYER_NORM_EPS)]
 
 
 def needs_mask(model: Model) -> bool:
@@ -134,36 +126,26 @@ def remarks(model: Model) -> list[str]:
     return lines
 
 
-def held_arrays(model: Model) -> Arrays:
-    """Return what PaddleNLP holds of a model, under our names: the encoder and the pooler, without unused tables."""
-    config, arrays = model.config, encoder_parameters(model)
-    unused = {RELATIVE: not config.use_relative_position, SEGMENTS: not config.use_sentence_embedding}
-    return {name: values for name, values in arrays.items() if not unused.get(name)}
-
-
 def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -> None:
     """Write the files of a PaddleNLP model into an existing, empty folder.
 
     Args:
         model: without obstacles other than losses, see `cannot_hold`.
-        name: the name under which the folder is published, for the card and the listing.
+        name: the name under which the folder is published, for the card.
         head: the head of a fine-tuned model; None for the encoder alone.
     """
     vocabulary, config = model.vocabulary, model.config
     assert isinstance(vocabulary, WordPieceVocabulary), "see cannot_hold"
-    held = held_arrays(model)
-    content = config_json(config, len(held["word_embedding"]), vocabulary.pad, head)
-    if SEGMENTS not in held:
-        # PaddleNLP always adds a row of this table.
-        held[SEGMENTS] = np.zeros((config.sent_type_vocab_size, config.hidden_size), np.float32)
+    held = {name: values for name, values in held_parameters(model).items() if name not in TOKEN_HEAD}
     arrays = from_ours(held, "paddlenlp", config.num_hidden_layers, with_prefix=True)
     if head is not None:
         arrays |= {"classifier.weight": head.weight, "classifier.bias": head.bias}
     write_safetensors(folder / SAFETENSORS, arrays)
     write_pdparams(folder / PDPARAMS, arrays)
-    _write_json(folder / CONFIG, content)
-    _write_json(folder / TOKENIZER_CONFIG, tokenizer_json(vocabulary, config.max_position_embeddings))
-    _write_json(folder / "special_tokens_map.json", special_tokens())
+    write_settings(folder / CONFIG, config_json(config, len(held["word_embedding"]), vocabulary.pad, head))
+    tokenizer = tokenizer_settings(vocabulary, "ErnieGramTokenizer", config.max_position_embeddings)
+    write_settings(folder / TOKENIZER_CONFIG, tokenizer)
+    write_settings(folder / "special_tokens_map.json", special_tokens())
     write_vocabulary(vocabulary, folder)
     if needs_mask(model):
         (folder / EXAMPLE).write_bytes(Path(__file__).with_name(EXAMPLE).read_bytes())
@@ -174,10 +156,6 @@ def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -
 
 def _config_file(folder: Path) -> Path | None:
     return next((folder / name for name in (CONFIG, LEGACY_CONFIG) if (folder / name).is_file()), None)
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

@@ -18,10 +18,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ernie_gram.formats.model_card import Usage
-from ernie_gram.formats.settings import flag
+from ernie_gram.formats.settings import BERT_DEFAULTS, bert_settings, flag
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from reader.errors import InputError
-from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 
 Json = dict[str, Any]
 TaskClass: TypeAlias = Literal[
@@ -30,20 +29,7 @@ TaskClass: TypeAlias = Literal[
 
 VERSION = "3.0.0b4"  # the version whose classes were checked (tests/hub)
 LAYER_NORM_EPS = 1e-5  # of PaddleNLP's ErnieGramModel, which has no setting for it
-TOKENIZER = "ErnieGramTokenizer"
 
-# Our key -> the key of ErnieGramConfig, where the value is the same.
-SAME_VALUE = {
-    "hidden_size": "hidden_size",
-    "num_hidden_layers": "num_hidden_layers",
-    "num_attention_heads": "num_attention_heads",
-    "max_position_embeddings": "max_position_embeddings",
-    "sent_type_vocab_size": "type_vocab_size",
-    "hidden_act": "hidden_act",
-    "hidden_dropout_prob": "hidden_dropout_prob",
-    "attention_probs_dropout_prob": "attention_probs_dropout_prob",
-    "initializer_range": "initializer_range",
-}
 SAFETENSORS, PDPARAMS = "model.safetensors", "model_state.pdparams"
 CONFIG, LEGACY_CONFIG = "config.json", "model_config.json"
 # Keys of ours in config.json that PaddleNLP ignores; its defaults are what PaddleNLP computes.
@@ -66,21 +52,8 @@ class Family:
     fixed: Json
 
 
-_DEFAULTS: Json = {
-    "vocab_size": None,  # the number of rows of the token embedding
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "initializer_range": 0.02,
-    "layer_norm_eps": 1e-12,
-    "use_task_id": False,
-}
+# The size of the vocabulary is then the number of rows of the token embedding.
+_DEFAULTS: Json = BERT_DEFAULTS | {"vocab_size": None, "use_task_id": False}
 ERNIE_GRAM = Family("ErnieGram", _DEFAULTS, {"layer_norm_eps": LAYER_NORM_EPS, "use_task_id": False})
 FAMILIES = (
     ERNIE_GRAM,
@@ -120,15 +93,15 @@ def config_json(config: ModelConfig, vocab_size: int, pad_token: int, head: Task
         pad_token: ID of [PAD]. PaddleNLP masks the slots that hold it.
         head: None for the encoder alone.
     """
+    settings = bert_settings(config, vocab_size)
+    del settings["layer_norm_eps"]  # not a setting of PaddleNLP's
     content: Json = {
         "architectures": [head.architecture if head else f"{ERNIE_GRAM.name}Model"],
         "model_type": "ernie_gram",
         "paddlenlp_version": VERSION,
         "dtype": "float32",
-        "vocab_size": vocab_size,
         "embedding_size": config.embedding_size,
-        "intermediate_size": config.feed_forward_size,
-        **{theirs: getattr(config, ours) for ours, theirs in SAME_VALUE.items()},
+        **settings,
         "pad_token_id": pad_token,
         "use_sentence_embedding": config.use_sentence_embedding,
     }
@@ -188,21 +161,6 @@ def encoder_settings(flat: Json, family: Family, source: str) -> Json:
     if flat.get("pool_act", "tanh") != "tanh":
         raise InputError(f"{source}: pool_act {flat['pool_act']!r}: only a pooler with tanh can be converted")
     return settings | {key: flag(flat, key, default, source) for key, default in OURS.items()}
-
-
-def special_tokens() -> dict[str, str]:
-    """Return the content of special_tokens_map.json."""
-    return {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
-
-
-def tokenizer_json(vocabulary: Vocabulary, max_length: int) -> Json:
-    """Return the content of tokenizer_config.json. Texts are cut at `max_length` tokens if the user asks for it."""
-    return {
-        "tokenizer_class": TOKENIZER,
-        "do_lower_case": vocabulary.lowercase,
-        "model_max_length": max_length,
-        **special_tokens(),
-    }
 
 
 _LOADING = f"""

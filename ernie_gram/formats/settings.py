@@ -5,8 +5,10 @@ The keys of ernie_config.json are those of ModelConfig, which has upstream's key
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.loading import config_from_tree
@@ -15,6 +17,21 @@ from reader.errors import InputError
 
 Settings = dict[str, Any]
 
+# The keys of BERT's config.json, and of PaddleNLP's, with what the software assumes for those that a file leaves out.
+BERT_DEFAULTS: Settings = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "initializer_range": 0.02,
+    "layer_norm_eps": 1e-12,
+}
 ALIASES = {"type_vocab_size": "sent_type_vocab_size"}
 ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "relu": "relu"}
 ABSOLUTE = "absolute"
@@ -61,6 +78,21 @@ def settings_of(config: ModelConfig) -> Settings:
     """Return a ModelConfig as settings for a file, with numbers for sizes whose null means a multiple of another."""
     sizes = {"emb_size": config.embedding_size, "intermediate_size": config.feed_forward_size}
     return asdict(config) | sizes
+
+
+def bert_settings(config: ModelConfig, num_rows: int) -> Settings:
+    """Return a ModelConfig under the keys of BERT_DEFAULTS; `num_rows` of the token embedding."""
+    others = {
+        "vocab_size": num_rows,
+        "type_vocab_size": config.sent_type_vocab_size,
+        "intermediate_size": config.feed_forward_size,
+    }
+    return {key: others.get(key, getattr(config, key, None)) for key in BERT_DEFAULTS}
+
+
+def write_settings(path: Path, settings: Settings) -> None:
+    """Write settings as a JSON file."""
+    path.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def switched_on(config: ModelConfig, key: str) -> ModelConfig:

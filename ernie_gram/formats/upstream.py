@@ -14,17 +14,16 @@ ernie_config.json is true (a key of ours). The dygraph code always adds them, an
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.heads import encoder_parameters, has_token_head, lost_heads, token_head_parameters
-from ernie_gram.formats.model import Format, Model, Obstacle, losses
+from ernie_gram.formats.heads import epsilon_losses, has_token_head, held_parameters, lost_heads, width_obstacles
+from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.names import RELATIVE, SEGMENTS, Column, from_ours
 from ernie_gram.formats.parameters import HEAD_TRANSFORM, load_parameters
-from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of
+from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.paddle_variable import write_paddle_variable
@@ -36,7 +35,6 @@ from ernie_gram.formats.vocabularies import (
     write_vocabulary,
 )
 from ernie_gram.model.config import NUM_BUCKETS
-from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
 CONFIG, PARAMS, WEIGHTS = "ernie_config.json", "params", "saved_weights.pdparams"
@@ -80,19 +78,13 @@ def cannot_hold_static(model: Model) -> list[Obstacle]:
 
 def cannot_hold_dygraph(model: Model) -> list[Obstacle]:
     """Return what the dygraph layout cannot hold of a model."""
-    config, found = model.config, _obstacles(model, keeps_transform=False)
-    if config.embedding_size != config.hidden_size:
-        reason = f"emb_size {config.embedding_size}: upstream's dygraph model has embeddings of hidden_size"
-        found.append(Obstacle(reason, is_loss=False))
-    return found
+    return [*_obstacles(model, keeps_transform=False), *width_obstacles(model.config, "upstream's dygraph model")]
 
 
 def _obstacles(model: Model, keeps_transform: bool) -> list[Obstacle]:
     config = model.config
-    found = losses([*lost_heads(model, keeps_transform=keeps_transform), *lost_vocabulary(model.vocabulary)])
-    if config.layer_norm_eps != LAYER_NORM_EPS:
-        changed = f"{config.layer_norm_eps:g}: upstream has {LAYER_NORM_EPS:g}, so the outputs change slightly"
-        found.append(Obstacle(f"layer_norm_eps {changed}"))
+    found = [*lost_heads(model, keeps_transform=keeps_transform), *lost_vocabulary(model.vocabulary)]
+    found += epsilon_losses(config, "upstream", LAYER_NORM_EPS)
     if config.feed_forward_size != 4 * config.hidden_size:
         found.append(Obstacle(f"intermediate_size {config.feed_forward_size}: upstream has 4 x hidden_size", False))
     return found
@@ -101,7 +93,7 @@ def _obstacles(model: Model, keeps_transform: bool) -> list[Obstacle]:
 def write_static(model: Model, folder: Path, name: str) -> None:
     """Write the files of a model into an empty folder that will have the given name."""
     config = model.config
-    arrays = {RELATIVE: np.zeros((NUM_BUCKETS, config.num_attention_heads), np.float32)} | _parameters(model)
+    arrays = {RELATIVE: np.zeros((NUM_BUCKETS, config.num_attention_heads), np.float32)} | held_parameters(model)
     if config.out_emb_size and not has_token_head(model):
         # Upstream's heads for reading comprehension and tagging read it.
         arrays |= {key: model.parameters[key] for key in HEAD_TRANSFORM if key in model.parameters}
@@ -120,15 +112,8 @@ def write_dygraph(model: Model, folder: Path, name: str) -> None:
         "has_pooler": config.use_pooler,
     }
     _write_settings(model, folder, settings)
-    arrays = from_ours(_parameters(model), "dygraph", config.num_hidden_layers, with_prefix=False)
+    arrays = from_ours(held_parameters(model), "dygraph", config.num_hidden_layers, with_prefix=False)
     write_pdparams(folder / WEIGHTS, arrays)
-
-
-def _parameters(model: Model) -> Arrays:
-    """Return the parameters that both layouts hold, under our names, with the table that both always have."""
-    config = model.config
-    zeros = {SEGMENTS: np.zeros((config.sent_type_vocab_size, config.embedding_size), np.float32)}
-    return zeros | encoder_parameters(model) | token_head_parameters(model)
 
 
 def _write_settings(model: Model, folder: Path, settings: dict[str, Any]) -> None:
@@ -136,7 +121,7 @@ def _write_settings(model: Model, folder: Path, settings: dict[str, Any]) -> Non
     kept = {key: value for key, value in settings_of(model.config).items() if key not in NOT_UPSTREAM}
     vocabulary = wordpiece_of(model.vocabulary)
     lowercase = {} if vocabulary is None else {LOWERCASE: vocabulary.lowercase}
-    (folder / CONFIG).write_text(json.dumps(kept | lowercase | settings, indent=2) + "\n", encoding="utf-8")
+    write_settings(folder / CONFIG, kept | lowercase | settings)
     write_vocabulary(vocabulary, folder)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ernie_gram.formats.heads import NEVER, token_head_settings
-from ernie_gram.formats.model import Model
+from ernie_gram.formats.model import Model, Obstacle
 from ernie_gram.formats.parameters import HEAD_BIAS, Loaded
+from ernie_gram.formats.settings import LOWERCASE
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_file
-from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
@@ -29,11 +31,22 @@ def write_vocabulary(vocabulary: Vocabulary | None, folder: Path) -> None:
             partial.write_bytes(vocabulary.content)
 
 
-def lost_vocabulary(vocabulary: Vocabulary | None) -> list[str]:
+def tokenizer_settings(vocabulary: Vocabulary, class_name: str, max_tokens: int) -> dict[str, Any]:
+    """Return the content of tokenizer_config.json. Texts are cut at `max_tokens` tokens if the user asks for it."""
+    settings = {"tokenizer_class": class_name, LOWERCASE: vocabulary.lowercase, "model_max_length": max_tokens}
+    return settings | special_tokens()
+
+
+def special_tokens() -> dict[str, str]:
+    """Return the content of special_tokens_map.json."""
+    return {"pad_token": PAD, "unk_token": UNK, "cls_token": CLS, "sep_token": SEP, "mask_token": MASK}
+
+
+def lost_vocabulary(vocabulary: Vocabulary | None) -> list[Obstacle]:
     """Return what is lost of a vocabulary in a format that has WordPiece only."""
     if vocabulary is None or isinstance(vocabulary, WordPieceVocabulary):
         return []
-    return [f"the vocabulary ({vocabulary.kind}): only WordPiece vocabularies (vocab.txt) can be held"]
+    return [Obstacle(f"the vocabulary ({vocabulary.kind}): only WordPiece vocabularies (vocab.txt) can be held")]
 
 
 def wordpiece_of(vocabulary: Vocabulary | None) -> Vocabulary | None:

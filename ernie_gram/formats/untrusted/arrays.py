@@ -8,6 +8,7 @@ size have been checked.
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,21 +47,13 @@ class StoredArrays:
     notes: tuple[str, ...] = ()
 
 
+_shortened = reprlib.Repr()
+_shortened.maxlevel, _shortened.maxstring, _shortened.maxother = 1, 100, 100
+
+
 def quoted(value: object) -> str:
-    """Return a value of a file for an error message: without line breaks, and shortened if it is long.
-
-    Of containers only one level is shown: the full text of nested ones may be endless.
-    """
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(quoted(part) if _is_plain(part) else '...' for part in value[:MAX_DIMENSIONS])}]"
-    if not _is_plain(value):
-        return type(value).__name__
-    text = repr(value[:100] if isinstance(value, str) else value)
-    return text if len(text) <= 100 else f"{text[:97]}..."
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float)
+    """Return a value of a file for an error message: without line breaks, and shortened if it is long or nested."""
+    return _shortened.repr(value)
 
 
 def one_line(error: Exception) -> str:

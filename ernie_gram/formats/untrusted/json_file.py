@@ -4,54 +4,35 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from ernie_gram.formats.untrusted.arrays import quoted
 from reader.errors import InputError
 
 MAX_BYTES = 10_000_000
 
 
-def parse_object(data: bytes, source: str) -> dict[str, Any]:
-    """Return the JSON object in UTF-8 bytes. `source` names the bytes in error messages.
-
-    Raises InputError with the position if the bytes are not valid JSON, for values other than an object, for a key that
-    occurs twice in an object (parsers disagree about which value counts), for NaN and infinity, and for deep nesting.
-    """
-    try:
-        value = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_distinct_keys, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{source}: line {error.lineno}, column {error.colno}: {error.msg}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{source}: byte {error.start} is not valid UTF-8") from error
-    except ValueError as error:
-        raise InputError(f"{source}: {error}") from error
-    except RecursionError as error:
-        raise InputError(f"{source}: nested too deeply") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{source}: holds a {type(value).__name__}, not a JSON object of keys and values")
-    return value
-
-
 def read_json(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """Return the JSON object of a file of at most `max_bytes`; raises InputError as `parse_object` does."""
+    """Return the JSON object of a file of at most `max_bytes`.
+
+    Raises InputError with the position if it is not valid JSON in UTF-8, for values other than an object, and for deep
+    nesting.
+    """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     with path.open("rb") as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise InputError(f"{path}: larger than {max_bytes:,} bytes, the limit for this file")
-    return parse_object(data, str(path))
-
-
-def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {quoted(key)} occurs twice in one object")
-        found[key] = value
-    return found
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number in JSON")
+    try:
+        value = json.loads(data.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start} is not valid UTF-8") from error
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    except RecursionError as error:
+        raise InputError(f"{path}: nested too deeply") from error
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: holds a {type(value).__name__}, not a JSON object of keys and values")
+    return value

@@ -48,6 +48,9 @@ class Entries(dict[str, Any]):
             raise ValueError(f"a key has type {type(key).__name__}, it is not text")
         super().__setitem__(key, value)
 
+    def __repr__(self) -> str:
+        return "{...}"  # in full, it may be endless
+
     def set_state(self, state: Any) -> None:
         """Ignore attributes of an OrderedDict: PyTorch's `_metadata`, the version of each layer."""
 

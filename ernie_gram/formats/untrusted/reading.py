@@ -21,7 +21,10 @@ from reader.errors import InputError
 INDEX_SUFFIX = ".index.json"
 LFS_POINTER = b"version https://git-lfs"
 # What the readers raise for damaged files, those of `zipfile` included. InputError is no ValueError.
-DAMAGED = (zipfile.BadZipFile, ValueError, LookupError, RuntimeError, OverflowError, EOFError, OSError, struct.error)
+DAMAGED = (
+    *(zipfile.BadZipFile, ValueError, TypeError, LookupError, RuntimeError, OverflowError),
+    *(EOFError, OSError, struct.error),
+)
 
 
 def read_arrays(path: Path, check: Callable[[Shapes], None] | None = None) -> StoredArrays:

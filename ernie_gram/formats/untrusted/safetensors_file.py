@@ -5,6 +5,7 @@ The `safetensors` library checks the header. The arrays are read here, because i
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, one_line, quoted, view_of_bytes
-from ernie_gram.formats.untrusted.json_file import parse_object
 from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_file
@@ -32,7 +32,7 @@ def read_safetensors(path: Path, data: memoryview) -> StoredArrays:
     """Return the arrays of a safetensors file as views of `data`, its bytes (memory-mapped).
 
     Raises ValueError if the header does not describe exactly the bytes that follow it: unknown types, wrong or
-    overflowing shapes, gaps, overlaps, a truncated file, bytes at the end, equal names.
+    overflowing shapes, gaps, overlaps, a truncated file, bytes at the end.
     """
     try:
         with safe_open(path, "np"):
@@ -40,7 +40,7 @@ def read_safetensors(path: Path, data: memoryview) -> StoredArrays:
     except SafetensorError as error:
         raise ValueError(f"damaged or truncated: {one_line(error)}") from error
     first = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
-    header = parse_object(bytes(data[LENGTH_BYTES:first]), f"{path}: header")
+    header = json.loads(bytes(data[LENGTH_BYTES:first]))
     header.pop("__metadata__", None)
     arrays = {}
     for name, entry in header.items():
