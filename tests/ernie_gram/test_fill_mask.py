@@ -9,13 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 
 from ernie_gram.fill_mask import main
-from ernie_gram.run import checkpoint
-from reader.batches.feeder import Feeder, Masking
-from reader.corpus.memmap import Corpus
 from reader.errors import one_line_errors
 from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
@@ -119,41 +115,6 @@ def test_an_argument_gives_a_readable_list_of_the_best_units_per_mask(
         shown = [line.split("%")[1].strip() for line in ngrams.stdout.splitlines() if "%" in line]
         assert len(shown) == 3
         assert all(" " in unit for unit in shown)
-
-
-def test_probabilities_equal_those_of_the_evaluation_program(trained: Path, built: Path) -> None:
-    import paddle
-
-    from ernie_gram.api import Model
-    from ernie_gram.formats.registry import read_model
-    from ernie_gram.inference.units import best_units
-    from ernie_gram.pretraining.config import prediction_config
-    from ernie_gram.pretraining.programs import build_evaluation
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.training.variables import set_arrays
-
-    record, corpus = read_model(trained), Corpus(built / "held_out")
-    model, config = Model(record), prediction_config(record)
-    explicit = config.objective.is_explicit
-    batch = Feeder(corpus, 32, Masking(explicit, 0.15, 1)).batch(np.arange(5), np.zeros(5, int))
-    found = model.probabilities(batch, draws=1)
-    with fresh_scope() as executor:
-        sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
-        evaluation = build_evaluation(config, sizes, 1)
-        executor.run(evaluation.startup)
-        arrays = checkpoint.load_model(trained / "step_8")
-        set_arrays(arrays, evaluation.parameters, str(trained), paddle.CPUPlace())
-        paddle.seed(0)  # the seed of the first draw
-        expected = evaluation.run(executor, batch)
-    labels = batch["coarse_labels" if explicit else "token_labels"]
-    np.testing.assert_allclose(-np.log(found[np.arange(len(labels)), labels]), expected["row_loss"], atol=1e-4)
-    assert found.argmax(1).tolist() == expected["row_best"].tolist()
-    best = best_units(model.units, found[0], 3)
-    assert best[0].unit == model.units.text(int(expected["row_best"][0]))
-    assert len(best) == 3
-    length = batch["lengths"][0]
-    masks = (batch["slots"] < batch["input_ids"].shape[1]).sum()
-    assert model.texts.masked_text(batch["input_ids"][0, :length]).count("[MASK ") == masks > 0
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)

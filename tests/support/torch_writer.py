@@ -108,13 +108,11 @@ def _pickle(entries: dict[str, Any], is_stream: bool) -> tuple[bytes, list[np.nd
     return output.getvalue(), [storage.elements for storage in storages.values()]
 
 
-def write_archive(path: Path, entries: dict[str, Any], **members: bytes) -> None:
-    """Write the zip archive of PyTorch 1.6 and later. `members` replaces or adds members below the top folder."""
+def write_archive(path: Path, entries: dict[str, Any]) -> None:
+    """Write the zip archive of PyTorch 1.6 and later."""
     data, storages = _pickle(entries, False)
-    found = {"data.pkl": data, "byteorder": b"little"}
-    found |= (
-        {f"data/{key}": elements.tobytes() for key, elements in enumerate(storages)} | {"version": b"3\n"} | members
-    )
+    found = {"data.pkl": data, "byteorder": b"little", "version": b"3\n"}
+    found |= {f"data/{key}": elements.tobytes() for key, elements in enumerate(storages)}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, content in found.items():
             archive.writestr(f"archive/{name}", content)

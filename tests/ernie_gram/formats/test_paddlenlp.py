@@ -123,13 +123,10 @@ def test_prediction_heads_are_a_loss_and_left_out(tmp_path: Path) -> None:
     assert set(load_file(written(tmp_path / "export", model) / "model.safetensors")) == NAMES
 
 
-def test_a_relative_table_of_zeros_is_no_loss() -> None:
+def test_a_relative_table_of_zeros_is_no_loss_and_another_vocabulary_is_refused() -> None:
     model = model_of(RELATIVE)
     model.parameters["rel_pos_embedding"][:] = 0
     assert paddlenlp.cannot_hold(model) == []
-
-
-def test_a_model_without_a_wordpiece_vocabulary_is_refused() -> None:
     (obstacle,) = paddlenlp.cannot_hold(model_of(vocabulary=None))
     assert not obstacle.is_loss
     assert "without vocabulary" in obstacle.reason

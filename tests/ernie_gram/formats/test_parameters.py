@@ -12,32 +12,10 @@ from ernie_gram.formats.parameters import encoder_shapes, head_shapes, load_para
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
 from ernie_gram.model.config import ModelConfig
 from reader.errors import InputError
-from tests.support.expected_parameters import ALWAYS, CASES, LOW_RANK, MAPPED, MODEL, NGRAMS, RELATIVE, TIED, TOKENS
+from tests.support.expected_parameters import MODEL, TOKENS
 from tests.support.model_folders import random_arrays
 
 CONFIG = ModelConfig(**{**vars(MODEL), "vocab_size": TOKENS, "use_relative_position": False})
-CHANGES = {
-    "use_pooler": ({"use_pooler": True}, {"pooled_fc.w_0": [8, 8], "pooled_fc.b_0": [8]}),
-    "use_relative_position": ({"use_relative_position": True}, RELATIVE),
-    "emb_size": ({"emb_size": 6, "vocab_size": TOKENS + 2, "use_sentence_embedding": True}, MAPPED),
-}
-
-
-@pytest.mark.parametrize("case", CHANGES)
-def test_the_encoder_has_the_golden_names_and_shapes(case: str) -> None:
-    changes, more = CHANGES[case]
-    shapes = encoder_shapes(ModelConfig(**{**vars(CONFIG), **changes}))
-    assert {name: list(shape) for name, shape in shapes.items()} == ALWAYS | more
-
-
-def test_the_heads_have_the_golden_names_and_shapes() -> None:
-    assert {"default", "tied"} <= CASES.keys()
-    low_rank = head_shapes(CONFIG, TOKENS + NGRAMS)
-    tied = head_shapes(ModelConfig(**{**vars(CONFIG), "out_emb_size": 0}), TOKENS + NGRAMS)
-    assert {name: list(shape) for name, shape in low_rank.items()} == LOW_RANK
-    assert {name: list(shape) for name, shape in tied.items()} == {
-        name: shape for name, shape in TIED.items() if name != "ngram_embedding"
-    }
 
 
 def bert_file(path: Path, with_head: bool = True, **changes: np.ndarray | None) -> Path:

@@ -176,27 +176,6 @@ def test_the_state_of_the_optimizer_beside_the_parameters_is_left_out_with_a_not
     assert len(note) < 200
 
 
-class Runs:
-    """An object whose pickle creates a file when it is loaded freely."""
-
-    def __init__(self, marker: Path) -> None:
-        self.marker = marker
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.marker,)
-
-
-def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path: Path) -> None:
-    folder, marker = dygraph_folder(tmp_path / "dygraph"), tmp_path / "it ran"
-    hostile = pickle.dumps({**DYGRAPH, "ln.weight": Runs(marker)}, protocol=2)
-    (folder / "saved_weights.pdparams").write_bytes(hostile)
-    with pytest.raises(InputError, match=r"saved_weights\.pdparams: "):
-        read_model(folder)
-    assert not marker.exists()
-    pickle.loads(hostile)
-    assert marker.exists()
-
-
 def test_a_layout_without_its_settings_or_with_others_is_refused(tmp_path: Path) -> None:
     folder = static_folder(tmp_path / "static")
     (folder / "params" / "word_embedding").unlink()

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ernie_gram.api import ExportedModel
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model
@@ -23,10 +22,8 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.memmap import LEXICON
-from reader.corpus.units import UnitNames
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import Lexicon
-from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
+from tests.support.exported_models import VOCABULARY, random_model, run_with_executor
 from tests.support.small_model import NGRAMS, TOKENS, config_of, random_batch
 from tests.support.static_programs import fresh_scope
 
@@ -119,22 +116,6 @@ def test_probabilities_equal_those_of_the_executor_samples_of_a_generator_includ
     assert np.array_equal(seen[0], seen[1]) == (rung != "both")
 
 
-def test_the_mean_over_draws_and_the_ranking_are_those_of_all_probabilities(tmp_path: Path) -> None:
-    folder, random = exported(random_model("both"), "fill_mask", tmp_path / "model"), np.random.default_rng(2)
-    predictor, texts = ExportedProgram(folder), TextEncoder(VOCABULARY, "char", 32)
-    units = UnitNames(VOCABULARY, Lexicon.load(folder / LEXICON))
-    rows = [texts.encode_masked(random_sentence(random, 9, masks)) for masks in (2, 1)]
-    answers = ExportedModel(folder).fill(rows, 4, draws=3)
-    batch = texts.masked_batch(rows)
-    mean = np.mean([predictor.run(batch, seed=seed)["probabilities"] for seed in range(3)], axis=0)
-    masks = [*answers[0], *answers[1]]
-    assert len(masks) == 3
-    for mask, probabilities in zip(masks, mean, strict=True):
-        best = sorted(range(len(probabilities)), key=lambda unit: -probabilities[unit])[:4]
-        assert [guess.unit for guess in mask] == [units.text(unit) for unit in best]
-        np.testing.assert_allclose([guess.probability for guess in mask], probabilities[best], atol=1e-6)
-
-
 def test_pairs_and_truncated_texts_are_encoded_as_in_bert() -> None:
     texts = TextEncoder(VOCABULARY, "char", 8)
     ids, cls, sep = VOCABULARY.ids, VOCABULARY.cls, VOCABULARY.sep
@@ -150,6 +131,7 @@ def test_pairs_and_truncated_texts_are_encoded_as_in_bert() -> None:
     check(texts.encode(("ba " * 9, "be"), truncate=True), [cls, *[ba] * 4, sep, be, sep], 2)
     check(texts.encode(("ba", "be " * 9), truncate=True), [cls, ba, sep, *[be] * 4, sep], 5)
     check(texts.encode(("ba " * 9, "be " * 9), truncate=True), [cls, *[ba] * 3, sep, be, be, sep], 3)
+    assert texts.masked_text(texts.encode_masked("ba [MASK] be [MASK]")) == "ba [MASK 1] be [MASK 2]"
     for given, message in (((" ",), "empty text"), (("ba", ""), "empty text"), (("ba " * 7,), "9 tokens, but")):
         with pytest.raises(InputError, match=message):
             texts.encode(given)

@@ -18,7 +18,9 @@ import paddle  # isort: skip
 
 pytestmark = pytest.mark.usefixtures("dynamic_mode")
 
-VALUES = np.array([[0, 1, -2], [3, 4, 300]])
+VALUES = (
+    np.arange(2 * 300).reshape(2, 300).T % 250 - 3
+)  # exact in bfloat16; a size that takes two bytes; not contiguous
 TYPES = ["float32", "float16", "float64", "int64", "int32", "int16", "bool"]
 
 
@@ -40,13 +42,6 @@ def test_written_variables_equal_those_of_paddle_to_the_byte(tmp_path: Path, kin
     paddle.save(paddle.to_tensor(array), str(tmp_path / "theirs"), use_binary_format=True)
     assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
     np.testing.assert_array_equal(paddle.load(str(tmp_path / "ours"), return_numpy=True), array)
-
-
-def test_a_transposed_array_and_a_large_size_survive(tmp_path: Path) -> None:
-    array = np.arange(2 * 300, dtype=np.float32).reshape(2, 300).T
-    write_paddle_variable(tmp_path / "a", array)
-    np.testing.assert_array_equal(paddle.load(str(tmp_path / "a"), return_numpy=True), array)
-    np.testing.assert_array_equal(read_arrays(tmp_path / "a").arrays["a"], array)
 
 
 def test_a_folder_of_variables_is_read_under_the_names_of_its_files(tmp_path: Path) -> None:
@@ -107,12 +102,10 @@ def variable(description: bytes, data: bytes = bytes(8), size: int | None = None
 HUGE = b"\xff" * 8 + b"\x7f"  # 2**63 - 1
 DAMAGED = "the description of its array is damaged"
 HOSTILE = {
-    "negative dimension": (variable(b"\x08\x05\x10" + b"\xff" * 9 + b"\x01"), "but 8 are stored"),
     "overflow": (variable(b"\x08\x05" + (b"\x10" + HUGE) * 3), "but 8 are stored"),
     "more than the file": (variable(b"\x08\x05\x10" + b"\xff\xff\xff\xff\x7f"), "but 8 are stored"),
     "no elements of many": (variable(b"\x08\x05\x10\x00\x10" + HUGE, b""), "a: "),
     "unknown type": (variable(b"\x08\x63\x10\x02"), DAMAGED),
-    "no type": (variable(b"\x10\x02"), DAMAGED),
     "unknown tag": (variable(b"\x08\x05\x1a\x02"), DAMAGED),
     "cut number": (variable(b"\x08\x05\x10\x82"), "description of its array is truncated"),
     "huge description": (variable(b"\x08\x05\x10\x02", size=2**31 - 1), "description of its array is truncated"),

@@ -37,26 +37,20 @@ ARRAYS = {
 }
 
 
-def test_arrays_of_the_library_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "model.safetensors"
-    save_file({name: array.copy(order="C") for name, array in ARRAYS.items()}, path)
-    stored = read_arrays(path)
-    assert stored.notes == ()
-    assert stored.arrays.keys() == ARRAYS.keys()
-    for name, array in ARRAYS.items():
-        assert stored.arrays[name].dtype == array.dtype
-        assert stored.arrays[name].flags.writeable
-        np.testing.assert_array_equal(stored.arrays[name], array)
-
-
-def test_the_library_reads_what_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "model.safetensors"
-    write_safetensors(path, ARRAYS)
-    for name, array in load_file(path).items():
-        np.testing.assert_array_equal(array, ARRAYS[name])
-    with safe_open(path, "np") as file:
+def test_arrays_of_the_library_are_read_and_what_is_written_is_read_by_the_library(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    save_file({name: array.copy(order="C") for name, array in ARRAYS.items()}, theirs)
+    write_safetensors(ours, ARRAYS)
+    with safe_open(ours, "np") as file:
         assert file.metadata() == {"format": "np"}
-    assert [entry.name for entry in tmp_path.iterdir()] == ["model.safetensors"]
+    stored = read_arrays(theirs)
+    assert stored.notes == ()
+    assert all(array.flags.writeable for array in stored.arrays.values())
+    for arrays in (stored.arrays, load_file(ours)):
+        assert arrays.keys() == ARRAYS.keys()
+        for name, array in ARRAYS.items():
+            assert arrays[name].dtype == array.dtype
+            np.testing.assert_array_equal(arrays[name], array)
 
 
 def test_storage_in_16_and_64_bits_becomes_float32_and_is_noted(tmp_path: Path) -> None:
@@ -80,31 +74,14 @@ def test_storage_in_16_and_64_bits_becomes_float32_and_is_noted(tmp_path: Path) 
     )
 
 
-def test_shapes_are_checked_before_arrays_are_copied(tmp_path: Path) -> None:
-    path = tmp_path / "model.safetensors"
-    write_safetensors(path, ARRAYS)
-    seen = {}
-    read_arrays(path, seen.update)
-    assert seen == {name: array.shape for name, array in ARRAYS.items()}
-
-
 HOSTILE: dict[str, tuple[Any, str]] = {
-    "negative size": ({"a": entry(shape=[-2])}, "invalid value: integer `-2`"),
     "overflow": ({"a": entry(shape=[2**32, 2**32, 2**32])}, "overflow"),
-    "overflow beside 0": ({"a": entry(shape=[0, 2**62, 2**62], offsets=[0, 0])}, "damaged or truncated"),
     "many dimensions": ({"a": entry(shape=[2, *[1] * 64])}, "at most 8 sizes"),
-    "wrong size": ({"a": entry(shape=[3])}, "damaged or truncated"),
     "unknown type": ({"a": entry("O")}, "unknown variant `O`"),
     "unread type": ({"a": entry("F8_E4M3", [8])}, "'a': the dtype 'F8_E4M3' is not one of"),
-    "beyond the file": ({"a": entry(shape=[4], offsets=[0, 16])}, "damaged or truncated"),
-    "backwards": ({"a": entry(offsets=[8, 0])}, "damaged or truncated"),
-    "missing key": ({"a": {"dtype": "F32", "shape": [2]}}, "missing field `data_offsets`"),
     "overlap": ({"a": entry(), "b": entry()}, "damaged or truncated"),
-    "gap": ({"a": entry(shape=[1], offsets=[4, 8])}, "damaged or truncated"),
-    "bytes at the end": ({"a": entry(shape=[1], offsets=[0, 4])}, "file not fully covered"),
     "line break in a name": ({"a\nb": entry()}, "not printable text"),
     "long name": ({"a" * 501: entry()}, "not printable text"),
-    "deep nesting": ('{"a":' * 50_000, "recursion limit exceeded"),
     "broken JSON": ('{"a": ', "line 1 column 6"),
 }
 
