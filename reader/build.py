@@ -57,7 +57,7 @@ from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.tokenization.wordpiece import train_wordpiece
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
-WORK_LAYOUT = 2
+WORK_LAYOUT = 3
 
 
 def build_vocab(args: argparse.Namespace) -> None:

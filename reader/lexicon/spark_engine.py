@@ -36,7 +36,7 @@ from reader.lexicon.counting_stages import (
 from reader.lexicon.ngram_keys import partition_by_hash
 from reader.lexicon.spark_session import one_line_failures, spark_progress
 from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
-from reader.text.text_files import TextDigest, TextFiles, no_text_error
+from reader.text.text_files import TextFiles, digest_of, no_text_error
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
@@ -93,10 +93,11 @@ class SparkEngine:
             raise no_text_error(self._text.paths)
         self.num_segments = sum(summary.num_segments for summary in summaries)
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
-        digest = TextDigest(paths, self._text.text_field)
+        block_digests = dict.fromkeys(paths, b"")
         for file_range, summary in zip(file_ranges, summaries, strict=True):
-            digest.add(file_range.paths, summary.block_digests)
-        return self._totals, digest.result()
+            for path, digests in zip(file_range.paths, summary.block_digests, strict=True):
+                block_digests[path] += digests
+        return self._totals, digest_of(paths, self._text.text_field, block_digests.values())
 
     def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
         num_partitions = self._segments.getNumPartitions()

@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from reader.errors import InputError
 from reader.system.process_pool import ordered_map
 from reader.system.progress import progress
-from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
-from reader.text.text_files import (
-    Part,
-    Segment,
-    TextDigest,
-    TextFiles,
-    is_compressed,
-    no_text_error,
-    read_first_lines,
-    run_with_error_location,
-)
+from reader.text.text_files import Part, Segment, TextFiles, read_first_lines, run_with_error_location
 
 # Baseline memory per job in bytes: imported modules and compiled functions, mostly shared between the processes.
 BASE_MEMORY_BYTES = 150 << 20
@@ -30,7 +20,6 @@ BASE_MEMORY_BYTES = 150 << 20
 PROCESSING_BYTES_PER_TEXT_BYTE, QUEUED_BYTES_PER_TEXT_BYTE = 16, 5
 # Limits of the size of a segment, in bytes of text.
 MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES = 1 << 20, 64 << 20
-UNLIMITED_BYTES = 1 << 62
 # The size of the text for the warm-up, in bytes: enough to load and compile everything that other segments need.
 WARM_UP_BYTES = 1 << 16
 
@@ -74,73 +63,18 @@ class Resources:
 
 
 class _Task(NamedTuple):
-    """A segment, or the file range that contains it; the folder for its result; whether that folder already exists."""
+    """A segment, the folder for its result, and the position in the text behind it (see TextFiles)."""
 
-    source: Segment | FileRange
+    segment: Segment
     folder: Path
-    is_done: bool
+    position: int
 
 
-class _SegmentResult(NamedTuple):
-    """What the parent process needs to know about a segment that was read.
-
-    block_digests: for each file of a file range, the digests of its blocks; empty for a segment that the parent read.
-    """
-
-    is_blank: bool
-    block_digests: list[bytes]
-
-
-@dataclass(frozen=True)
-class _ProcessSegment:
-    """Apply `function` to a segment unless its folder exists. The text is read in any case, for the digest."""
-
-    function: Callable[[Segment, Path], None]
-    text_field: str
-
-    def __call__(self, task: _Task) -> _SegmentResult:
-        def process(segment: Segment) -> None:
-            if not task.is_done:
-                self.function(segment, task.folder)
-
-        if isinstance(task.source, Segment):
-            run_with_error_location(process, task.source)
-            return _SegmentResult(task.source.is_blank, [])
-        reader = RangeReader(task.source, self.text_field)
-        (segment,) = reader.segments(UNLIMITED_BYTES)
-        reader.run_with_error_location(process, segment)
-        return _SegmentResult(segment.is_blank, reader.block_digests)
-
-
-class _SegmentSources:
-    """Iterate over a text: yield segments of compressed files, and file ranges of other files.
-
-    Compressed files must be read from front to back by one process, which is this one. The worker processes read the
-    file ranges.
-
-    Attributes:
-        progress: for each item so far, the files for which the result contains block digests, and its bytes on disk.
-        digest: the digest of the text, as far as the digests of its blocks are known.
-    """
-
-    def __init__(self, text: TextFiles, segment_bytes: int) -> None:
-        self._text, self._segment_bytes = text, segment_bytes
-        self.progress: list[tuple[list[Path], int]] = []
-        self.digest = TextDigest(text.paths, text.text_field)
-
-    def __iter__(self) -> Iterator[Segment | FileRange]:
-        for compressed, group in groupby(self._text.paths, is_compressed):
-            if not compressed:
-                for file_range in split_into_ranges(list(group), self._segment_bytes):
-                    self.progress.append((file_range.paths, file_range.size))
-                    yield file_range
-                continue
-            files, position = TextFiles(list(group), self._text.text_field), 0
-            for segment in files.segments_unchecked(self._segment_bytes):
-                self.progress.append(([], files.position - position))
-                position = files.position
-                yield segment
-            self.digest.add(files.paths, files.block_digests)
+def _process(function: Callable[[Segment, Path], None], task: _Task) -> int:
+    """Call `function` unless the folder exists; return the position."""
+    if not task.folder.is_dir():
+        run_with_error_location(lambda segment: function(segment, task.folder), task.segment)
+    return task.position
 
 
 def map_segments(
@@ -151,7 +85,7 @@ def map_segments(
     description: str,
     warm_up: Callable[[bytes], Any],
 ) -> tuple[list[Path], str]:
-    """Call function(segment, result folder) for every segment of a text, in several processes.
+    """Call function(segment, result folder) for every segment of a text, in several processes. This one reads the text.
 
     Args:
         function: must create the result folder atomically. It is not called if the result folder exists.
@@ -170,25 +104,17 @@ def map_segments(
     if workers > 1:
         path = text.paths[0]
         first_lines = Segment([Part(path, 1, read_first_lines(path, WARM_UP_BYTES), False)], text.text_field)
-        # Invalid text is ignored here: the process that reads its segment reports it with file and line.
+        # Invalid text is ignored here: the process that gets its segment reports it with file and line.
         with suppress(UnicodeDecodeError, InputError):
             warm_up(first_lines.text())
-    sources = _SegmentSources(text, segment_bytes)
     result_folders: list[Path] = []
 
     def tasks() -> Iterator[_Task]:
-        for index, source in enumerate(sources):
-            result_folders.append(folder / f"{index}")
-            yield _Task(source, result_folders[-1], result_folders[-1].is_dir())
+        for segment in text.segments(segment_bytes):
+            result_folders.append(folder / f"{len(result_folders)}")
+            yield _Task(segment, result_folders[-1], text.position)
 
-    is_blank = True
-    process_segment = _ProcessSegment(function, text.text_field)
     with progress(description, text.size, "B") as phase:
-        for index, result in enumerate(ordered_map(process_segment, tasks(), workers)):
-            paths, disk_bytes = sources.progress[index]
-            phase.advance(disk_bytes)
-            is_blank = is_blank and result.is_blank
-            sources.digest.add(paths, result.block_digests)
-    if is_blank:
-        raise no_text_error(text.paths)
-    return result_folders, sources.digest.result()
+        for position in ordered_map(partial(_process, function), tasks(), workers):
+            phase.done = position
+    return result_folders, text.digest

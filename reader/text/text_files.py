@@ -10,7 +10,7 @@ import codecs
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,21 +134,10 @@ def text_size(path: Path) -> int:
     return path.stat().st_size * (ASSUMED_COMPRESSION_RATIO if is_compressed(path) else 1)
 
 
-class TextDigest:
-    """Combine the digest of a text from the digests of its blocks, which several processes compute (see digest.py)."""
-
-    def __init__(self, paths: list[Path], text_field: str) -> None:
-        self._text_field = text_field
-        self._block_digests = {path: bytearray() for path in paths}
-
-    def add(self, paths: list[Path], block_digests: list[bytes]) -> None:
-        """Append the digests of the next blocks of each of the files `paths`."""
-        for path, digests in zip(paths, block_digests, strict=True):
-            self._block_digests[path] += digests
-
-    def result(self) -> str:
-        formats = (f"jsonl {self._text_field}" if is_jsonl(path) else "txt" for path in self._block_digests)
-        return text_digest(map(file_digest, formats, self._block_digests.values()))
+def digest_of(paths: list[Path], text_field: str, block_digests: Iterable[bytes]) -> str:
+    """Return the digest of a text; `block_digests` has the digests of the blocks of each file (see digest.py)."""
+    formats = (f"jsonl {text_field}" if is_jsonl(path) else "txt" for path in paths)
+    return text_digest(map(file_digest, formats, block_digests))
 
 
 @contextmanager
@@ -195,6 +184,11 @@ class TextFiles:
     @property
     def position(self) -> int:
         return self._finished_bytes + (self._current.tell() if self._current else 0)
+
+    @property
+    def digest(self) -> str:
+        """The digest of the text, once all of it has been read."""
+        return digest_of(self.paths, self.text_field, self.block_digests)
 
     def segments(self, segment_bytes: int) -> Iterator[Segment]:
         """Yield the text in segments of whole lines and about `segment_bytes` bytes.

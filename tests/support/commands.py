@@ -15,7 +15,6 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 from reader.errors import one_line_errors
-from reader.text.text_files import TextDigest, TextFiles
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,13 +55,6 @@ def two_ranks(log: Path, script: str = "ernie_gram/pretrain.py") -> list[str]:
     """Return the arguments of Python that run a script in two processes with our launcher."""
     launcher = ["-m", "ernie_gram.distributed.launch", "--log_level", "ERROR", "--nproc_per_node", "2"]
     return [*launcher, "--log_dir", str(log), str(ROOT / script)]
-
-
-def digest_of(text: TextFiles) -> str:
-    """Return the digest of a text that has been read completely."""
-    digest = TextDigest(text.paths, text.text_field)
-    digest.add(text.paths, text.block_digests)
-    return digest.result()
 
 
 def build(*arguments: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +16,11 @@ from reader.lexicon.lexicon_file import info_path
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.t_test import needed_count
 from reader.tables.string_table import unpack_strings
-from reader.text import digest, file_ranges, map_segments
+from reader.text import map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from tests.reader.lexicon.test_lexicon_file import entries_of, reference_lexicon
-from tests.support.commands import build, call, digest_of, kill_when
+from tests.support.commands import build, call, kill_when
 
 TOP = {2: 300, 3: 200}
 
@@ -30,8 +29,6 @@ TOP = {2: 300, 3: 200}
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(map_segments, "MIN_SEGMENT_BYTES", 1 << 12)
     monkeypatch.setattr(map_segments, "MAX_SEGMENT_BYTES", 1 << 12)
-    for module in (digest, file_ranges):
-        monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 12)
 
 
 def count(
@@ -192,8 +189,6 @@ def test_a_job_is_resumed_with_other_memory_and_workers(
     path, work = built / "train.txt", tmp_path / "work"
     work.mkdir()
     monkeypatch.setattr(Resources, "segment_bytes", lambda self, text: 1 << 14)
-    monkeypatch.setattr(file_ranges, "BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(digest, "BLOCK_BYTES", 1 << 12)
     found = []
     for entries in (1 << 30, 1 << 8):
         monkeypatch.setattr(Resources, "max_merge_entries", entries)
@@ -202,22 +197,3 @@ def test_a_job_is_resumed_with_other_memory_and_workers(
         found.append(entries_of(result.best))
     # The second run finds all entries, made from words merged in one task, and merges the words in many tasks.
     assert found[0] == found[1] == reference_lexicon(path, TOP)
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_digest_does_not_depend_on_segments_and_workers_for_any_kind_of_file(
-    built: Path, tmp_path: Path, workers: int
-) -> None:
-    content = (built / "train.txt").read_bytes()
-    (tmp_path / "a.txt").write_bytes(content * 12)
-    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(content))
-    (tmp_path / "c.jsonl").write_text('{"text": "some words"}\n')
-    (tmp_path / "d.txt.gz").write_bytes(gzip.compress(content[:1000]))
-    paths = sorted(tmp_path.iterdir())
-    text = TextFiles(paths)
-    assert all(not segment.is_blank for segment in text.segments_unchecked(1 << 20))
-    (tmp_path / "work").mkdir()
-    engine = LocalEngine(TextFiles(paths), Resources(2 << 30, workers), tmp_path / "work")
-    totals, found_digest = engine.split(SplitSegment(True, "char"))
-    assert found_digest == digest_of(text)
-    assert totals[0] > 12 * 10_000

@@ -12,8 +12,7 @@ from reader.errors import InputError, SystemRefusedError
 from reader.text import file_ranges
 from reader.text.digest import BLOCK_BYTES
 from reader.text.file_ranges import UNKNOWN_LINE, FileRange, RangeReader, split_into_ranges
-from reader.text.text_files import Segment, TextDigest, TextFiles
-from tests.support.commands import digest_of
+from reader.text.text_files import Segment, TextFiles, digest_of
 
 
 def read(file_range: FileRange, segment_bytes: int = 1 << 20) -> tuple[bytes, list[bytes]]:
@@ -23,7 +22,7 @@ def read(file_range: FileRange, segment_bytes: int = 1 << 20) -> tuple[bytes, li
 
 def read_whole(*paths: Path) -> tuple[bytes, str]:
     text = TextFiles(list(paths))
-    return b"".join(segment.text() for segment in text.segments(1 << 20)), digest_of(text)
+    return b"".join(segment.text() for segment in text.segments(1 << 20)), text.digest
 
 
 @pytest.mark.parametrize("content", [b"a\nbc\n\ndef\n", b"a\nbc\n\n\xef\xbb\xbfd", b"no line feed", b"\n\n\n", b"ab\n"])
@@ -50,13 +49,13 @@ def test_file_ranges_give_the_digest_of_the_text(tmp_path: Path) -> None:
     ranges = split_into_ranges(paths, BLOCK_BYTES)
     assert [file_range.stop > 0 for file_range in ranges] == [True, True, True, False]
     assert [len(file_range.paths) for file_range in ranges] == [1, 1, 1, 3]
-    digest = TextDigest(paths, "text")
-    texts = []
+    found, texts = dict.fromkeys(paths, b""), []
     for file_range in ranges:
         text, block_digests = read(file_range)
         texts.append(text)
-        digest.add(file_range.paths, block_digests)
-    assert (b"".join(texts), digest.result()) == read_whole(*paths)
+        for path, digests in zip(file_range.paths, block_digests, strict=True):
+            found[path] += digests
+    assert (b"".join(texts), digest_of(paths, "text", found.values())) == read_whole(*paths)
 
 
 def test_an_error_names_the_line_number_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

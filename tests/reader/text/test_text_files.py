@@ -11,7 +11,6 @@ import pytest
 
 from reader.errors import InputError
 from reader.text.text_files import TextFiles, text_size
-from tests.support.commands import digest_of
 
 
 def lines(*paths: Path) -> list[str]:
@@ -88,7 +87,7 @@ def test_segments_of_any_size_consist_of_whole_lines(tmp_path: Path) -> None:
         assert all(segment.endswith(b"\n") for segment in segments if segment)
         assert (len(segments) > 100) == (size == 1)
         assert text.position == text.size
-        digests.add(digest_of(text))
+        digests.add(text.digest)
     assert len(digests) == 1
 
 
@@ -109,7 +108,7 @@ def test_texts_with_different_documents_have_different_digests(tmp_path: Path) -
     def digest(*names: str, field: str = "text") -> str:
         text = TextFiles([tmp_path / name for name in names], field)
         list(text.lines())
-        return digest_of(text)
+        return text.digest
 
     found = {digest("a.txt", "b.txt"), digest("c.txt"), digest("d.jsonl"), digest("d.jsonl", field="title")}
     assert len(found) == 4
