@@ -2,7 +2,7 @@
 
     ernie-gram gpu-check
 
-It prints PASS, FAIL or SKIPPED for each check, with a reason or figures, and writes all figures as JSON, to be attached
+It prints PASS, FAIL or SKIPPED for each check, with a reason or results, and writes all numbers as JSON, to be attached
 to a report of a fault. The exit status is 1 if a check fails. Checks of several GPUs are skipped on a machine with one.
 """
 
@@ -13,18 +13,57 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("ernie_gram.gpu_check")
 
+import json
 import shutil
 import sys
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ernie_gram.gpu_checks.catalog import CHECKS, NAMES
-from ernie_gram.gpu_checks.outcome import Result
-from ernie_gram.gpu_checks.report import row, summary, write_report
-from ernie_gram.gpu_checks.runner import run_checks
+from ernie_gram.gpu_checks.catalog import CHECKS, FIRST, NAMES
+from ernie_gram.gpu_checks.check import Check, Result
+from ernie_gram.gpu_checks.processes import run_check
 from reader.errors import InputError, OneLineParser
+from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path
+
+
+def run_checks(checks: Sequence[Check], folder: Path, quick: bool, limit: int) -> Iterator[Result]:
+    """Make checks in their order, and yield their results; if FIRST fails, the others are skipped."""
+    failed = False
+    for check in checks:
+        if failed:
+            yield Result(check.name, "SKIPPED", f"see {FIRST}", 0.0, {})
+            continue
+        result = run_check(check, folder, quick, limit)
+        failed = result.name == FIRST and result.status == "FAIL"
+        yield result
+
+
+def write_report(path: Path, results: Sequence[Result], quick: bool) -> None:
+    """Write all results as JSON."""
+    try:
+        own = version("ernie-gram")
+    except PackageNotFoundError:
+        own = "not installed"
+    document = {
+        "ernie_gram": own,
+        "command": sys.argv[1:],
+        "quick": quick,
+        "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "summary": summary(results),
+        "checks": [asdict(result) for result in results],
+    }
+    with atomic_file(path) as partial:
+        partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def summary(results: Sequence[Result]) -> str:
+    """Return the numbers of results of each kind."""
+    return ", ".join(f"{sum(r.status == status for r in results)} {status}" for status in ("PASS", "FAIL", "SKIPPED"))
 
 
 def main() -> None:
@@ -32,9 +71,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     add_output_file(parser, "--output", "the JSON file (%(default)s)", default=Path("gpu_check.json"))
     parser.add_argument("--only", default=",".join(NAMES), metavar="NAME,...", help="these checks (%(default)s)")
-    parser.add_argument(
-        "--quick", action="store_true", help="small models, and no search for the largest micro-batch: a minute"
-    )
+    parser.add_argument("--quick", action="store_true", help="small models: a minute or two")
     parser.add_argument(
         "--limit", type=int, default=0, metavar="SECONDS", help="time of each check (default: 60 to 240)"
     )
@@ -48,14 +85,14 @@ def main() -> None:
     checks = [check for check in CHECKS if check.name in chosen]
     results: list[Result] = []
     folder = Path(tempfile.mkdtemp(prefix="gpu_check_"))
+    width = max(map(len, NAMES))
     check_output_path("--output", arguments.output, arguments.overwrite)
-    with closing(run_checks(checks, folder, arguments.quick, arguments.limit)) as found:
-        for result in found:
-            results.append(result)
-            print(row(result), flush=True)
-            # After each, so that an interrupted command leaves what it has found.
-            write_report(arguments.output, results, arguments.quick)
-    print(f"{summary(results)}; all figures: {arguments.output}")
+    for result in run_checks(checks, folder, arguments.quick, arguments.limit):
+        results.append(result)
+        print(f"{result.status:<7}  {result.name:<{width}}  {result.seconds:6.1f} s  {result.reason}", flush=True)
+        # After each, so that an interrupted command leaves what it has found.
+        write_report(arguments.output, results, arguments.quick)
+    print(f"{summary(results)}; all numbers: {arguments.output}")
     if any(result.status == "FAIL" for result in results):
         print(f"the files of the checks, with their logs: {folder}")
         sys.exit(1)

@@ -14,60 +14,53 @@ if __name__ == "__main__":
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
-from typing import Literal, get_args
 
 from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
-from ernie_gram.gpu_checks.lowering import kernels_of
+
+import paddle  # isort: skip
+
+from ernie_gram.gpu_checks.kernels import kernels_of
+from ernie_gram.gpu_checks.programs import LAYERS, PRECISIONS, SIZES, Case, training_cases
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig
-from ernie_gram.training.program import Program, build_training
 from reader.errors import OneLineParser
-from tasks.kinds.catalog import KINDS
+from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.registry import TASKS
 from tasks.training.job import rate_scale
 from tasks.training.network import TaskNetwork, build_prediction
 
-Precision = Literal["float32", "bfloat16"]
-VOCABULARY = 1000
+# A task of each kind, with the settings of its head; those that give other operations have a row of their own.
+HEADS = {
+    "classification, pooled": ("mnli", HeadSettings("pooled")),
+    "classification, cls": ("mnli", HeadSettings("cls")),
+    "classification, mean": ("mnli", HeadSettings("mean")),
+    "regression": ("stsb", HeadSettings()),
+    "multiple choice": ("race", HeadSettings(option_loss_weight=0.5)),
+    "span": ("squad1", HeadSettings(lm_transform=True)),
+    "tagging": ("conll2003", HeadSettings(lm_transform=False)),
+}
 MODEL = ModelConfig(
-    hidden_size=32, out_emb_size=16, num_hidden_layers=1, num_attention_heads=4, use_sentence_embedding=True
+    hidden_size=48, num_hidden_layers=LAYERS, num_attention_heads=4, out_emb_size=16, use_sentence_embedding=True
 )
 
 
-def task_programs(world: World, precision: Precision) -> Iterator[tuple[str, Program]]:
-    """Yield the programs of all kinds of tasks in a precision, with their names."""
-    for name, kind_type in KINDS.items():
-        # The first task of the kind whose labels are known.
-        task = next(task for task in TASKS.values() if task.kind == name and not kind_type.needs_labels(task))
-        kind = kind_type(task, KindSettings(head=HeadSettings(option_loss_weight=0.5)))
-        config = replace(MODEL, use_pooler=kind.has_pooler)
-        network = TaskNetwork(kind, config, VOCABULARY, has_lm_transform=True)
-        optimizer = OptimizerConfig(precision=precision)
-        yield (
-            f"{name}, fine-tuning",
-            build_training(
-                network,
-                optimizer,
-                lambda step: 1e-4,
-                world,
-                partial(rate_scale, num_layers=config.num_hidden_layers, decay=0.9),
-            ),
-        )
-        yield f"{name}, prediction", build_prediction(network, precision)
+def task_cases(head: str, precision: str, place: paddle.base.core.Place) -> Iterator[Case]:
+    """Yield the programs that fine-tune on a task with one of HEADS, and predict."""
+    task, settings = HEADS[head]
+    network = TaskNetwork(kind_of(TASKS[task], KindSettings(head=settings)), MODEL, SIZES.tokens, True)
+    scale = partial(rate_scale, num_layers=LAYERS, decay=0.9)
+    optimizer = OptimizerConfig(precision=precision)  # type: ignore[arg-type]
+    yield from training_cases(head, network, optimizer, "plain", World(0, 1, place), rate_scale=scale)
+    yield Case(f"{head}, {precision}: scores", build_prediction(network, precision).main)
 
 
 def main() -> None:
     """Run the command line."""
     parser = OneLineParser(description=__doc__)
-    parser.add_argument("precision", nargs="+", choices=get_args(Precision), help="precisions of matrix products")
+    parser.add_argument("precision", nargs="+", choices=PRECISIONS, help="precisions of matrix products")
     arguments = parser.parse_args()
-    world = start_world("gpu")
-    found = {
-        f"{name}, {precision}": sorted(kernels_of(program.main, world.place))
-        for precision in arguments.precision
-        for name, program in task_programs(world, precision)
-    }
-    print(json.dumps(found))
+    place = start_world("gpu").place
+    cases = [case for precision in arguments.precision for head in HEADS for case in task_cases(head, precision, place)]
+    print(json.dumps({case.name: sorted(kernels_of(case.program, place)) for case in cases if case.is_step}))

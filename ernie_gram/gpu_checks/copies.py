@@ -17,13 +17,14 @@ from ernie_gram.distributed.world import World, start_world  # before Paddle: it
 import paddle
 # isort: on
 
-from ernie_gram.gpu_checks.kernels import precisions
-from ernie_gram.gpu_checks.lowering import STDERR, written_to
-from ernie_gram.gpu_checks.outcome import Passed, Setup, require
-from ernie_gram.gpu_checks.programs import LAST_RUNG, SIZES, small_config, training_program
+from ernie_gram.gpu_checks.check import Setup, require
+from ernie_gram.gpu_checks.kernels import STDERR, precisions, written_to
+from ernie_gram.gpu_checks.programs import LAST_RUNG, LAYERS, pretraining_config
 from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.planning.trial_step import random_batch
+from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.training.program import build_training
 
 # Operations that may copy, and why. Read in Paddle's sources.
 FROM_DEVICE = {
@@ -40,6 +41,7 @@ TO_DEVICE = {
 }
 TOKENS_PER_UNIT = 1.9
 SEQUENCES = 4
+SIZES = CorpusSizes(tokens=1000, ngrams=600)
 # The first steps prepare the program.
 STEPS = 3
 
@@ -97,25 +99,26 @@ class StepLog:
         ]
 
 
-def copies(setup: Setup) -> Passed:
+def copies(setup: Setup) -> str:
     """Check a step of the full objective in each precision, and one with recompute."""
-    world, figures, bad = start_world("gpu"), {}, []
+    world, bad = start_world("gpu"), []
     for precision, recompute in [*((each, False) for each in precisions()), ("float32", True)]:
         name = f"{LAST_RUNG}, {precision}" + ", recompute" * recompute
         log = StepLog.of(_logged_step(precision, recompute, world))
-        figures[name] = {key: dict(found) for key, found in vars(log).items()}
+        setup.numbers[name] = {key: dict(found) for key, found in vars(log).items()}
         bad += [f"{name}: {line}" for line in log.unexpected()[:2]]
-    require(not bad, "; ".join(bad[:3]), figures)
-    operations = max(sum(found["places"].values()) for found in figures.values())
-    return Passed(f"none but those expected, in {operations} operations of a step of 1 layer", figures)
+    require(not bad, "; ".join(bad[:3]))
+    operations = max(sum(found["places"].values()) for found in setup.numbers.values())
+    return f"none but those expected, in {operations} operations of a step of {LAYERS} layers"
 
 
 def _logged_step(precision: str, recompute: bool, world: World) -> str:
-    config = small_config(LAST_RUNG, precision)
+    config = pretraining_config(LAST_RUNG, precision)
     config = replace(config, data=replace(config.data, batch_size=SEQUENCES))
-    shape = assumed_shape(config, SEQUENCES, TOKENS_PER_UNIT)
-    program = training_program(config, world, recompute)
-    batch = random_batch(config, CorpusSizes(SIZES.tokens, SIZES.ngrams), shape)
+    settings, network = config.optimizer, PretrainNetwork(config, SIZES, world.size)
+    skips = settings.first_loss_scale is not None
+    program = build_training(network, settings, lambda step: 1e-4, world, recompute=recompute, skips=skips)
+    batch = random_batch(config, SIZES, assumed_shape(config, SEQUENCES, TOKENS_PER_UNIT))
     executor, text = paddle.static.Executor(world.place), ""
     with paddle.static.scope_guard(paddle.static.Scope()):
         written_to(STDERR, lambda: executor.run(program.startup))

@@ -15,18 +15,18 @@ import paddle
 
 from ernie_gram.distributed.device import check_device, gpu_number, visible_gpus
 from ernie_gram.distributed.measure import allocated_peak
-from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, require
+from ernie_gram.gpu_checks.check import Setup, require
 
 NUMBERS = 1 << 20
 
 
-def device(setup: Setup) -> Passed:
+def device(setup: Setup) -> str:
     """Find the GPU, and let it add up numbers."""
     check_device("gpu")
     cuda, number = paddle.device.cuda, gpu_number()
     properties = cuda.get_device_properties(number)
     major, minor = cuda.get_device_capability(number)
-    figures: Figures = {
+    found = {
         "name": cuda.get_device_name(number),
         "capability": f"{major}.{minor}",
         "memory": int(properties.total_memory),
@@ -42,18 +42,18 @@ def device(setup: Setup) -> Passed:
         "system": platform.platform(),
         "processor": processor_name(read_cpuinfo()),
     }
+    setup.numbers.update(found)
     world = start_world("gpu")
     program = paddle.static.Program()
     with paddle.static.program_guard(program, paddle.static.Program()):
         total = paddle.ones([NUMBERS]).sum()
-    found = paddle.static.Executor(world.place).run(program, fetch_list=[total])[0]
-    require(np.array_equal(found, np.float32(NUMBERS)), f"the sum of {NUMBERS} ones is {found}", figures)
+    summed = paddle.static.Executor(world.place).run(program, fetch_list=[total])[0]
+    require(np.array_equal(summed, np.float32(NUMBERS)), f"the sum of {NUMBERS} ones is {summed}")
     allocated = allocated_peak(world)
-    require(allocated >= 4 * NUMBERS, f"Paddle has allocated only {allocated} bytes on {world.place}", figures)
-    return Passed(
-        f"{figures['gpus']} x {figures['name']}, capability {figures['capability']}, {figures['memory'] / 2**30:.0f} "
-        f"GiB, driver {figures['driver']}, Paddle {figures['paddle']} for CUDA {figures['cuda']}",
-        figures,
+    require(allocated >= 4 * NUMBERS, f"Paddle has allocated only {allocated} bytes on {world.place}")
+    return (
+        f"{found['gpus']} x {found['name']}, capability {found['capability']}, {found['memory'] / 2**30:.0f} GiB, "
+        f"driver {found['driver']}, Paddle {found['paddle']} for CUDA {found['cuda']}"
     )
 
 

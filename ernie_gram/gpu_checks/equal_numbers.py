@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from ernie_gram.gpu_checks.check import Numbers, Setup, Skipped, require
 from ernie_gram.gpu_checks.kernels import precisions
-from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, Skipped, require
 from ernie_gram.gpu_checks.runs import (
     NO_DROPOUT,
     STEPS,
@@ -47,25 +47,23 @@ DRAWING = "full"
 DROPOUT = ("--model.hidden_dropout_prob=0.1", "--model.attention_probs_dropout_prob=0.1")
 
 
-def float32(setup: Setup) -> Passed:
+def float32(setup: Setup) -> str:
     """Compare ten steps on the GPU with the same steps on the CPU."""
-    figures = compared(on_gpu(setup), on_cpu(setup))
-    shown = require_equal(figures, FLOAT32)
-    return Passed(f"{STEPS} steps on GPU and CPU differ by {shown}", figures)
+    return f"{STEPS} steps on GPU and CPU differ by {compare(setup, on_gpu(setup), on_cpu(setup), FLOAT32)}"
 
 
-def bfloat16(setup: Setup) -> Passed:
+def bfloat16(setup: Setup) -> str:
     """Compare ten steps in bfloat16 on the GPU with steps in float32 on the CPU."""
     return _half(setup, "bfloat16")
 
 
-def float16(setup: Setup) -> Passed:
+def float16(setup: Setup) -> str:
     """Compare ten steps in float16 on the GPU with steps in float32 on the CPU."""
     # Small enough for no overflow, which would skip an update.
     return _half(setup, "float16", "--optimizer.loss_scale=1024")
 
 
-def overflow(setup: Setup) -> Passed:
+def overflow(setup: Setup) -> str:
     """Let float16 gradients overflow: these updates are skipped, and the scale of the loss falls until one is made."""
     settings = (f"--optimizer.loss_scale={OVERFLOWING_SCALE}", f"--trainer.max_skipped={OVERFLOWING_STEPS}")
     more = (*NO_DROPOUT, *started(setup), "--optimizer.precision=float16", *settings)
@@ -73,35 +71,32 @@ def overflow(setup: Setup) -> Passed:
     records = steps_of(output)
     scales = [record["loss_scale"] for record in records]
     skipped = int(records[-1]["skipped"])
-    figures: Figures = {"skipped": skipped, "steps": len(records), "loss_scale": scales[-1]}
-    require(all("loss" in record for record in records), "a loss is not finite", figures)
-    require(skipped > 0, f"no update was skipped with a loss scale of 2^66 ({len(records)} steps)", figures)
-    require(skipped < len(records), f"all {skipped} updates were skipped; the loss scale is {scales[-1]:g}", figures)
+    setup.numbers.update(skipped=skipped, steps=len(records), loss_scale=scales[-1])
+    require(all("loss" in record for record in records), "a loss is not finite")
+    require(skipped > 0, f"no update was skipped with a loss scale of 2^66 ({len(records)} steps)")
+    require(skipped < len(records), f"all {skipped} updates were skipped; the loss scale is {scales[-1]:g}")
     first = (scales[0], records[0]["skipped"])
-    require(first == (OVERFLOWING_SCALE / 2, 1), f"the first overflow left scale, skipped = {first}", figures)
+    require(first == (OVERFLOWING_SCALE / 2, 1), f"the first overflow left scale, skipped = {first}")
     values = parameters(output).values()
-    require(all(bool(np.isfinite(each).all()) for each in values), "a parameter is not finite", figures)
-    return Passed(f"{skipped} of {len(records)} updates skipped, the loss scale fell to {scales[-1]:g}", figures)
+    require(all(bool(np.isfinite(each).all()) for each in values), "a parameter is not finite")
+    return f"{skipped} of {len(records)} updates skipped, the loss scale fell to {scales[-1]:g}"
 
 
-def recompute(setup: Setup) -> Passed:
+def recompute(setup: Setup) -> str:
     """Compare steps of the full objective, with dropout and samples, with and without recompute."""
     more = (*DROPOUT, *started(setup, DRAWING))
     plain = trained(setup, DRAWING, "gpu", more=more, rung=DRAWING)
     again = trained(setup, "recompute", "gpu", more=(*more, "--trainer.recompute=true"), rung=DRAWING)
-    figures = compared(again, plain)
-    shown = require_equal(figures, FLOAT32)
-    return Passed(f"{STEPS} steps with and without differ by {shown}", figures)
+    return f"{STEPS} steps with and without differ by {compare(setup, again, plain, FLOAT32)}"
 
 
-def resume(setup: Setup) -> Passed:
+def resume(setup: Setup) -> str:
     """Train on the GPU, resume on the CPU, then again on the GPU; compare with an uninterrupted training on the GPU."""
     more = (*NO_DROPOUT, *started(setup))
     for device, until in (("gpu", STEPS // 3), ("cpu", 2 * STEPS // 3), ("gpu", STEPS)):
         output = trained(setup, "resumed", device, until, more)
-    figures = compared(output, on_gpu(setup))
-    shown = require_equal(figures, FLOAT32)
-    return Passed(f"GPU, CPU, GPU and GPU alone differ by {shown} in {STEPS} steps", figures)
+    shown = compare(setup, output, on_gpu(setup), FLOAT32)
+    return f"GPU, CPU, GPU and GPU alone differ by {shown} in {STEPS} steps"
 
 
 def on_gpu(setup: Setup) -> Path:
@@ -114,19 +109,24 @@ def on_cpu(setup: Setup) -> Path:
     return trained(setup, "cpu", "cpu", more=(*NO_DROPOUT, *started(setup)))
 
 
-def _half(setup: Setup, precision: str, *settings: str) -> Passed:
+def _half(setup: Setup, precision: str, *settings: str) -> str:
     if precision not in precisions():
         raise Skipped(f"this GPU has no {precision}")
     more = (*NO_DROPOUT, *started(setup), f"--optimizer.precision={precision}", *settings)
-    figures = compared(trained(setup, precision, "gpu", more=more), on_cpu(setup))
-    shown = require_equal(figures, HALF, by_name=False)
-    return Passed(f"{STEPS} steps and float32 on the CPU differ by {shown}", figures)
+    shown = compare(setup, trained(setup, precision, "gpu", more=more), on_cpu(setup), HALF, by_name=False)
+    return f"{STEPS} steps and float32 on the CPU differ by {shown}"
 
 
-def compared(found: Path, expected: Path) -> Figures:
+def compare(setup: Setup, found: Path, expected: Path, tolerance: float, by_name: bool = True) -> str:
+    """Compare two runs, see `require_equal`."""
+    setup.numbers.update(_differences(found, expected))
+    return require_equal(setup.numbers, tolerance, by_name)
+
+
+def _differences(found: Path, expected: Path) -> Numbers:
     """Return the largest relative differences of losses and norms of the gradient of two runs, and those of their last
     parameters and mean gradients; these two as one vector each, and by name."""
-    figures: Figures = {
+    numbers: Numbers = {
         "loss": largest_difference(steps_of(found), steps_of(expected), "loss"),
         "norm": largest_difference(steps_of(found), steps_of(expected), "grad_norm"),
     }
@@ -134,26 +134,26 @@ def compared(found: Path, expected: Path) -> Figures:
         one, two = (
             {n: a for n, a in arrays_of(run).items() if not n.endswith(WITHOUT_GRADIENT)} for run in (found, expected)
         )
-        figures[key] = differences({"all": _joined(one)}, {"all": _joined(two)})["all"]
-        figures[f"{key}_by_name"] = differences(one, two)
-    return figures
+        numbers[key] = differences({"all": _joined(one)}, {"all": _joined(two)})["all"]
+        numbers[f"{key}_by_name"] = differences(one, two)
+    return numbers
 
 
 def _joined(arrays: Arrays) -> np.ndarray:
     return np.concatenate([arrays[name].ravel() for name in sorted(arrays)])
 
 
-def require_equal(figures: Figures, tolerance: float, by_name: bool = True) -> str:
+def require_equal(numbers: Numbers, tolerance: float, by_name: bool = True) -> str:
     """Return the differences as text; raises Failed if one exceeds the tolerance.
 
     With `by_name`, every single parameter counts, and not only all as one vector.
     """
     shown = []
     for key, what in QUANTITIES.items():
-        names = figures.get(f"{key}_by_name", {}) if by_name else {}
+        names = numbers.get(f"{key}_by_name", {}) if by_name else {}
         worst = max(names, key=lambda name: names[name], default=None)
-        value = names[worst] if worst else figures[key]
+        value = names[worst] if worst else numbers[key]
         which = f"{what} of {worst}" if worst else what
-        require(value <= tolerance, f"{which} differs by {value:.1e}, more than {tolerance:g}", figures)
+        require(value <= tolerance, f"{which} differs by {value:.1e}, more than {tolerance:g}")
         shown.append(f"{value:.1e} ({key})")
     return ", ".join(shown)

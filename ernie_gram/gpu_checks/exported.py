@@ -15,8 +15,8 @@ import paddle
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
+from ernie_gram.gpu_checks.check import Setup, require
 from ernie_gram.gpu_checks.equal_numbers import FLOAT32, on_gpu
-from ernie_gram.gpu_checks.outcome import Figures, Passed, Setup, require
 from ernie_gram.inference.description import ENCODER, KINDS
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.exported_program import ExportedProgram
@@ -31,17 +31,17 @@ from reader.batches.fields import Batch
 LENGTHS = (19, 3, 24)
 
 
-def export(setup: Setup) -> Passed:
+def export(setup: Setup) -> str:
     """Compare the outputs of both kinds of exported models for a batch with padding."""
-    model, figures = read_model(on_gpu(setup)), Figures()
+    model, found = read_model(on_gpu(setup)), setup.numbers
     for outputs in KINDS:
         folder = setup.folder / f"exported_{outputs}"
         shutil.rmtree(folder, ignore_errors=True)
         for name, difference in _differences(model, outputs, folder, start_world("gpu")).items():
-            figures[f"{outputs}: {name}"] = difference
-    worst = max(figures, key=lambda name: figures[name])
-    require(figures[worst] <= FLOAT32, f"{worst} differs by {figures[worst]:.1e}, more than {FLOAT32:g}", figures)
-    return Passed(f"{len(figures)} outputs differ by at most {figures[worst]:.1e} ({worst})", figures)
+            found[f"{outputs}: {name}"] = difference
+    worst = max(found, key=lambda name: found[name])
+    require(found[worst] <= FLOAT32, f"{worst} differs by {found[worst]:.1e}, more than {FLOAT32:g}")
+    return f"{len(found)} outputs differ by at most {found[worst]:.1e} ({worst})"
 
 
 def _differences(model: Model, outputs: str, folder: Path, world: World) -> dict[str, float]:

@@ -1,14 +1,22 @@
 """Every operation of every program has a GPU kernel in this package of Paddle.
 
-Paddle runs an operation without one on the CPU, with copies to and fro, and says nothing.
+Paddle runs an operation without one on the CPU, with copies to and fro, and says nothing. It chooses a kernel for each
+operation when it prepares a program for a device, and shows the choice only as text: with FLAGS_print_ir it prints the
+program before and after. Then each operation has an attribute such as
+`kernel_key:<backend:GPU|layout:NCHW|dtype:float32>,kernel_name:"matmul"`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 # isort: off
 from ernie_gram.distributed.world import start_world  # before Paddle: it sets the number of threads
@@ -17,21 +25,26 @@ import paddle
 # isort: on
 
 from ernie_gram.distributed.device import check_device
-from ernie_gram.gpu_checks.lowering import Kernel, kernels_of
-from ernie_gram.gpu_checks.outcome import Passed, Setup, require
-from ernie_gram.gpu_checks.programs import RUNGS, pretraining_programs
+from ernie_gram.gpu_checks.check import Setup, require
+from ernie_gram.gpu_checks.programs import LAST_RUNG, MODES, PRECISIONS, RUNGS, other_cases, pretraining_cases
 from reader.errors import InputError
 from reader.system.installation import child_environment
 
-# In a precision that a task can have.
-TASK_PRECISIONS = ("float32", "bfloat16")
-PRECISIONS = (*TASK_PRECISIONS, "float16")
 GPU_BACKENDS = ("GPU", "GPUDNN")
 # Kernels that are for the CPU on purpose: they make small arrays of numbers of the program, such as shapes.
 HOST_KERNELS = ("full_int_array",)
 MAX_NAMED = 5
+STDOUT, STDERR = 1, 2
+_KERNEL = re.compile(r'kernel_key:<backend:(\w+)\|layout:[^|]*\|dtype:(\w+)>,kernel_name:"(\w+)"')
+# The data of operations with this backend are only named: parameters and feeds.
+_NO_KERNEL = "Undefined"
 
-Programs = Mapping[str, Iterable[Kernel]]
+
+class Kernel(NamedTuple):
+    """A kernel: its name and the type of its numbers, such as ("matmul", "float32")."""
+
+    name: str
+    dtype: str
 
 
 def precisions() -> tuple[str, ...]:
@@ -46,35 +59,36 @@ def precisions() -> tuple[str, ...]:
     return tuple(precision for precision in PRECISIONS if has(precision))
 
 
-def kernels(setup: Setup) -> Passed:
+def kernels(setup: Setup) -> str:
     """Check the programs of pre-training, of each objective, and of fine-tuning, of each kind of task.
 
     A quick check is of two objectives, the first and the last of the ablation.
     """
-    chosen, world = precisions(), start_world("gpu")
-    rungs = (RUNGS[0], RUNGS[-1]) if setup.quick else RUNGS
-    programs: dict[str, Iterable[Kernel]] = {
-        f"{name}, {precision}": kernels_of(program.main, world.place)
-        for precision in chosen
-        for name, program in pretraining_programs(world, precision, rungs)
-    }
-    programs |= _task_programs([precision for precision in TASK_PRECISIONS if precision in chosen])
-    registered = paddle.base.core._get_registered_phi_kernels("function")
-    missing = missing_kernels(programs, registered)
+    chosen, place = precisions(), start_world("gpu").place
+    rungs = (RUNGS[0], LAST_RUNG) if setup.quick else RUNGS
+    programs: dict[str, Iterable[Kernel]] = {}
+    for precision in chosen:
+        for rung in rungs:
+            # In other modes, what differs is float32 in every precision.
+            modes = MODES if (rung, precision) == (LAST_RUNG, "float32") else MODES[:1]
+            for case in pretraining_cases(rung, precision, place, modes):
+                if case.is_step:
+                    programs[case.name] = kernels_of(case.program, place)
+    programs |= {case.name: kernels_of(case.program, place) for case in other_cases(rungs)}
+    programs |= _task_programs(chosen)
+    missing = missing_kernels(programs, paddle.base.core._get_registered_phi_kernels("function"))
     distinct = {kernel for found in programs.values() for kernel in found}
-    figures = {
-        "programs": len(programs),
-        "kernels": len(distinct),
-        "precisions": chosen,
-        "missing": {f"{kernel.name} {kernel.dtype}": names for kernel, names in missing.items()},
-    }
-    named = [f"{kernel.name} {kernel.dtype} ({names[0]})" for kernel, names in missing.items()]
-    more = f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
-    require(not missing, f"no GPU kernel: {'; '.join(named[:MAX_NAMED])}{more}", figures)
-    return Passed(f"{len(distinct)} kernels of {len(programs)} programs are registered ({', '.join(chosen)})", figures)
+    named = {f"{kernel.name} {kernel.dtype}": names for kernel, names in missing.items()}
+    setup.numbers.update(programs=len(programs), kernels=len(distinct), precisions=chosen, missing=named)
+    shown = [f"{kernel} ({names[0]})" for kernel, names in named.items()]
+    more = f" and {len(shown) - MAX_NAMED} more" if len(shown) > MAX_NAMED else ""
+    require(not missing, f"no GPU kernel: {'; '.join(shown[:MAX_NAMED])}{more}")
+    return f"{len(distinct)} kernels of {len(programs)} programs are registered ({', '.join(chosen)})"
 
 
-def missing_kernels(programs: Programs, registered: Mapping[str, Iterable[str]]) -> dict[Kernel, list[str]]:
+def missing_kernels(
+    programs: Mapping[str, Iterable[Kernel]], registered: Mapping[str, Iterable[str]]
+) -> dict[Kernel, list[str]]:
     """Return the kernels that are not registered for GPUs, each with the names of the programs that need it.
 
     Args:
@@ -94,7 +108,7 @@ def _is_on_gpu(kernel: Kernel, variants: Iterable[str]) -> bool:
     return any(end[0] in GPU_BACKENDS and end[-1] == kernel.dtype for end in ends)
 
 
-def _task_programs(chosen: list[str]) -> dict[str, Iterable[Kernel]]:
+def _task_programs(chosen: Iterable[str]) -> dict[str, Iterable[Kernel]]:
     """Return the kernels of the programs of all kinds of tasks. Another process lists them: this package is below."""
     command = [sys.executable, "-m", "tasks.kernels", *chosen]
     done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
@@ -102,3 +116,51 @@ def _task_programs(chosen: list[str]) -> dict[str, Iterable[Kernel]]:
     require(done.returncode == 0, f"tasks.kernels ended with status {done.returncode}: {last}")
     found = json.loads(done.stdout.splitlines()[-1])
     return {name: [Kernel(*kernel) for kernel in listed] for name, listed in found.items()}
+
+
+def kernels_of(program: paddle.static.Program, place: paddle.base.core.Place) -> set[Kernel]:
+    """Return the kernels that a program runs on a device; it is not run."""
+    core = paddle.base.core
+    plan = core.Plan([core.Job("default")], {"default": program})
+    device, scope = core.Place(), core.Scope()
+    device.set_place(place)
+    for parameter in program.global_block().all_parameters():
+        scope.var(parameter.name)
+    paddle.set_flags({"FLAGS_print_ir": True})
+    try:
+        text = written_to(STDOUT, lambda: core.StandaloneExecutor(device, plan, scope))
+    finally:
+        paddle.set_flags({"FLAGS_print_ir": False})
+    return kernels_in(text)
+
+
+def kernels_in(text: str) -> set[Kernel]:
+    """Return the kernels in what Paddle prints; raises ValueError if there are none, as with another format."""
+    lowered = text.partition("IR after lowering")[2]
+    found = {Kernel(name, dtype) for backend, dtype, name in _KERNEL.findall(lowered) if backend != _NO_KERNEL}
+    if not found:
+        raise ValueError(f"Paddle {paddle.__version__} prints no kernels with FLAGS_print_ir")
+    return found
+
+
+def written_to(descriptor: int, action: Callable[[], object]) -> str:
+    """Return what this process, with its C++ code, writes to STDOUT or STDERR during an action."""
+    libc = ctypes.CDLL(None)
+
+    def flush() -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        libc.fflush(None)
+
+    with tempfile.TemporaryFile() as file:
+        original = os.dup(descriptor)
+        flush()
+        os.dup2(file.fileno(), descriptor)
+        try:
+            action()
+        finally:
+            flush()
+            os.dup2(original, descriptor)
+            os.close(original)
+        file.seek(0)
+        return file.read().decode(errors="replace")

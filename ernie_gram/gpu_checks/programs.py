@@ -1,39 +1,68 @@
-"""All programs of pre-training, with small sizes: neither sizes nor the number of layers change their kernels."""
+"""All programs that run on a GPU, beside those of tasks (tasks/kernels.py), with few layers: that many change nothing.
+
+They are compared with the kernels of the installed package (kernels.py), and with a table of them in
+tests/gpu_kernels. Building a program allocates nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 
 # isort: off
 from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
+
+import paddle
 # isort: on
 
 from ernie_gram.config.loading import load_config
+from ernie_gram.distributed import collectives
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.pretraining.ablation_plan import CONFIGS
+from ernie_gram.pretraining.ablation_plan import RUNGS as ALL_RUNGS
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.accumulation import build_accumulation
-from ernie_gram.training.job import Job
-from ernie_gram.training.optimization import learning_rate
-from ernie_gram.training.program import Program, build_training
+from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.training.job import Network
+from ernie_gram.training.program import build_training
 
-SIZES = CorpusSizes(tokens=1000, ngrams=600)
+PRECISIONS = ("float32", "bfloat16", "float16")
+MODES = ("plain", "recompute", "accumulation", "two ranks")
 # The rungs of the ablation with different programs: "token" has the program of "contiguous".
-RUNGS = ("contiguous", "explicit", "cnp", "enrm", "both", "full")
+RUNGS = tuple(rung for rung in ALL_RUNGS if rung != "token")
 LAST_RUNG = RUNGS[-1]
+# So many classes, and sequences, that the softmax over them is computed in chunks, and that the gradient of the n-gram
+# embedding is exchanged by row.
+SIZES = CorpusSizes(30_522, 300_000)
+SEQUENCES = 64
+LAYERS = 2
 
 
-def small_config(rung: str, precision: str) -> PretrainConfig:
-    """Return the settings of a rung with one layer, with dropout."""
+@dataclass(frozen=True)
+class Case:
+    """A program of Paddle's.
+
+    Attributes:
+        name: what it computes, and how.
+        program: as built.
+        is_step: whether it is run again and again, rather than once at the start.
+    """
+
+    name: str
+    program: paddle.static.Program
+    is_step: bool = True
+
+
+def pretraining_config(rung: str, precision: str) -> PretrainConfig:
+    """Return the configuration of a rung of the ablation, with dropout."""
     options = [
         f"--config={CONFIGS / f'{rung}.yaml'}",
-        "--model.num_hidden_layers=1",
+        f"--data.batch_size={SEQUENCES}",
+        f"--model.num_hidden_layers={LAYERS}",
         "--model.hidden_dropout_prob=0.1",
         "--model.attention_probs_dropout_prob=0.1",
         f"--optimizer.precision={precision}",
@@ -41,44 +70,45 @@ def small_config(rung: str, precision: str) -> PretrainConfig:
     return load_config(PretrainConfig, options, "gpu_check", "", {})[0]
 
 
-def pretraining_programs(world: World, precision: str, rungs: Sequence[str]) -> Iterator[tuple[str, Program]]:
-    """Yield the programs of rungs of the ablation in a precision, with their names; LAST_RUNG is the last."""
+def training_cases(
+    name: str,
+    network: Network,
+    settings: OptimizerConfig,
+    mode: str,
+    world: World,
+    sparse: frozenset[str] = frozenset(),
+    rate_scale: Callable[[str], float] | None = None,
+) -> Iterator[Case]:
+    """Yield the programs of a training in one of MODES. In float16, updates can be skipped."""
+    skips = settings.first_loss_scale is not None
+    build = build_accumulation if mode == "accumulation" else build_training
+    built = build(network, settings, lambda step: 1e-4, world, rate_scale, sparse, mode == "recompute", skips)
+    programs = built if isinstance(built, tuple) else (built,)
+    names = ("gradients", "update", "rows") if mode == "accumulation" else ("training",)
+    for part, program in zip(names, programs, strict=True):
+        yield Case(f"{name}, {settings.precision}, {mode}: {part}", program.main)
+        yield Case(f"{name}, {settings.precision}, {mode}: start of {part}", program.startup, is_step=False)
+
+
+def pretraining_cases(
+    rung: str, precision: str, place: paddle.base.core.Place, modes: Collection[str] = MODES
+) -> Iterator[Case]:
+    """Yield the programs that pre-train and evaluate a rung of the ablation."""
+    config = pretraining_config(rung, precision)
+    for mode in modes:
+        world = World(0, 2 if mode == "two ranks" else 1, place)
+        network = PretrainNetwork(config, SIZES, world.size)
+        yield from training_cases(rung, network, config.optimizer, mode, world, sparse_parameters(config))
+    yield Case(f"{rung}, {precision}: evaluation", build_evaluation(config, SIZES, 1).main)
+
+
+def other_cases(rungs: Collection[str]) -> Iterator[Case]:
+    """Yield the programs of exports and of the commands that use a model, and sums over ranks outside of a step."""
     for rung in rungs:
-        config = small_config(rung, precision)
-        yield f"{rung}, training", training_program(config, world)
-        yield f"{rung}, evaluation", build_evaluation(config, SIZES, world.size)
-    if precision == "float32":
-        # With recompute, operations of the training are repeated; sums of gradients are float32 in every precision.
-        yield f"{LAST_RUNG}, recomputing", training_program(config, world, recompute=True)
-        for name, program in zip(("micro-batch", "update", "row counts"), _accumulation(config, world), strict=True):
-            yield f"{LAST_RUNG}, {name}", program
-        # Prediction and the exported programs are always float32.
-        yield f"{LAST_RUNG}, prediction", build_prediction(config, SIZES)
-        yield "encoder", build_encoder(replace(config.model, use_pooler=True), SIZES.tokens)
-
-
-def training_program(config: PretrainConfig, world: World, recompute: bool = False) -> Program:
-    """Return the program that trains a rung."""
-    skips = config.optimizer.first_loss_scale is not None
-    network, rate = PretrainNetwork(config, SIZES, world.size), _rate(config)
-    return build_training(network, config.optimizer, rate, world, recompute=recompute, skips=skips)
-
-
-def _rate(config: PretrainConfig) -> partial[float]:
-    return partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps)
-
-
-def _accumulation(config: PretrainConfig, world: World) -> tuple[Program, Program, Program]:
-    job = Job(
-        folder=Path(),
-        seed=1,
-        identity={},
-        config={},
-        network=PretrainNetwork(config, SIZES, world.size),
-        batch_size=config.data.batch_size,
-        batches=lambda consumed, world: iter(()),  # type: ignore[arg-type, return-value]  # nothing is trained
-        learning_rate=_rate(config),
-        optimizer=config.optimizer,
-        trainer=config.trainer,
-    )
-    return build_accumulation(job, world, skips=True)
+        config = pretraining_config(rung, "float32")
+        yield Case(f"{rung}: masked units (fill_mask and its export)", build_prediction(config, SIZES).main)
+    for uses_pooler in (False, True):
+        program = build_encoder(replace(config.model, use_pooler=uses_pooler), SIZES.tokens).main
+        yield Case(f"encoder{', pooled' * uses_pooler} (export)", program)
+    for dtype in ("float32", "float64"):
+        yield Case(f"sum of {dtype} over ranks", collectives._sum_program((3,), dtype)[0])

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from ernie_gram.distributed.device import visible_gpus
-from ernie_gram.gpu_checks.equal_numbers import FLOAT32, compared, on_gpu, require_equal
-from ernie_gram.gpu_checks.outcome import Failed, Figures, Passed, Setup, Skipped, require
+from ernie_gram.gpu_checks.check import Failed, Setup, Skipped, require
+from ernie_gram.gpu_checks.equal_numbers import FLOAT32, compare, on_gpu
+from ernie_gram.gpu_checks.processes import MARK, processes_with
 from ernie_gram.gpu_checks.runs import NO_DROPOUT, STEPS, options, started, steps_of
 from reader.system.installation import PACKAGES, child_environment
 
@@ -23,28 +23,26 @@ MAX_ENDING_SECONDS = 30.0
 POLL_SECONDS = 0.05
 
 
-def two_gpus(setup: Setup) -> Passed:
+def two_gpus(setup: Setup) -> str:
     """Compare ten steps of two GPUs with those of one."""
     name = "two_gpus"
     more = (*NO_DROPOUT, *started(setup), *_on_gpus(setup))
     job = start_job(setup, name, "ernie_gram/pretrain.py", *options(setup, name, STEPS, *more))
     wait_for(job)
-    figures = compared(setup.folder / name, on_gpu(setup))
-    shown = require_equal(figures, FLOAT32)
-    return Passed(f"{STEPS} steps on two GPUs and on one differ by {shown}", figures)
+    shown = compare(setup, setup.folder / name, on_gpu(setup), FLOAT32)
+    return f"{STEPS} steps on two GPUs and on one differ by {shown}"
 
 
-def row_exchange(setup: Setup) -> Passed:
+def row_exchange(setup: Setup) -> str:
     """Let two processes sum gradients by row and as a whole (see exchange_rank.py)."""
     job = start_job(setup, "row_exchange", "ernie_gram/gpu_checks/exchange_rank.py")
     differences = re.findall(r"^difference (\S+)$", wait_for(job), re.MULTILINE)
     require(len(differences) == 1, f"the processes printed {len(differences)} results")
-    figures: Figures = {"difference": float(differences[0])}
-    require(figures["difference"] == 0, f"rows and whole gradients differ by {differences[0]}", figures)
-    return Passed("sums by row have the bits of sums of whole gradients", figures)
+    require(float(differences[0]) == 0, f"rows and whole gradients differ by {differences[0]}")
+    return "sums by row have the bits of sums of whole gradients"
 
 
-def killed_rank(setup: Setup) -> Passed:
+def killed_rank(setup: Setup) -> str:
     """Kill one of two processes during a training: the launcher ends the other one, and says why."""
     name = "killed_rank"
     steps, folder = 1_000_000, setup.folder / name
@@ -57,7 +55,9 @@ def killed_rank(setup: Setup) -> Passed:
             time.sleep(POLL_SECONDS)
         if job.poll() is not None:
             wait_for(job)
-        os.kill(process_of_rank(job.pid, 1), signal.SIGKILL)
+        ranks = processes_with("PADDLE_TRAINER_ID=1", f"{MARK}={os.environ[MARK]}")
+        require(bool(ranks), "the launcher has no process of rank 1")
+        os.kill(min(ranks), signal.SIGKILL)
         killed = time.monotonic()
         try:
             output, _ = job.communicate(timeout=MAX_ENDING_SECONDS)
@@ -66,12 +66,12 @@ def killed_rank(setup: Setup) -> Passed:
     finally:
         end_job(job)
     seconds = time.monotonic() - killed
-    figures: Figures = {"seconds": seconds, "status": job.returncode}
+    setup.numbers.update(seconds=seconds, status=job.returncode)
     said = error_in(output)
     is_named = "rank 1 " in said and "SIGKILL" in said
-    require(job.returncode != 0, f"the job ended with status 0 after {seconds:.1f} s", figures)
-    require(is_named, f"the job ended after {seconds:.1f} s without the reason: {said}", figures)
-    return Passed(f"the job ended after {seconds:.1f} s: {said}", figures)
+    require(job.returncode != 0, f"the job ended with status 0 after {seconds:.1f} s")
+    require(is_named, f"the job ended after {seconds:.1f} s without the reason: {said}")
+    return f"the job ended after {seconds:.1f} s: {said}"
 
 
 def _on_gpus(setup: Setup) -> tuple[str, ...]:
@@ -116,16 +116,3 @@ def error_in(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("error: ")]
     return (errors or lines or ["no output"])[-1].removeprefix("error: ")
-
-
-def process_of_rank(launcher: int, rank: int) -> int:
-    """Return the process of a rank that a launcher has started; raises Failed if there is none."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            environment = (folder / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue  # it has ended, or belongs to somebody else
-        if int(parent) == launcher and f"PADDLE_TRAINER_ID={rank}".encode() in environment:
-            return int(folder.name)
-    raise Failed(f"the launcher has no process of rank {rank}")

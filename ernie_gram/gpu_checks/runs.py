@@ -13,7 +13,7 @@ import paddle
 # isort: on
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.gpu_checks.outcome import Setup
+from ernie_gram.gpu_checks.check import Setup
 from ernie_gram.pretraining.ablation_plan import CONFIGS
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare

@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 
 # isort: off
 from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
@@ -18,20 +18,22 @@ import paddle
 # isort: on
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.device import gpu_number
+from ernie_gram.distributed.device import MEMORY_EFFICIENT, check_device, gpu_number
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak
+from ernie_gram.gpu_checks.check import Numbers, Setup, Skipped, require
+from ernie_gram.gpu_checks.equal_numbers import HALF, compare, on_gpu
 from ernie_gram.gpu_checks.kernels import precisions
-from ernie_gram.gpu_checks.outcome import Failed, Figures, Passed, Setup, Skipped, require
+from ernie_gram.gpu_checks.runs import NO_DROPOUT, started, trained
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.planning.prediction import largest_batch
 from ernie_gram.planning.sizes import assumed_shape
-from ernie_gram.planning.trial_step import random_batch
+from ernie_gram.planning.trial_step import random_batch, shortened
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.training.program import Program, build_training
-from reader.batches.fields import Batch
+from ernie_gram.training.program import build_training
+from reader.errors import InputError
 from reader.system.installation import CONF
 
 CONFIG = CONF / "pretrain" / "base_en_16g.yaml"
@@ -47,8 +49,7 @@ WARM_STEPS, SINGLE_STEPS, STEPS = 2, 5, 5
 QUICK_SECONDS, SECONDS = 0.1, 2.0
 # Beyond the prediction: workspaces of libraries.
 MEMORY_TOLERANCE, WORKSPACES = 1.15, 256 << 20
-# The search for the largest micro-batch: it begins with this share of the predicted one, and grows so often.
-FIRST_SHARE, GROWTH, TRIALS = 0.8, 1.1, 5
+ATTENTION_SEQUENCES = 8
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Trial:
 
     Attributes:
         config, sizes, shape: for one process; the whole batch is one micro-batch.
+        step: starts a step; the GPU may not have finished it at the return.
+        executor: of the steps.
         first_step: seconds, in which Paddle prepares the program.
         allocated: bytes at the peak of these steps.
     """
@@ -64,25 +67,10 @@ class Trial:
     config: PretrainConfig
     sizes: CorpusSizes
     shape: BatchShape
-    program: Program
+    step: Callable[[], None]
     executor: paddle.static.Executor
-    scope: paddle.base.core._Scope
     first_step: float
     allocated: int
-
-    @property
-    def predicted(self) -> int:
-        """Bytes that preflight predicts."""
-        return predicted_memory(self.config, self.sizes, self.shape.sequences)
-
-    def run(self, batch: Batch) -> None:
-        """Start a step; the GPU may not have finished it at the return."""
-        with paddle.static.scope_guard(self.scope):
-            self.program.step(self.executor, batch)
-
-    def batch(self, sequences: int) -> Batch:
-        """Return a random batch of this many sequences."""
-        return random_batch(self.config, self.sizes, replace(self.shape, sequences=sequences))
 
 
 def base_config(setup: Setup, precision: str, *more: str) -> tuple[PretrainConfig, CorpusSizes]:
@@ -91,32 +79,35 @@ def base_config(setup: Setup, precision: str, *more: str) -> tuple[PretrainConfi
     return load_config(PretrainConfig, options, "gpu_check", "", {})[0], QUICK_SIZES if setup.quick else SIZES
 
 
-@cache
-def trial(setup: Setup, precision: str) -> Trial:
-    """Return the trial with the micro-batch of the settings, or with the largest that fits as predicted."""
+def fitting_trial(setup: Setup, precision: str) -> Trial:
+    """Start a trial with the micro-batch of the settings, or with the largest that fits as predicted."""
     config, sizes = base_config(setup, precision)
     world = start_world("gpu", precision)
-    memory = _gpu_memory() * (1 - FREE)
+    memory = int(paddle.device.cuda.get_device_properties(gpu_number()).total_memory * (1 - FREE))
     fitting = largest_batch(partial(predicted_memory, config, sizes), memory)
     sequences = min(config.trainer.micro_batch or 1, fitting)
-    if not sequences:
-        raise Failed(f"no sequence of the base model fits into {_gib(int(memory))}")
+    require(sequences > 0, f"no sequence of the base model fits into {_gib(memory)}")
     return started_trial(config, sizes, sequences, world)
 
 
 def started_trial(config: PretrainConfig, sizes: CorpusSizes, sequences: int, world: World) -> Trial:
     """Build the program of a batch of this many sequences, and make its first steps."""
     config = of_batch(config, sequences)
-    network = PretrainNetwork(config, sizes, 1)
     rate = config.optimizer.learning_rate
+    network = PretrainNetwork(config, sizes, 1)
     program = build_training(network, config.optimizer, lambda step: rate, World(0, 1, world.place))
     executor, scope = paddle.static.Executor(world.place), paddle.static.Scope()
     with paddle.static.scope_guard(scope):
         executor.run(program.startup)
     shape = assumed_shape(config, sequences, TOKENS_PER_UNIT)
-    made = Trial(config, sizes, shape, program, executor, scope, 0.0, 0)
-    seconds = [_seconds(partial(made.run, made.batch(sequences))) for _ in range(WARM_STEPS)]
-    return replace(made, first_step=seconds[0], allocated=allocated_peak(world))
+    batch = random_batch(config, sizes, shape)
+
+    def step() -> None:
+        with paddle.static.scope_guard(scope):
+            program.step(executor, batch)
+
+    seconds = [_seconds(step) for _ in range(WARM_STEPS)]
+    return Trial(config, sizes, shape, step, executor, seconds[0], allocated_peak(world))
 
 
 def of_batch(config: PretrainConfig, sequences: int) -> PretrainConfig:
@@ -131,104 +122,89 @@ def predicted_memory(config: PretrainConfig, sizes: CorpusSizes, sequences: int)
     return rank_memory(of_batch(config, sequences), sizes, shape, 1).total
 
 
-def memory(setup: Setup) -> Passed:
+def memory(setup: Setup) -> str:
     """Compare the memory of a step in float32 with the prediction of preflight."""
-    made = trial(setup, "float32")
-    figures: Figures = {"allocated": made.allocated, "predicted": made.predicted, "sequences": made.shape.sequences}
-    said = f"{_gib(made.allocated)} for {made.shape.sequences} sequences in float32, preflight: {_gib(made.predicted)}"
-    require(made.allocated <= MEMORY_TOLERANCE * made.predicted + WORKSPACES, said, figures)
-    return Passed(said, figures)
+    trial = fitting_trial(setup, "float32")
+    sequences = trial.shape.sequences
+    predicted = predicted_memory(trial.config, trial.sizes, sequences)
+    setup.numbers.update(allocated=trial.allocated, predicted=predicted, sequences=sequences)
+    said = f"{_gib(trial.allocated)} for {sequences} sequences in float32, preflight: {_gib(predicted)}"
+    require(trial.allocated <= MEMORY_TOLERANCE * predicted + WORKSPACES, said)
+    return said
 
 
-def speed(setup: Setup) -> Passed:
+def speed(setup: Setup) -> str:
     """Measure steps in float32, as the settings have it."""
     return _speed(setup, "float32")
 
 
-def speed_16_bits(setup: Setup) -> Passed:
+def speed_16_bits(setup: Setup) -> str:
     """Measure steps in bfloat16, or in float16 where the GPU lacks bfloat16."""
-    return _speed(setup, next(each for each in ("bfloat16", "float16") if each in precisions()))
+    return _speed(setup, _half_precision())
 
 
-def _speed(setup: Setup, precision: str) -> Passed:
-    made = trial(setup, precision)
-    figures = measured(made)
-    figures["precision"] = precision
-    figures["peak"] = matmul_peak(made.executor, precision, QUICK_SECONDS if setup.quick else SECONDS)
-    figures["share_of_peak"] = figures["flops"] / (figures["step_ms"] / 1e3 * figures["peak"])
-    return Passed(
-        f"{precision}, {made.shape.sequences} sequences: host {figures['host_ms']:.0f} ms, until the GPU has finished "
-        f"{figures['device_ms']:.0f} ms, {figures['tokens_per_second']:,.0f} tokens/s, {figures['share_of_peak']:.0%} "
-        f"of {figures['peak'] / 1e12:.1f} TFLOP/s; first step {figures['first_step_s']:.0f} s",
-        figures,
+def _half_precision() -> str:
+    return next(each for each in ("bfloat16", "float16") if each in precisions())
+
+
+def _speed(setup: Setup, precision: str) -> str:
+    trial = fitting_trial(setup, precision)
+    peak = matmul_peak(trial.executor, precision, QUICK_SECONDS if setup.quick else SECONDS)
+    found = measured(trial)
+    share = found["flops"] / (found["step_ms"] / 1e3 * peak)
+    setup.numbers.update(found, precision=precision, peak=peak, share_of_peak=share)
+    return (
+        f"{precision}, {trial.shape.sequences} sequences: host {found['host_ms']:.0f} ms, until the GPU has finished "
+        f"{found['device_ms']:.0f} ms, {found['tokens_per_second']:,.0f} tokens/s, {share:.0%} of {peak / 1e12:.1f} "
+        f"TFLOP/s; first step {found['first_step_s']:.0f} s"
     )
 
 
-def measured(made: Trial) -> Figures:
+def attention(setup: Setup) -> str:
+    """Compare plain and memory-efficient attention: ten steps of a small model, and the time of steps of a few layers
+    of the base model."""
+    try:
+        check_device("gpu", attention=MEMORY_EFFICIENT)
+    except InputError as error:
+        raise Skipped(str(error)) from error
+    more = (*NO_DROPOUT, *started(setup), f"--model.attention={MEMORY_EFFICIENT}")
+    # This process may have TF32 (see catalog.py), and the plain steps not.
+    shown = compare(setup, trained(setup, MEMORY_EFFICIENT, "gpu", more=more), on_gpu(setup), HALF, by_name=False)
+    precision, times = _half_precision(), []
+    world = start_world("gpu", precision)
+    for kind in ("plain", MEMORY_EFFICIENT):
+        config, sizes = shortened(*base_config(setup, precision, f"--model.attention={kind}"))
+        trial = started_trial(config, sizes, ATTENTION_SEQUENCES, world)
+        setup.numbers[kind] = {**measured(trial), "allocated": trial.allocated}
+        times.append(f"{setup.numbers[kind]['step_ms']:.0f} ms {kind.replace('_', '-')}")
+    layers = config.model.num_hidden_layers
+    return f"differ by {shown}; a step of {layers} layers in {precision}: {', '.join(times)}"
+
+
+def measured(trial: Trial) -> Numbers:
     """Return the times of steps.
 
     host_ms is the time until the call of a step returns, device_ms that until the GPU has finished it, of steps one
     after the other; step_ms that of one of many steps, between which nobody waits for the GPU.
     """
-    batch = made.batch(made.shape.sequences)
     hosts: list[float] = []
-
-    def step() -> None:
-        hosts.append(_seconds(partial(made.run, batch), waits=False))
-
-    devices = [_seconds(step) for _ in range(SINGLE_STEPS)]
+    devices = [_seconds(lambda: hosts.append(_seconds(trial.step, waits=False))) for _ in range(SINGLE_STEPS)]
 
     def steps() -> None:
         for _ in range(STEPS):
-            made.run(batch)
+            trial.step()
 
     whole = _seconds(steps) / STEPS
+    sequences = trial.shape.sequences
     return {
-        "sequences": made.shape.sequences,
+        "sequences": sequences,
         "host_ms": 1e3 * statistics.median(hosts),
         "device_ms": 1e3 * statistics.median(devices),
         "step_ms": 1e3 * whole,
-        "tokens_per_second": made.shape.sequences * made.config.data.max_seq_len / whole,
-        "flops": sum(step_flops(made.config, made.sizes, made.shape).values()),
-        "first_step_s": made.first_step,
+        "tokens_per_second": sequences * trial.config.data.max_seq_len / whole,
+        "flops": sum(step_flops(trial.config, trial.sizes, trial.shape).values()),
+        "first_step_s": trial.first_step,
     }
-
-
-def micro_batch(setup: Setup) -> Passed:
-    """Find the largest micro-batch that a step in float32 holds, from the predicted one."""
-    if setup.quick:
-        raise Skipped("--quick: the micro-batch would fill the GPU's memory")
-    made, total = trial(setup, "float32"), _gpu_memory()
-    predicted = largest_batch(partial(predicted_memory, made.config, made.sizes), total)
-    largest = largest_that_runs(partial(_fits, made), made.shape.sequences, int(predicted * FIRST_SHARE))
-    figures: Figures = {"largest": largest, "predicted": predicted, "memory": total}
-    said = f"{largest} sequences in float32; predicted from the memory of the GPU: {predicted}"
-    require(largest * MEMORY_TOLERANCE >= predicted, said, figures)
-    return Passed(said, figures)
-
-
-def largest_that_runs(fits: Callable[[int], bool], known: int, first: int) -> int:
-    """Return the largest number that fits of `known` and of TRIALS numbers from `first`, each a tenth larger.
-
-    It ends with the first that does not fit: what a failed step has allocated would stay, and make others fail.
-    """
-    largest, tried = known, max(known + 1, first)
-    for _ in range(TRIALS):
-        if not fits(tried):
-            break
-        largest, tried = tried, max(tried + 1, int(tried * GROWTH))
-    return largest
-
-
-def _fits(made: Trial, sequences: int) -> bool:
-    paddle.device.cuda.empty_cache()
-    try:
-        _seconds(partial(made.run, made.batch(sequences)))
-    except (MemoryError, RuntimeError, SystemError) as error:
-        if "out of memory" not in str(error).lower():
-            raise
-        return False
-    return True
 
 
 def _seconds(action: Callable[[], object], waits: bool = True) -> float:
@@ -239,10 +215,6 @@ def _seconds(action: Callable[[], object], waits: bool = True) -> float:
     if waits:
         paddle.device.cuda.synchronize()
     return time.perf_counter() - began
-
-
-def _gpu_memory() -> int:
-    return int(paddle.device.cuda.get_device_properties(gpu_number()).total_memory)
 
 
 def _gib(number: int) -> str:

@@ -1,8 +1,8 @@
-"""A process that makes some checks and writes their results to a file, one line of JSON each: see runner.py.
+"""The process of a check, which writes its result to NAME.json in a folder: see gpu_check.py.
 
-    python -m ernie_gram.gpu_checks.worker RESULTS FOLDER QUICK LIMIT NAME...
+    python -m ernie_gram.gpu_checks.worker NAME FOLDER QUICK LIMIT
 
-QUICK is 1 or 0; LIMIT is that of each check in seconds, or 0 for its own.
+QUICK is 1 or 0; LIMIT is in seconds.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import signal
 import sys
 import time
 import traceback
+from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 
-from ernie_gram.gpu_checks.catalog import CHECKS, Check
-from ernie_gram.gpu_checks.outcome import Failed, Figures, Result, Setup, Skipped, Status
+from ernie_gram.gpu_checks.catalog import CHECKS
+from ernie_gram.gpu_checks.check import Check, Failed, Result, Setup, Skipped, Status
 from reader.errors import InputError
 from reader.system.parent_death import signal_at_parent_death
 
@@ -28,25 +30,21 @@ _SUMMARY = "Error Message Summary:"
 def result_of(check: Check, setup: Setup) -> Result:
     """Make a check; whatever it raises becomes its result."""
     began = time.monotonic()
-
-    def result(status: Status, reason: str, figures: Figures | None = None) -> Result:
-        return Result(check.name, status, " ".join(reason.split()), time.monotonic() - began, figures or {})
-
+    status: Status
     try:
-        passed = check.function()(setup)
+        function = getattr(import_module(f"ernie_gram.gpu_checks.{check.module}"), check.name)
+        status, reason = "PASS", function(setup)
     except Skipped as skipped:
-        return result("SKIPPED", str(skipped))
-    except Failed as failed:
-        return result("FAIL", str(failed), failed.figures)
-    except InputError as error:
-        return result("FAIL", str(error))
+        status, reason = "SKIPPED", str(skipped)
+    except (Failed, InputError) as error:
+        status, reason = "FAIL", str(error)
     except Exception as error:
         traceback.print_exc()
-        return result("FAIL", described(error))
-    return result("PASS", passed.summary, passed.figures)
+        status, reason = "FAIL", _described(error)
+    return Result(check.name, status, " ".join(reason.split()), time.monotonic() - began, setup.numbers)
 
 
-def described(error: Exception) -> str:
+def _described(error: Exception) -> str:
     """Return an error that nobody expected, with the place in this project where it was raised."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "site-packages" not in frame.filename]
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
@@ -55,18 +53,15 @@ def described(error: Exception) -> str:
 
 
 def main() -> None:
-    """Make the checks."""
+    """Make the check."""
     signal_at_parent_death(signal.SIGKILL)
     faulthandler.enable()
-    results, folder, quick, limit, *names = sys.argv[1:]
-    for check in CHECKS:
-        if check.name in names:
-            setup = Setup(Path(folder), quick == "1", int(limit) or check.seconds)
-            # Into the log, if the runner is about to end this process.
-            faulthandler.dump_traceback_later(max(1, setup.limit - 1))
-            result = result_of(check, setup)
-            with Path(results).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(result.as_dict()) + "\n")
+    name, folder, quick, limit = sys.argv[1:]
+    setup = Setup(Path(folder), quick == "1", int(limit))
+    # Into the log, if the process is about to be ended.
+    faulthandler.dump_traceback_later(max(1, setup.limit - 1))
+    result = result_of(next(check for check in CHECKS if check.name == name), setup)
+    (setup.folder / f"{name}.json").write_text(json.dumps(asdict(result)), encoding="utf-8")
     sys.stdout.flush()
     sys.stderr.flush()
     # With GLOG_vmodule, Paddle 3.3.1 fails when a process ends as usual.

@@ -9,7 +9,7 @@ once, except for rounding and for the random numbers of dropout and sampling.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 import paddle
@@ -17,7 +17,8 @@ import paddle
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.ranks import World
 from ernie_gram.graph.compute import computing
-from ernie_gram.training.job import Job
+from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.program import Program, Update, add_backward, build_training, open_program
 from ernie_gram.training.step_values import LastStep
@@ -43,20 +44,13 @@ class Updater:
         self.skips = job.trainer.not_finite == "skip" or job.optimizer.first_loss_scale is not None
         self._accumulating: Program | None = None
         self._row_counts = job.row_counts
+        settings = (job.rate_scale, job.sparse_parameters, job.trainer.recompute, self.skips)
         if steps == 1:
-            self.program = build_training(
-                job.network,
-                job.optimizer,
-                job.learning_rate,
-                world,
-                job.rate_scale,
-                job.sparse_parameters,
-                job.trainer.recompute,
-                self.skips,
-            )
+            self.program = build_training(job.network, job.optimizer, job.learning_rate, world, *settings)
         else:
             assert job.row_counts is not None, "a job with micro-batches must count the rows of its terms"
-            self._accumulating, self.program, self._counting = build_accumulation(job, world, self.skips)
+            built = build_accumulation(job.network, job.optimizer, job.learning_rate, world, *settings)
+            self._accumulating, self.program, self._counting = built
 
     @property
     def parameters(self) -> list[str]:
@@ -98,28 +92,38 @@ class Updater:
         return self.program.kept.read()
 
 
-def build_accumulation(job: Job, world: World, skips: bool) -> tuple[Program, Program, Program]:
+def build_accumulation(
+    network: Network,
+    settings: OptimizerConfig,
+    learning_rate: Callable[[int], float],
+    world: World,
+    rate_scale: Callable[[str], float] | None = None,
+    sparse_parameters: Collection[str] = (),
+    recompute: bool = False,
+    skips: bool = False,
+) -> tuple[Program, Program, Program]:
     """Return the program that adds up the gradients of a micro-batch, the one that updates, and the one that counts.
 
     The first reads the field ROW_COUNTS too, and fetches nothing. The second reads nothing, and fetches what the
-    program of `build_training` fetches. The third sums ROW_COUNTS over all ranks.
+    program of `build_training` fetches. The third sums ROW_COUNTS over all ranks. Arguments are those of
+    `build_training`.
     """
-    with open_program([*job.network.fields, ROW_COUNTS]) as opened:
-        guard = UpdateGuard(job.optimizer) if skips else None
-        with computing(job.optimizer.precision):
-            terms = job.network.losses(opened.feeds)
+    with open_program([*network.fields, ROW_COUNTS]) as opened:
+        guard = UpdateGuard(settings) if skips else None
+        with computing(settings.precision):
+            terms = network.losses(opened.feeds)
         counts = opened.feeds[ROW_COUNTS.name]
-        pairs, shares = add_backward(opened, terms, counts, guard, job.trainer.recompute)
+        pairs, shares = add_backward(opened, terms, counts, guard, recompute)
         shapes = {parameter.name: list(parameter.shape) for parameter, _ in pairs}
         add_in_place(zeros(SHARES, [1 + len(terms)]), shares)
         for parameter, gradient in pairs:
             add_in_place(zeros(_sum_of(parameter.name), shapes[parameter.name]), gradient)
         accumulating = opened.finish({})
     with open_program([]) as opened:
-        guard = UpdateGuard(job.optimizer, is_made_elsewhere=True) if skips else None
+        guard = UpdateGuard(settings, is_made_elsewhere=True) if skips else None
         shares = shared(SHARES, [1 + len(terms)])
         pairs = [(shared(name, shape), shared(_sum_of(name), shape)) for name, shape in shapes.items()]
-        update = Update(job.optimizer, job.learning_rate, world, job.rate_scale, job.sparse_parameters, guard)
+        update = Update(settings, learning_rate, world, rate_scale, sparse_parameters, guard)
         updating = update.add(opened, pairs, shares, [term.name for term in terms])
         for total in (shares, *(gradient for _, gradient in pairs)):
             clear(total)

@@ -7,17 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ernie_gram.distributed.world import start_world
-from ernie_gram.pretraining.ablation_plan import RUNGS as ALL_RUNGS
+from ernie_gram.gpu_checks.programs import PRECISIONS, RUNGS, Case, other_cases, pretraining_cases
+from tasks.kernels import HEADS, task_cases
 from tests.gpu_kernels.placement import Copy, Placement, simulate
-from tests.gpu_kernels.programs import HEADS, PRECISIONS, Case, other_cases, pretraining_cases, task_cases
 from tests.gpu_kernels.table import read_table
 from tests.support.pretended_gpu import enter_kernels, pretend
 
 if TYPE_CHECKING:
     import paddle
 
-# "token" differs from "contiguous" only by its corpus.
-RUNGS = tuple(rung for rung in ALL_RUNGS if rung != "token")
 # Copies between GPU and host that a step may make, with the largest number of each, and the reason.
 FROM_GPU = {
     # AdamW reads on the host whether an update is skipped (UpdateGuard). The host reads the values of such a step too.

@@ -12,9 +12,10 @@ from ernie_gram.distributed.world import start_world  # import before Paddle: it
 
 import paddle  # isort: skip
 
+from ernie_gram.gpu_checks.programs import pretraining_cases
+from tasks.kernels import task_cases
 from tests.gpu_kernels.operations import attribute_operands
 from tests.gpu_kernels.placement import Placement, simulate
-from tests.gpu_kernels.programs import pretraining_cases, task_cases
 from tests.gpu_kernels.table import read_table
 
 Tensor = Any

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.gpu_kernels.compare import RUNGS, faults
+from ernie_gram.gpu_checks.programs import PRECISIONS, RUNGS, Case, other_cases, pretraining_cases
+from tasks.kernels import HEADS, task_cases
+from tests.gpu_kernels.compare import faults
 from tests.gpu_kernels.placement import simulate
-from tests.gpu_kernels.programs import HEADS, PRECISIONS, Case, other_cases, pretraining_cases, task_cases
 from tests.gpu_kernels.table import read_table
 from tests.support.further_cases import only
 

@@ -10,10 +10,9 @@ import pytest
 
 from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
 from ernie_gram.gpu_checks import kernels
+from ernie_gram.gpu_checks.check import Failed, Setup
 from ernie_gram.gpu_checks.copies import StepLog
-from ernie_gram.gpu_checks.kernels import missing_kernels
-from ernie_gram.gpu_checks.lowering import STDERR, Kernel, kernels_in, kernels_of, written_to
-from ernie_gram.gpu_checks.outcome import Failed, Setup
+from ernie_gram.gpu_checks.kernels import STDERR, STDOUT, Kernel, kernels_in, kernels_of, missing_kernels, written_to
 from tests.support.gpu_faults import register_kernels
 from tests.support.static_programs import fresh_scope
 
@@ -83,9 +82,7 @@ def test_the_kernels_of_a_program_are_those_that_paddle_chooses() -> None:
         assert np.isfinite(executor.run(main, feed={"x": np.ones((2, 4), np.float32)}, fetch_list=[total])[0]).all()
 
 
-def test_every_line_with_a_kernel_is_read(tmp_path: Path) -> None:
-    from ernie_gram.gpu_checks import lowering
-
+def test_every_line_with_a_kernel_is_read() -> None:
     with fresh_scope() as executor:
         main = paddle.static.Program()
         with paddle.static.program_guard(main, paddle.static.Program()):
@@ -93,11 +90,11 @@ def test_every_line_with_a_kernel_is_read(tmp_path: Path) -> None:
         paddle.set_flags({"FLAGS_print_ir": True})
         try:
             feed = {"x": np.ones((2, 4), np.float32)}
-            text = written_to(lowering.STDOUT, lambda: executor.run(main, feed=feed, fetch_list=[]))
+            text = written_to(STDOUT, lambda: executor.run(main, feed=feed, fetch_list=[]))
         finally:
             paddle.set_flags({"FLAGS_print_ir": False})
     after = text.partition("IR after lowering")[2]
-    assert len(lowering._KERNEL.findall(after)) == after.count("kernel_key") > 0
+    assert len(kernels._KERNEL.findall(after)) == after.count("kernel_key") > 0
 
 
 def test_what_is_written_to_a_descriptor_is_returned_and_restored(capfd: pytest.CaptureFixture[str]) -> None:
@@ -134,11 +131,13 @@ def test_a_kernel_that_is_missing_fails_with_the_name_of_its_program(
     monkeypatch.setattr(kernels, "precisions", lambda: ("bfloat16",))
     monkeypatch.setattr(kernels, "start_world", lambda device: world)
     monkeypatch.setattr(kernels, "RUNGS", ("contiguous",))
+    monkeypatch.setattr(kernels, "other_cases", lambda rungs: [])
     monkeypatch.setattr(kernels, "_task_programs", lambda chosen: {})
     setup = Setup(tmp_path, quick=False, limit=0)
     register_kernels(replace=monkeypatch.setattr)
-    assert kernels.kernels(setup).figures["programs"] == 2
+    kernels.kernels(setup)
+    assert setup.numbers["programs"] == 2
     register_kernels(["gelu_grad"], monkeypatch.setattr)
-    expected = "no GPU kernel: gelu_grad bfloat16 (contiguous, training, bfloat16)"
+    expected = "no GPU kernel: gelu_grad bfloat16 (contiguous, bfloat16, plain: training)"
     with pytest.raises(Failed, match=f"^{re.escape(expected)}$"):
         kernels.kernels(setup)

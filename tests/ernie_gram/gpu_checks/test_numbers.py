@@ -1,18 +1,14 @@
-"""The figures of single checks, where a pretended GPU would not show a fault in them."""
+"""The numbers of single checks, where a pretended GPU would not show a fault in them."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ernie_gram.gpu_checks.check import Failed, Numbers
 from ernie_gram.gpu_checks.equal_numbers import FLOAT32, HALF, require_equal
-from ernie_gram.gpu_checks.outcome import Failed, Figures
-from ernie_gram.gpu_checks.report import _representable
 from ernie_gram.gpu_checks.runs import differences, largest_difference
 from ernie_gram.gpu_checks.sampling import MAX_SIGMAS, deviations
-from ernie_gram.gpu_checks.speed import TRIALS, largest_that_runs
 from ernie_gram.run.run_log import Record
 
 
@@ -63,28 +59,11 @@ def test_differences_are_relative_to_the_expected_array() -> None:
 
 
 def test_the_worst_parameter_counts_in_float32_and_the_whole_vector_in_16_bits() -> None:
-    figures: Figures = {"loss": 1e-6, "norm": 1e-6, "parameters": 2e-3, "gradients": 1e-6}
-    figures |= {"parameters_by_name": {"a": 1e-6, "b": 1e-3}, "gradients_by_name": {"a": 0.5, "b": 0.0}}
+    numbers: Numbers = {"loss": 1e-6, "norm": 1e-6, "parameters": 2e-3, "gradients": 1e-6}
+    numbers |= {"parameters_by_name": {"a": 1e-6, "b": 1e-3}, "gradients_by_name": {"a": 0.5, "b": 0.0}}
     with pytest.raises(Failed, match=r"^the value of b differs by 1\.0e-03, more than 0\.0001$"):
-        require_equal(figures, FLOAT32)
+        require_equal(numbers, FLOAT32)
     expected = "1.0e-06 (loss), 1.0e-06 (norm), 2.0e-03 (parameters), 1.0e-06 (gradients)"
-    assert require_equal(figures, HALF, by_name=False) == expected
+    assert require_equal(numbers, HALF, by_name=False) == expected
     with pytest.raises(Failed, match=r"^the norm of the gradient differs"):
-        require_equal({**figures, "norm": 0.03}, HALF, by_name=False)
-
-
-def test_the_largest_micro_batch_is_found() -> None:
-    tried: list[int] = []
-
-    def fits_up_to(limit: int) -> int:
-        tried.clear()
-        return largest_that_runs(lambda number: (tried.append(number) or number) <= limit, known=24, first=40)
-
-    assert (fits_up_to(50), tried) == (48, [40, 44, 48, 52])
-    assert (fits_up_to(39), tried) == (24, [40])
-    fits_up_to(1000)
-    assert len(tried) == TRIALS
-
-
-def test_numbers_that_json_lacks_become_text(tmp_path: Path) -> None:
-    assert _representable({"a": [1.5, float("inf")], "b": ("x", 2)}) == {"a": [1.5, "inf"], "b": ["x", 2]}
+        require_equal({**numbers, "norm": 0.03}, HALF, by_name=False)

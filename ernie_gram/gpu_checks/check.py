@@ -1,0 +1,74 @@
+"""What a check is given, what it raises, and its result. Nothing here imports Paddle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Numbers = dict[str, Any]
+Status = Literal["PASS", "FAIL", "SKIPPED"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check: the function `name` in a module of this package. It takes a Setup and returns a line for the table.
+
+    Attributes:
+        seconds: after which it is ended.
+        environment: further variables of its process; Paddle and NVIDIA's libraries read them when they are loaded.
+    """
+
+    name: str
+    module: str
+    seconds: int
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a check is given.
+
+    Attributes:
+        folder: for its files; the checks share it, so that one can read what another has made.
+        quick: whether sizes are those that a CPU computes in seconds.
+        limit: seconds after which the check is ended.
+        numbers: what it measures, which it enters here; JSON must be able to represent it.
+    """
+
+    folder: Path
+    quick: bool
+    limit: int
+    numbers: Numbers = field(default_factory=dict)
+
+
+class Failed(Exception):
+    """Raised by a check that has found a fault."""
+
+
+class Skipped(Exception):
+    """Raised by a check that cannot be made here, with the reason."""
+
+
+def require(condition: bool, reason: str) -> None:
+    """Raise Failed with the reason unless the condition holds."""
+    if not condition:
+        raise Failed(reason)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a check.
+
+    Attributes:
+        reason: why it failed or was skipped, or what it found; one line.
+        seconds: that it took.
+        numbers: see Setup; and if it failed, the last lines of its log.
+    """
+
+    name: str
+    status: Status
+    reason: str
+    seconds: float
+    numbers: Numbers
