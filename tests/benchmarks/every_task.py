@@ -15,10 +15,13 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
@@ -27,6 +30,10 @@ from reader.errors import InputError, one_line_errors
 from reader.system.atomic_files import atomic_file
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tasks.data.examples import Example
+from tasks.kinds.multiple_choice import MultipleChoiceExample
+from tasks.kinds.sentences import SentenceExample
+from tasks.kinds.span.example import SpanExample
+from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.task import TRAIN
 from tasks.layouts.chid import BLANK
 from tasks.metrics.catalog import METRICS
@@ -37,14 +44,41 @@ from tasks.registry import TASKS
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import Run, prepare
 from tasks.training.splits import SplitData
-from tests.benchmarks.fine_tuning import table
-from tests.benchmarks.fine_tuning_plan import plain
 from tests.benchmarks.pretrain_step import ROOT
 from tests.benchmarks.random_model import write_random_model
-from tests.benchmarks.subsets import examples_for, with_examples
 from tests.support.commands import call
 
 BATCH_SIZE = 8
+
+Item = TypeVar("Item")
+
+
+def spread(items: Sequence[Item], limit: int | None) -> list[Item]:
+    """Return `limit` of the items, evenly spread and in their order; all of them if there are no more, or for None."""
+    count = len(items)
+    if limit is None or limit >= count:
+        return list(items)
+    return [items[i * count // limit] for i in range(limit)]
+
+
+def with_examples(run: Run, split: SplitData, limit: int | None, training: bool) -> SplitData:
+    """Return a split with `limit` of its examples; its report stays that of the whole split."""
+    examples = spread(split.examples, limit)
+    if len(examples) == len(split.examples):
+        return split
+    return replace(split, examples=examples, features=run.kind.encode(examples, run.tokenizer, training))
+
+
+def examples_for(split: SplitData, samples: int) -> int:
+    """Return for how many examples, evenly spread, a split has at most this number of samples; at least 1.
+
+    An example of a long text may have several samples.
+    """
+    counts = np.bincount(split.features.example_of, minlength=len(split.examples))
+    limit = min(samples, len(counts))
+    while limit > 1 and sum(spread(counts.tolist(), limit)) > samples:
+        limit -= 1
+    return limit
 
 
 def checked_run(task: str, model: Path, arguments: argparse.Namespace) -> Run:
@@ -87,9 +121,21 @@ def reloaded_scores(folder: Path, splits: tuple[SplitData, ...], batch_size: int
     return scores
 
 
+def plain(example: Example) -> dict[str, Any]:
+    """Return an example, without its label or answer, as a row of `tasks.predict`."""
+    if isinstance(example, SentenceExample):
+        return {"text_a": example.text_a} | ({} if example.text_b is None else {"text_b": example.text_b})
+    if isinstance(example, TaggingExample):
+        return {"tokens": example.tokens}
+    if isinstance(example, MultipleChoiceExample):
+        return {"context": example.context, "question": example.question, "options": example.options}
+    assert isinstance(example, SpanExample)
+    return {"question": example.question, "context": example.context}
+
+
 def own_objects(task: str, examples: list[Example]) -> tuple[str, list[dict[str, Any]]]:
     """Return a layout of `tasks.predict`, and the texts of some examples as its JSON lines, one row in each."""
-    rows = [plain(example, with_gold=False) for example in examples]
+    rows = [plain(example) for example in examples]
     if task == "chid":
         content = [row["context"].replace(BLANK, f"#idiom{number}#") for number, row in enumerate(rows)]
         return "task", [
@@ -165,6 +211,14 @@ def model_for(language: str, arguments: argparse.Namespace) -> Path:
         vocabulary = load_vocabulary(arguments.data / "vocab" / language / "vocab.txt", True)
         write_random_model(vocabulary, folder)
     return folder
+
+
+def table(rows: Iterable[Sequence[str]], left: int) -> str:
+    """Return a Markdown table; the first row has the titles, and `left` columns are aligned left."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    width = lines[0].count(" | ") + 1
+    lines.insert(1, f"| {' | '.join(['---'] * left + ['---:'] * (width - left))} |")
+    return "\n".join(lines)
 
 
 def shown_table(results: dict[str, dict[str, Any]]) -> str:
