@@ -21,8 +21,8 @@ from ernie_gram.formats.parameters import (
     head_shapes,
     transform_shapes,
 )
-from ernie_gram.formats.untrusted.arrays import Shapes
 from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.parameters import Shapes
 from ernie_gram.run.checkpoint import Arrays
 
 # The tables of n-grams and of query rows, which only pre-training reads.

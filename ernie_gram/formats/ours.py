@@ -19,7 +19,6 @@ from ernie_gram.formats.model import Format, Model, Obstacle, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, Usage, licence_of, model_card
 from ernie_gram.formats.parameters import HEAD_BIAS, check_numbers
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
-from ernie_gram.formats.untrusted.arrays import Shapes
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.formats.untrusted.safetensors_file import write_safetensors
@@ -63,14 +62,12 @@ def read(folder: Path) -> Model:
         raise InputError(f"{folder}: the model predicts n-grams, but the folder has no vocabulary; put it there")
     lexicon = _lexicon(folder, vocabulary)
     num_ngrams = len(lexicon) if lexicon is not None and pretraining is not None and is_explicit(pretraining) else 0
-    weights, rows = folder / WEIGHTS, config.vocab_size
-
-    def check(shapes: Shapes) -> None:
-        # The number of tokens; unknown without a vocabulary, but no more than the embedding has rows.
-        tokens = min(sum(shapes.get(HEAD_BIAS, ())), rows) if vocabulary is None else len(vocabulary)
-        check_own_parameters(shapes, config, pretraining, tokens + num_ngrams, str(weights))
-
-    stored = read_arrays(weights, check)
+    weights = folder / WEIGHTS
+    stored = read_arrays(weights)
+    shapes = {name: values.shape for name, values in stored.arrays.items()}
+    # The number of tokens; unknown without a vocabulary, but no more than the embedding has rows.
+    tokens = min(sum(shapes.get(HEAD_BIAS, ())), config.vocab_size) if vocabulary is None else len(vocabulary)
+    check_own_parameters(shapes, config, pretraining, tokens + num_ngrams, str(weights))
     check_numbers(stored.arrays, str(weights))
     notes = stored.notes if vocabulary is not None else (*stored.notes, NO_VOCABULARY)
     return Model(folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, notes, training)

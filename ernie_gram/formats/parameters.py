@@ -1,7 +1,4 @@
-"""The one place where the parameters in a file are checked against the settings of the model, and named as ours.
-
-Names and shapes are checked before the file's numbers are copied into memory.
-"""
+"""The one place where the parameters in a file are checked against the settings of the model, and named as ours."""
 
 from __future__ import annotations
 
@@ -70,12 +67,7 @@ def load_parameters(path: Path, column: Column, config: ModelConfig, always_read
             the model does not read them, they are zero; if not, another program has trained them.
     Raises InputError if a parameter is missing, unknown, of another shape, not floating-point or not finite.
     """
-    source = str(path)
-
-    def check(shapes: Shapes) -> None:
-        _check(shapes, column, config, source)
-
-    stored = read_arrays(path, check)
+    source, stored = str(path), read_arrays(path)
     completed, found = _check({name: values.shape for name, values in stored.arrays.items()}, column, config, source)
     check_numbers({name: stored.arrays[name] for name in found.ours}, source)
     arrays = to_ours(stored.arrays, column, found)

@@ -1,15 +1,15 @@
 """The arrays of a file: the checks of names, shapes and sizes, and the conversion to float32.
 
 Every reader of this package returns arrays that are views of the file's bytes: memory-mapped, or read into at most as
-much memory as the file is large. `checked_arrays` makes the arrays of the model of them, after names, shapes and total
-size have been checked.
+much memory as the file is large. `checked_arrays` checks names and the total
+size, and makes the arrays of the model of them.
 """
 
 from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -35,8 +35,6 @@ MAX_DIMENSIONS = 8
 MAX_NAME = 500  # characters
 # Several names may refer to the same bytes (tied weights). Without a bound, a small file could fill the memory.
 MAX_SHARING = 4
-
-Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -90,14 +88,11 @@ def type_name(dtype: np.dtype) -> str:
     return "bfloat16" if dtype == BFLOAT16 else dtype.name
 
 
-def checked_arrays(
-    path: Path, found: StoredArrays, file_size: int, check: Callable[[Shapes], None] | None = None
-) -> StoredArrays:
+def checked_arrays(path: Path, found: StoredArrays, file_size: int) -> StoredArrays:
     """Return writable, contiguous copies of the arrays of a file, floating-point numbers as float32.
 
-    `file_size` is the number of bytes that the arrays come from. `check` is called with name -> shape before anything
-    is allocated; it may raise InputError. Raises InputError if there is no array, for a name that is not printable
-    text, or if the arrays are together larger than 4 times the file.
+    `file_size` is the number of bytes that the arrays come from. Raises InputError if there is no array, for a name
+    that is not printable text, or if the arrays are together larger than 4 times the file.
     """
     if not found.arrays:
         raise InputError(f"{path}: holds no arrays at its top level; a dict of names and arrays alone is read")
@@ -107,8 +102,6 @@ def checked_arrays(
     for name in found.arrays:
         if not isinstance(name, str) or not 1 <= len(name) <= MAX_NAME or not name.isprintable():
             raise InputError(f"{path}: the name {quoted(name)} is not printable text of 1 to {MAX_NAME} characters")
-    if check is not None:
-        check({name: array.shape for name, array in found.arrays.items()})
     arrays = {name: _converted(array) for name, array in found.arrays.items()}
     names = [type_name(array.dtype) for array in found.arrays.values()]
     notes = [

@@ -5,12 +5,11 @@ from __future__ import annotations
 import mmap
 import struct
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import Shapes, StoredArrays, checked_arrays, one_line, quoted
+from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays, one_line, quoted
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.formats.untrusted.paddle_pickle import read_pdparams
 from ernie_gram.formats.untrusted.paddle_variable import is_paddle_variable, read_paddle_variable
@@ -27,14 +26,13 @@ DAMAGED = (
 )
 
 
-def read_arrays(path: Path, check: Callable[[Shapes], None] | None = None) -> StoredArrays:
+def read_arrays(path: Path) -> StoredArrays:
     """Return the arrays of a file, floating-point numbers as float32.
 
     Formats: safetensors; Paddle's `.pdparams` and one-variable file (the name of the array is the name of the file), or
-    a folder of these; PyTorch's `.bin` of tensors; the index of a model in several such files (`*.index.json`). `check`
-    is called with name -> shape before memory for the arrays is allocated, and may raise InputError. Raises InputError,
-    one line that names the file and the array, for a file of another format, a damaged or truncated file, and a file
-    that asks for more than arrays. Nothing of such a file is run.
+    a folder of these; PyTorch's `.bin` of tensors; the index of a model in several such files (`*.index.json`).
+    Raises InputError, one line that names the file and the array, for a file of another format, a damaged or truncated
+    file, and a file that asks for more than arrays. Nothing of such a file is run.
     """
     if path.is_dir():
         found, size = _read_folder(path)
@@ -42,7 +40,7 @@ def read_arrays(path: Path, check: Callable[[Shapes], None] | None = None) -> St
         found, size = _read_shards(path)
     else:
         found, size = _read_file(path, _mapped(path)), path.stat().st_size
-    return checked_arrays(path, found, size, check)
+    return checked_arrays(path, found, size)
 
 
 def _mapped(path: Path) -> mmap.mmap:
