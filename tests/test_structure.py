@@ -47,10 +47,10 @@ def test_imports_follow_the_rule(rule: str) -> None:
         ("loads_without_paddle", "reader.errors", "paddle.nn"),
         ("loads_without_paddle", "tasks.reading.load", "ernie_gram.model.layers"),
         ("loads_without_paddle", "tasks.kinds.catalog", "tasks.kinds.networks"),
-        ("layouts_know_no_task", "tasks.layouts.tsv", "tasks.registry.glue"),
+        ("layouts_know_no_task", "tasks.layouts.tables", "tasks.registry.glue"),
         ("inner_packages_are_in_order", "reader.text.text_files", "reader.corpus.memmap"),
         ("inner_packages_are_in_order", "reader.system.atomic_files", "reader.text.digest"),
-        ("inner_packages_are_in_order", "tasks.layouts.tsv", "tasks.reading.load"),
+        ("inner_packages_are_in_order", "tasks.layouts.tables", "tasks.reading.load"),
         ("inner_packages_are_in_order", "tasks.training.config", "tasks.predict"),
     ],
 )

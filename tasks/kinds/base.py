@@ -27,7 +27,7 @@ ENCODER_FIELDS = (INPUT_IDS, LENGTHS, SENTENCE_IDS)
 LABELS = Field("labels", "S", "int64", "index of the label, or of the right option")
 
 # The layouts that give the values of any kind, by column or key.
-ANY_KIND = ("tsv", "json_lines")
+ANY_KIND = ("tsv", "csv", "json_lines")
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         metrics: the names of the metrics that apply; their functions are in tasks/metrics/.
         submission: the name of the form of submission of tasks whose benchmark takes none.
         label_is: what a label is called, for warnings.
+        splits_texts: whether a row may have a `text`, which the kind splits, in place of `tokens`.
         head: module and name of a class, imported when it is needed, because it imports Paddle (see kinds/networks.py):
             an nn.Layer, made of (kind, config, has_lm_transform), that computes the scores of the units of a batch of
             the encoder's rows and the fields of the batch; in training, the scores that its method `losses` takes, with
@@ -90,6 +91,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     metrics: ClassVar[tuple[str, ...]]
     submission: ClassVar[str]
     label_is: ClassVar[str] = "the label"
+    splits_texts: ClassVar[bool] = False
     head: ClassVar[str]
     output: ClassVar[str] = "cls_out"
     paddlenlp_class: ClassVar[TaskClass | None] = None
@@ -110,11 +112,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     def wanted(cls, labelled: bool) -> Wanted:
         """Return what a layout is to read of a file with or without gold values."""
         return Wanted(labelled, {role.name: role for role in cls.roles})
-
-    @staticmethod
-    def text_role(task: Task) -> str | None:
-        """Return the value of a row that is a text in place of `tokens`, of kinds that read tokens; otherwise None."""
-        return None
 
     @staticmethod
     @abstractmethod

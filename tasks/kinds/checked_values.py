@@ -10,14 +10,7 @@ from typing import Any
 
 from tasks.kinds.task import Task
 from tasks.layouts.columns import similar
-
-
-class RowError(Exception):
-    """The row cannot become an example; the message says why."""
-
-
-class OmittedError(Exception):
-    """The task leaves out this row on purpose; the message says why."""
+from tasks.layouts.rows import OmittedError, RowError
 
 
 @dataclass

@@ -17,7 +17,7 @@ class Classification(SentenceKind):
 
     name = "classification"
     roles = (Role("text_a"), Role("text_b", needed=False), Role("label", is_gold=True), ID)
-    layouts = (*ANY_KIND, "csv", "text_folders", "cluewsc")
+    layouts = (*ANY_KIND, "text_folders", "cluewsc")
     task_fields = ("labels", "label_aliases", "omitted_labels", "empty_texts")
     metrics = ("accuracy", "accuracy_f1", "macro_f1", "matthews")
     head = "tasks.kinds.networks.ClassificationHead"

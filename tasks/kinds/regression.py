@@ -7,7 +7,7 @@ from typing import Any
 
 from reader.batches.fields import Field
 from tasks.data.features import Float32s
-from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Predictions
+from tasks.kinds.base import ENCODER_FIELDS, Predictions
 from tasks.kinds.checked_values import Reading, score_of
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, example_means, read_sentences
 from tasks.layouts.rows import ID, Role, Row
@@ -20,7 +20,6 @@ class Regression(SentenceKind):
 
     name = "regression"
     roles = (Role("text_a"), Role("text_b", needed=False), Role("score", is_gold=True), ID)
-    layouts = (*ANY_KIND, "csv")
     task_fields = ("score_range", "empty_texts")
     metrics = ("correlation", "mean_squared_error")
     head = "tasks.kinds.networks.RegressionHead"

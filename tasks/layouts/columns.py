@@ -1,15 +1,11 @@
-"""Values by column: what TSV, CSV and JSON-lines files have in common."""
+"""Columns or keys of values, and changes of texts: what tables and JSON lines have in common."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
-
-from reader.errors import InputError
-from tasks.layouts.rows import Role, Wanted
 
 # The name of a column, or its number counted from 1. Several columns of a list value are its elements; several columns
 # of a text are joined by spaces.
@@ -47,52 +43,6 @@ def similar(name: str, known: Collection[str]) -> str:
 def single_columns(column: Column) -> tuple[str | int, ...]:
     """Return the single columns of a value."""
     return column if isinstance(column, tuple) else (column,)
-
-
-def column_positions(
-    columns: Columns, header: Sequence[str] | None, path: Path, wanted: Wanted
-) -> dict[str, list[int]]:
-    """Return the positions, counted from 0, of the columns of each value in rows of a table.
-
-    Columns of gold values are left out without labels. Values that a file may lack
-    are left out if the header does not have them.
-    Raises InputError for a column that the header does not have.
-    """
-    positions: dict[str, list[int]] = {}
-    for role, column in columns.items():
-        if wanted.role(role).is_gold and not wanted.labelled:
-            continue
-        names = single_columns(column)
-        if (
-            wanted.role(role).may_lack
-            and header is not None
-            and not {name for name in names if isinstance(name, str)} <= {*header}
-        ):
-            continue
-        positions[role] = [_position(name, header, path) for name in names]
-    return positions
-
-
-def _position(column: str | int, header: Sequence[str] | None, path: Path) -> int:
-    if isinstance(column, int):
-        return column - 1
-    if header is None:
-        raise InputError(f"{path}: the column {column!r} has a name, but the file has no header; give its number")
-    if column not in header:
-        shown = ", ".join(header)
-        raise InputError(
-            f"{path}:1: no column {column!r} in the header; it has: {shown[:200]}{similar(column, header)}"
-        )
-    return list(header).index(column)
-
-
-def value_of(role: Role, parts: Sequence[str], list_separator: str | None) -> str | list[str]:
-    """Return the value of some fields of a table: a list for a role that is a list, else a text."""
-    if not role.is_list:
-        return " ".join(part for part in parts if part) if len(parts) > 1 else parts[0]
-    if len(parts) == 1 and list_separator is not None:
-        return parts[0].split(list_separator)
-    return list(parts)
 
 
 def cleaned(values: Mapping[str, Any], cleaner: str | None) -> dict[str, Any]:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reader.text.nested_keys import value_at
-from tasks.data.examples import Place
 from tasks.layouts.columns import Columns, cleaned, similar, single_columns
 from tasks.layouts.lines import json_objects
-from tasks.layouts.rows import AnyRow, BadRow, Row, Wanted
+from tasks.layouts.rows import AnyRow, RowError, Wanted, rows_of
 
 MISSING = object()
 
 
+class ObjectLines(ABC):
+    """Files with one JSON object a line, each of which makes a row."""
+
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
+        """Yield the rows of each file."""
+        for path in files:
+            yield from rows_of(json_objects(path), lambda record: self.values(record, wanted))
+
+    @abstractmethod
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values of an object by name; raises RowError or OmittedError."""
+
+
 @dataclass(frozen=True)
-class JsonLines:
+class JsonLines(ObjectLines):
     """JSON objects, one a line.
 
     Attributes:
@@ -29,13 +42,8 @@ class JsonLines:
     columns: Columns
     clean: str | None = None
 
-    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
-        """Yield the rows of each file."""
-        for path in files:
-            for place, record in json_objects(path):
-                yield record if isinstance(record, BadRow) else self._row(place, record, wanted)
-
-    def _row(self, place: Place, record: Mapping[str, Any], wanted: Wanted) -> AnyRow:
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values under the keys."""
         values: dict[str, Any] = {}
         for name, column in self.columns.items():
             role = wanted.role(name)
@@ -47,8 +55,8 @@ class JsonLines:
             if missing is None:
                 values[name] = _joined(found) if not role.is_list else found if len(found) > 1 else found[0]
             elif not role.may_lack:
-                return BadRow(place, f"no key {missing!r} in the object{similar(missing, list(record))}")
-        return Row(place, cleaned(values, self.clean))
+                raise RowError(f"no key {missing!r} in the object{similar(missing, list(record))}")
+        return cleaned(values, self.clean)
 
 
 def _joined(found: list[Any]) -> Any:
@@ -57,3 +65,14 @@ def _joined(found: list[Any]) -> Any:
     if len(texts) == 1 and texts is found:
         return found[0]
     return " ".join(text for text in texts if text) if all(isinstance(text, str) for text in texts) else texts
+
+
+@dataclass(frozen=True)
+class TextOrTokens(ObjectLines):
+    """JSON objects of a user, each with the list `tokens` or with a `text` without tokens; no gold values are read."""
+
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the tokens or the text."""
+        if ("tokens" in record) == ("text" in record):
+            raise RowError("expected either the key 'tokens' or the key 'text' in the object")
+        return {key: record[key] for key in ("id", "tokens", "text") if key in record}

@@ -3,16 +3,16 @@
 The kind of a task says which values its rows have (see Kind.roles). Layouts of a single kind may give further ones:
 
 - multiple_choice: group, blank;
-- tagging: text and entities (lists of type, first character, end (exclusive), surface) in place of tokens and tags; or
-  a sentence, of which words and punctuation marks are the tokens, in place of tokens without tags.
+- tagging: a text in place of tokens, and entities (lists of type, first character, end (exclusive), surface) in place
+  of tags.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tasks.data.examples import Place
 
@@ -51,6 +51,14 @@ class Wanted:
         return self.roles.get(name) or Role(name)
 
 
+class RowError(Exception):
+    """The row cannot become an example; the message says why."""
+
+
+class OmittedError(Exception):
+    """The task leaves out this row on purpose; the message says why."""
+
+
 @dataclass(frozen=True)
 class Row:
     """Values that should make one example, and their place."""
@@ -59,16 +67,14 @@ class Row:
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class BadRow:
-    """A row that is not as the layout requires. The reason is a clause that continues `file:line: `."""
+class BadRow(NamedTuple):
+    """A row that is not as the layout or the task requires. The reason is a clause that continues `file:line: `."""
 
     place: Place
     reason: str
 
 
-@dataclass(frozen=True)
-class OmittedRow:
+class OmittedRow(NamedTuple):
     """A row of valid form that the task leaves out on purpose, as the official baselines do."""
 
     place: Place
@@ -76,6 +82,27 @@ class OmittedRow:
 
 
 AnyRow: TypeAlias = Row | BadRow | OmittedRow
+ItemT = TypeVar("ItemT")
+MadeT = TypeVar("MadeT")
+
+
+def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow | OmittedRow:
+    """Return what `make` makes of a row, or why it makes nothing of it: it raises RowError or OmittedError."""
+    try:
+        return make(*arguments)
+    except RowError as error:
+        return BadRow(place, str(error))
+    except OmittedError as error:
+        return OmittedRow(place, str(error))
+
+
+def rows_of(
+    items: Iterable[tuple[Place, ItemT | BadRow]], values: Callable[[ItemT], Mapping[str, Any]]
+) -> Iterator[AnyRow]:
+    """Yield a row for each item of a file; `values` returns its values, or raises RowError or OmittedError."""
+    for place, item in items:
+        found = item if isinstance(item, BadRow) else made(place, values, item)
+        yield found if isinstance(found, (BadRow, OmittedRow)) else Row(place, found)
 
 
 class Layout(Protocol):

@@ -10,15 +10,12 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from reader.errors import InputError
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import TRAIN, Source, Split, Task
-from tasks.layouts.chid import Chid
-from tasks.layouts.cluewsc import CluewscMarked
+from tasks.layouts.clue import Chid, CluewscMarked
 from tasks.layouts.columns import single_columns
-from tasks.layouts.csv_table import Csv
-from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.json_lines import JsonLines, TextOrTokens
 from tasks.layouts.lines import UnreadableError
 from tasks.layouts.rows import Layout
-from tasks.layouts.text_or_tokens import TextOrTokens
-from tasks.layouts.tsv import Tsv
+from tasks.layouts.tables import Table, Tsv
 from tasks.reading.load import Examples, OnBadRow, load_split
 from tasks.registry.task_file import LAYOUTS
 
@@ -58,7 +55,7 @@ def task_layout(task: Task) -> Layout:
     """Return the layout of the task's files without gold values; a column or key `id` has the IDs, if it is there."""
     sources = (source for name in task.submission_splits for source in task.splits[name].sources)
     layout = next((source.layout for source in sources if source.layout), task.layout)
-    if isinstance(layout, JsonLines) or (isinstance(layout, (Tsv, Csv)) and layout.header != "no"):
+    if isinstance(layout, JsonLines) or (isinstance(layout, Table) and layout.header != "no"):
         return replace(layout, columns={"id": "id", **layout.columns})
     return layout
 
@@ -81,12 +78,10 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
         )
     clean: str | None = getattr(task.layout, "clean", None)
     kind = KINDS[task.kind]
-    text_role, wanted = kind.text_role(task), kind.wanted(labelled=False)
-    if form == "json" and text_role is not None:
-        return TextOrTokens(text_role)
     if form == "json":
-        return JsonLines({name: name for name in ("id", *values)}, clean)
-    names = tuple(text_role if text_role is not None and name == "tokens" else name for name in values)
+        return TextOrTokens() if kind.splits_texts else JsonLines({name: name for name in ("id", *values)}, clean)
+    wanted = kind.wanted(labelled=False)
+    names = tuple("text" if kind.splits_texts and name == "tokens" else name for name in values)
     for name in names:
         if wanted.role(name).is_list:
             raise InputError(f"--layout: {name} do not fit into lines; give --layout json")
@@ -96,7 +91,7 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
 def _check_separated(loaded: Examples, task: Task, layout: Layout, path: Path) -> None:
     """Raise InputError if no text of a table of tokens has two of them: each text would be a single token."""
     separator, examples = getattr(layout, "list_separator", None), cast(list[Any], loaded.examples)
-    reads_tokens = KINDS[task.kind].text_role(task) is not None
+    reads_tokens = KINDS[task.kind].splits_texts
     if separator is not None and reads_tokens and all(len(example.tokens) == 1 for example in examples):
         raise InputError(f"{path}: no line has {separator!r} between tokens")
 

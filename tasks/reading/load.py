@@ -13,19 +13,12 @@ from reader.plurals import counted
 from reader.system.progress import progress
 from tasks.data.examples import Example, Place
 from tasks.kinds.catalog import KINDS, checked
-from tasks.kinds.checked_values import OmittedError, Reading, RowError
+from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import TRAIN, Task
-from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row
+from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row, made
 from tasks.reading.official_files import find_files, split_named
 
 OnBadRow: TypeAlias = Literal["error", "skip"]
-
-
-class SkippedRow(NamedTuple):
-    """A row that became no example, and why."""
-
-    place: Place
-    reason: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,14 +39,16 @@ class Report:
     files: tuple[Path, ...]
     rows: int
     examples: int
-    omitted: tuple[SkippedRow, ...]
-    bad: tuple[SkippedRow, ...]
+    omitted: tuple[OmittedRow, ...]
+    bad: tuple[BadRow, ...]
     notes: Mapping[str, int]
 
     def lines(self, limit: int | None = None) -> list[str]:
         """Return the account as lines of text: the counts, the reasons, and each bad row, at most `limit` of them."""
         lines = [f"{self.task} {self.split}: rows {self.rows}, examples {self.examples} ({self._files()})"]
-        lines += [f"  left out {count}: {reason}" for reason, count in _by_reason(self.omitted).items()]
+        lines += [
+            f"  left out {count}: {reason}" for reason, count in Counter(row.reason for row in self.omitted).items()
+        ]
         lines += [f"  noted {count}: {what}" for what, count in self.notes.items()]
         if self.bad:
             lines.append(f"  bad rows skipped {len(self.bad)}:")
@@ -90,25 +85,28 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     found = find_files(task, folder, split)
     reading = Reading(task, labelled=labelled, training=split == TRAIN)
     examples: list[Example] = []
-    omitted: list[SkippedRow] = []
-    bad: list[SkippedRow] = []
+    omitted: list[OmittedRow] = []
+    bad: list[BadRow] = []
     first_places: dict[str, Place] = {}
     rows = 0
     with progress(f"reading {found.files[0]}", unit=" rows") as phase:
         for row in found.layout.rows(found.files, KINDS[task.kind].wanted(labelled)):
-            made = _example(row, str(rows), reading)
+            made_row = _example(row, str(rows), reading)
             rows += 1
             phase.advance(1)
-            if not isinstance(made, (BadRow, OmittedRow)):
+            if not isinstance(made_row, (BadRow, OmittedRow)):
                 # Predictions are scored and submitted by ID; training needs none.
-                earlier = first_places.setdefault(made.id, made.place)
-                if earlier is made.place or split == TRAIN:
-                    examples.append(made)
+                earlier = first_places.setdefault(made_row.id, made_row.place)
+                if earlier is made_row.place or split == TRAIN:
+                    examples.append(made_row)
                     continue
-                made = BadRow(made.place, f"the id {made.id!r} is not unique; it is also at {earlier}")
-            (omitted if isinstance(made, OmittedRow) else bad).append(SkippedRow(made.place, made.reason))
-            if bad and on_bad_row == "error":
-                place, reason = bad[0]
+                made_row = BadRow(made_row.place, f"the id {made_row.id!r} is not unique; it is also at {earlier}")
+            if isinstance(made_row, OmittedRow):
+                omitted.append(made_row)
+                continue
+            bad.append(made_row)
+            if on_bad_row == "error":
+                place, reason = made_row
                 raise InputError(f"{place}: {reason}; correct the row, or leave bad rows out with --on_bad_row skip")
     report = Report(task.name, split, found.files, rows, len(examples), tuple(omitted), tuple(bad), dict(reading.notes))
     if not examples:
@@ -122,13 +120,11 @@ def _example(row: AnyRow, default_id: str, reading: Reading) -> Example | BadRow
     if not isinstance(row, Row):
         return row
     of_row = dataclasses.replace(reading, notes=Counter())
-    try:
-        example: Example = KINDS[reading.task.kind].read_example(row, default_id, of_row)
-    except RowError as error:
-        return BadRow(row.place, str(error))
-    except OmittedError as error:
-        return OmittedRow(row.place, str(error))
-    reading.notes.update(of_row.notes)
+    example: Example | BadRow | OmittedRow = made(
+        row.place, KINDS[reading.task.kind].read_example, row, default_id, of_row
+    )
+    if not isinstance(example, (BadRow, OmittedRow)):
+        reading.notes.update(of_row.notes)
     return example
 
 
@@ -145,7 +141,3 @@ def with_labels(task: Task, folder: Path, on_bad_row: OnBadRow = "error") -> Tas
     are_numbers = all(label.isdecimal() for label in found)
     labels = tuple(sorted(found, key=int if are_numbers else str))
     return checked(dataclasses.replace(task, labels=labels, labels_of="those of the training file"))
-
-
-def _by_reason(skipped: tuple[SkippedRow, ...]) -> Counter[str]:
-    return Counter(row.reason for row in skipped)

@@ -29,13 +29,12 @@ from reader.plurals import counted
 from tasks.data.examples import Example, Place, json_id
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.catalog import KINDS
-from tasks.kinds.checked_values import OmittedError, RowError
 from tasks.kinds.task import Task
 from tasks.layouts.conll import Conll
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.lines import read_json
-from tasks.layouts.rows import Layout, Row, Wanted
-from tasks.layouts.tsv import Tsv
+from tasks.layouts.rows import Layout, OmittedError, Row, RowError, Wanted
+from tasks.layouts.tables import Tsv
 from tasks.registry.clue import TEST_1_0
 
 NA_PROB = "na_prob.json"

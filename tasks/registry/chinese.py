@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tasks.kinds.task import Source, Split, Task, files
-from tasks.layouts.dureader_documents import DuReaderDocuments
-from tasks.layouts.squad import Squad
-from tasks.layouts.tsv import Tsv
+from tasks.layouts.questions import DuReaderDocuments, Squad
+from tasks.layouts.tables import Tsv
 
 # XNLI's own download: one dev and one test file for 15 languages, and a train file with other columns.
 XNLI_COLUMNS = {"text_a": "sentence1", "text_b": "sentence2", "label": "gold_label"}

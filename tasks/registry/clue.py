@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tasks.kinds.task import Split, Task, files
-from tasks.layouts.c3 import C3
-from tasks.layouts.chid import Chid
-from tasks.layouts.cluener import Cluener
-from tasks.layouts.cluewsc import CluewscMarked
+from tasks.layouts.clue import C3, Chid, Cluener, CluewscMarked
 from tasks.layouts.columns import Columns
 from tasks.layouts.json_lines import JsonLines
 from tasks.registry.glue import NLI_LABELS

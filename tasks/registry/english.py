@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tasks.kinds.task import Task, files
 from tasks.layouts.conll import Conll
-from tasks.layouts.csv_table import Csv
-from tasks.layouts.race import Race
-from tasks.layouts.squad import Squad
+from tasks.layouts.questions import Race, Squad
+from tasks.layouts.tables import Csv
 from tasks.layouts.text_folders import TextFolders
 
 

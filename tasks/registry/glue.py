@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tasks.kinds.task import Source, Split, Task, files
-from tasks.layouts.tsv import Tsv
+from tasks.layouts.tables import Tsv
 
 SENTENCES = {"text_a": "sentence1", "text_b": "sentence2"}
 TRAIN_AND_DEV = {"train": files("train.tsv"), "dev": files("dev.tsv")}

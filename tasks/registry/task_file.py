@@ -23,19 +23,13 @@ from reader.errors import InputError
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
-from tasks.layouts.c3 import C3
-from tasks.layouts.chid import Chid
-from tasks.layouts.cluener import Cluener
-from tasks.layouts.cluewsc import CluewscMarked
+from tasks.layouts.clue import C3, Chid, Cluener, CluewscMarked
 from tasks.layouts.columns import CLEANERS, Column, similar
 from tasks.layouts.conll import Conll
-from tasks.layouts.csv_table import Csv
-from tasks.layouts.dureader_documents import DuReaderDocuments
 from tasks.layouts.json_lines import JsonLines
-from tasks.layouts.race import Race
-from tasks.layouts.squad import Squad
+from tasks.layouts.questions import DuReaderDocuments, Race, Squad
+from tasks.layouts.tables import Csv, Tsv
 from tasks.layouts.text_folders import TextFolders
-from tasks.layouts.tsv import Tsv
 from tasks.registry import task_named
 
 # Layouts by name. The kinds of tasks say which of them hold their values.

@@ -35,7 +35,7 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span.example import SpanExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.task import TRAIN
-from tasks.layouts.chid import BLANK
+from tasks.layouts.clue import BLANK
 from tasks.metrics.catalog import METRICS
 from tasks.prediction.finetuned import load_finetuned
 from tasks.reading.load import Report

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tasks.data.examples import CharSpan, Place, locate
-from tasks.kinds.checked_values import Reading, RowError, flag_of, id_of, shown, text_of
-from tasks.layouts.rows import Row
+from tasks.kinds.checked_values import Reading, flag_of, id_of, shown, text_of
+from tasks.layouts.rows import Row, RowError
 
 
 class Answer(NamedTuple):

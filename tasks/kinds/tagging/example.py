@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.data.examples import CharSpan, Place, locate
-from tasks.kinds.checked_values import Reading, RowError, check_label, id_of, shown, text_of, texts_of
+from tasks.kinds.checked_values import Reading, check_label, id_of, shown, text_of, texts_of
 from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tags_of, to_iob2
-from tasks.layouts.rows import Row
+from tasks.layouts.clue import Cluener
+from tasks.layouts.rows import Row, RowError
 
 # The words and the punctuation marks of a text.
 WORDS = re.compile(r"\w+|[^\w\s]")
@@ -54,14 +55,13 @@ class TaggingExample:
 def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
     """Return an example of tagging; raises RowError. Words are joined by spaces unless the language is Chinese."""
     separator = "" if reading.task.language == "zh" else " "
-    given = text_of(row.values["sentence"], "text") if "sentence" in row.values else None
-    if given is not None:
-        tokens = tuple(WORDS.findall(given))
-    elif "text" in row.values:
-        tokens = tuple(text_of(row.values["text"], "text"))
-        separator = ""
-    else:
+    given = text_of(row.values["text"], "text") if "text" in row.values else None
+    if given is None:
         tokens = _tokens(row.values.get("tokens"))
+    elif separator and not isinstance(reading.task.layout, Cluener) and "entities" not in row.values:
+        tokens = tuple(WORDS.findall(given))
+    else:
+        tokens, separator = tuple(given), ""
     row_id = id_of(row.values, default_id)
     if not reading.labelled:
         return TaggingExample(row_id, tokens, separator, None, None, row.place, given)

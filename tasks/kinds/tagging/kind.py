@@ -18,14 +18,12 @@ from reader.batches.fields import SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
-from tasks.kinds.checked_values import RowError
 from tasks.kinds.tagging.example import TaggingExample, read_example
 from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tag_set, to_iob2
-from tasks.kinds.task import Task
 from tasks.kinds.token_table import Ranges, tokenize_sentences
 from tasks.kinds.windows import windows_of_texts
-from tasks.layouts.cluener import Cluener, entities_in
-from tasks.layouts.rows import ID, Role
+from tasks.layouts.clue import entities_in
+from tasks.layouts.rows import ID, Role, RowError
 from tasks.metrics.catalog import METRICS
 
 # The field `slots` has the first token of each word.
@@ -63,17 +61,13 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     metrics = ("conlleval", "cluener")
     submission = "tag_columns"
     label_is = "an entity"
+    splits_texts = True
     head = "tasks.kinds.networks.TaggingHead"
     output = "cls_seq_label_out"
     paddlenlp_class = "ErnieGramForTokenClassification"
     input_fields = (*ENCODER_FIELDS, SLOTS)
     training_fields = (*ENCODER_FIELDS, SLOTS, TAGS)
     read_example = staticmethod(read_example)
-
-    @staticmethod
-    def text_role(task: Task) -> str:
-        """Return what a text without tokens is: one of which the characters, or the words, are the tokens."""
-        return "text" if task.language == "zh" or isinstance(task.layout, Cluener) else "sentence"
 
     @staticmethod
     def labels_of(example: TaggingExample) -> set[str]:
@@ -145,13 +139,13 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
 
     def answer_of(self, value: Any, example: TaggingExample) -> object:
         """Return tags, or entities in CLUENER's layout if the metric takes spans."""
-        try:
-            if isinstance(value, list):
-                return self._answer(example, value, entities_of(value))
+        if not isinstance(value, list):
             entities_in(value)
+            return value
+        try:
+            return self._answer(example, value, entities_of(value))
         except ValueError as error:
             raise RowError(str(error)) from error
-        return value
 
     def gold_value(self, example: TaggingExample) -> object:
         """Return the gold tags, or all gold entities, also those inside others, if the metric takes spans."""

@@ -19,7 +19,7 @@ from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.tag_schemes import Entity
 from tasks.kinds.task import Task, files
 from tasks.layouts.rows import Row
-from tasks.layouts.tsv import Tsv
+from tasks.layouts.tables import Tsv
 
 PLACE = Place(Path("t"), 3)
 

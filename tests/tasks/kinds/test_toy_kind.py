@@ -18,7 +18,7 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.run_log import read_log
 from reader.batches.fields import Field
 from tasks.data.features import Float32s
-from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Predictions
+from tasks.kinds.base import ENCODER_FIELDS, Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading, check_label, texts_of
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, read_sentences
@@ -44,7 +44,6 @@ class MultiLabel(SentenceKind):
 
     name = "multi_label"
     roles = (Role("text_a"), Role("labels", is_gold=True, is_list=True), ID)
-    layouts = (*ANY_KIND, "csv")
     task_fields = ("labels",)
     metrics = ("accuracy",)
     head = f"{__name__}.Head"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.c3 import C3
+from tasks.layouts.clue import C3
 from tasks.layouts.rows import BadRow
 from tests.support.task_files import read, values, write_json
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.chid import BLANK, Chid
+from tasks.layouts.clue import BLANK, Chid
 from tasks.layouts.rows import BadRow, Row
 from tests.support.task_files import read, values, write_json, write_lines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tasks.layouts.cluener import Cluener
+from tasks.layouts.clue import Cluener
 from tasks.layouts.rows import BadRow
 from tests.support.task_files import read, values, write_lines
 

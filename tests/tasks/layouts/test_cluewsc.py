@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tasks.layouts.cluewsc import CluewscMarked
+from tasks.layouts.clue import CluewscMarked
 from tasks.layouts.rows import BadRow
 from tests.support.task_files import read, values, write_lines
 
@@ -44,11 +44,10 @@ def test_a_span_that_is_not_in_the_text_is_a_bad_row(tmp_path: Path) -> None:
     del no_index["target"]["span2_index"]
     no_label = record("他说", ("说", 1), ("他", 0))
     del no_label["label"]
-    path = write_lines(tmp_path / "t", missing, no_index, no_label, {"text": "x"})
+    path = write_lines(tmp_path / "t", missing, no_index, {"text": "x"})
     assert [row.reason[:13] for row in read(CluewscMarked(), path) if isinstance(row, BadRow)] == [
         "span1_text '我",
         "no span2_text",
-        "no 'label'",
         "no 'text' or ",
     ]
     unlabelled = values(CluewscMarked(), write_lines(tmp_path / "u", no_label | {"id": 4}), labelled=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.race import Race
+from tasks.layouts.questions import Race
 from tasks.layouts.rows import BadRow, Row
 from tests.support.task_files import read, values, write, write_json
 

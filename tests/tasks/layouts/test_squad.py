@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.dureader_documents import DuReaderDocuments
+from tasks.layouts.questions import DuReaderDocuments, Squad
 from tasks.layouts.rows import BadRow, OmittedRow, Row
-from tasks.layouts.squad import Squad
 from tests.support.task_files import read, values, write, write_json, write_lines
 
 ANSWER = {"text": "b", "answer_start": 2, "id": "1"}

@@ -8,7 +8,7 @@ import pytest
 
 from reader.errors import InputError
 from tasks.layouts.rows import BadRow, OmittedRow, Row
-from tasks.layouts.tsv import Tsv
+from tasks.layouts.tables import Tsv
 from tests.support.task_files import read, values, write
 
 PAIR = {"text_a": "a", "text_b": "b", "label": "label"}

@@ -14,11 +14,10 @@ from reader.errors import InputError
 from tasks.data.examples import Example
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.task import Task, files
-from tasks.layouts.csv_table import Csv
-from tasks.layouts.dureader_documents import DuReaderDocuments
 from tasks.layouts.json_lines import JsonLines
+from tasks.layouts.questions import DuReaderDocuments
 from tasks.layouts.rows import Layout
-from tasks.layouts.tsv import Tsv
+from tasks.layouts.tables import Csv, Tsv
 from tasks.prediction.own_texts import Form, load_texts
 from tasks.registry import TASKS
 from tests.support.task_files import write, write_lines

@@ -14,8 +14,8 @@ from tasks.kinds.span.example import SpanExample
 from tasks.kinds.task import Source, Split, Task, files
 from tasks.layouts.conll import Conll
 from tasks.layouts.json_lines import JsonLines
-from tasks.layouts.squad import Squad
-from tasks.layouts.tsv import Tsv
+from tasks.layouts.questions import Squad
+from tasks.layouts.tables import Tsv
 from tasks.reading.load import load_split, with_labels
 from tasks.reading.official_files import available_splits, find_files
 from tests.support.task_files import load, write, write_json, write_lines

@@ -14,7 +14,7 @@ from tasks.kinds.span.example import SpanExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.task import Source, Split, Task
 from tasks.layouts.conll import Conll
-from tasks.layouts.tsv import Tsv
+from tasks.layouts.tables import Tsv
 from tasks.registry import TASKS
 from tasks.registry.task_file import LAYOUTS, PARSERS, find_task, read_task_file
 from tests.support.task_files import load, write, write_lines
@@ -173,11 +173,6 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("metric:", "labels: [a, a]\nmetric:", "labels: a label is given twice"),
         ("metric:", "labels: a\nmetric:", r"labels: expected a list \[a, b\], found 'a'"),
         ("metric:", "header: maybe\nmetric:", "header: expected yes, no or auto, found 'maybe'"),
-        (
-            "layout: tsv",
-            "layout: csv\nheader: auto",
-            "header: expected yes or no, found 'auto', which is for the layout tsv",
-        ),
         ("metric:", "clean: soap\nmetric:", "clean: expected one of br_to_space, repair_entities, found 'soap'"),
         ("metric:", "unanswerable: 1\nmetric:", "unanswerable: expected true or false, found 1"),
         ("metric:", "unanswerable: true\nmetric:", "unanswerable: is for span, not for classification; remove it"),

@@ -15,7 +15,8 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.kind import Tagging
 from tasks.kinds.tagging.tag_schemes import Entity
-from tasks.reading.load import Report, SkippedRow
+from tasks.layouts.rows import BadRow
+from tasks.reading.load import Report
 from tasks.training.splits import SplitData, unseen_labels
 from tests.tasks.kinds.tiny import PLACE
 
@@ -53,7 +54,7 @@ def test_the_account_has_singulars_and_calls_the_length_a_mean(count: int, line:
     features = MagicMock(counts={"cut": count})
     features.__len__.return_value = features.inputs.__len__.return_value = count
     features.inputs.lengths = np.full(count, 4)
-    bad = (SkippedRow(PLACE, "no label"),) * count
+    bad = (BadRow(PLACE, "no label"),) * count
     report = Report("task", "dev", (), count, count, (), bad, {})
     assert SplitData("dev", labelled(*"01"[:count]), features, report).describe()[0] == f"dev      {line}"
 

@@ -1,0 +1,176 @@
+"""Files of CLUE that have a form of their own: CLUENER, CLUEWSC2020, C3 and ChID."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reader.errors import InputError
+from tasks.data.examples import CharSpan, Place, locate
+from tasks.layouts.json_lines import ObjectLines
+from tasks.layouts.lines import json_objects, read_json
+from tasks.layouts.rows import AnyRow, BadRow, Row, RowError, Wanted, rows_of
+
+# The marks of CLUEWSC's spans.
+MARKS = {"span1": ("_", "_"), "span2": ("[", "]")}
+TAG = re.compile(r"#idiom\d+#")
+# In the context of ChID's examples the blank that is asked for reads so, and the others of the passage as OTHER_BLANK.
+BLANK = "____"
+OTHER_BLANK = "……"
+
+
+@dataclass(frozen=True)
+class Cluener(ObjectLines):
+    """Objects with `text`, and `label`: type > surface > list of [first, last] characters, **last inclusive**."""
+
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the text and its entities."""
+        if "text" not in record:
+            raise RowError("no 'text'")
+        values = {key: record[key] for key in ("text", "id") if key in record}
+        return {**values, "entities": entities_in(record.get("label"))} if wanted.labelled else values
+
+
+def entities_in(label: Any) -> list[tuple[str, int, int, str]]:
+    """Return the entities of a text: type, first character, end (exclusive), surface; raises RowError."""
+    try:
+        return [
+            (entity_type, int(first), int(last) + 1, surface)
+            for entity_type, surfaces in label.items()
+            for surface, spans in surfaces.items()
+            for first, last in spans
+        ]
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise RowError("'label' is not of the form {type: {text: [[first, last], ...]}}") from error
+
+
+@dataclass(frozen=True)
+class CluewscMarked(ObjectLines):
+    """Objects with `text`, `target` (`span1_text`, `span1_index`, `span2_...`) and `label`: a noun phrase, a pronoun.
+
+    As in CLUE's baseline the two spans are marked in the text, which makes it a classification of a single text: the
+    noun phrase becomes `_phrase_` and the pronoun `[pronoun]`. The indices count characters. Where the text at an index
+    is not the span, the nearest occurrence is marked.
+    """
+
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the text with marked spans."""
+        text, target = record.get("text"), record.get("target")
+        if not isinstance(text, str) or not isinstance(target, dict):
+            raise RowError("no 'text' or no 'target'")
+        insertions: list[tuple[int, int, str]] = []
+        for order, (name, (before, after)) in enumerate(MARKS.items()):
+            surface, index = target.get(f"{name}_text"), target.get(f"{name}_index")
+            if not isinstance(surface, str) or not surface or not isinstance(index, int):
+                raise RowError(f"no {name}_text or no {name}_index in 'target'")
+            start = locate(surface, text, index)
+            if start is None:
+                raise RowError(f"{name}_text {surface!r} is not in the text")
+            insertions += [(start, order, before), (start + len(surface), -order, after)]
+        for position, _, mark in sorted(insertions, reverse=True):
+            text = text[:position] + mark + text[position:]
+        keys = ("id", "label") if wanted.labelled else ("id",)
+        return {"text_a": text, **{key: record[key] for key in keys if key in record}}
+
+
+@dataclass(frozen=True)
+class C3:
+    """A JSON list of [lines of a document, questions, ID of the document]; a row is a question.
+
+    Questions have `question`, `choice` (2 to 4 texts) and `answer`, which is one of the texts; those of test files have
+    an `id`. The lines of a document are joined by line feeds.
+    """
+
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
+        """Yield the questions of each file; raises InputError for a file that is not a list of documents."""
+        for path in files:
+            documents = read_json(path)
+            if not isinstance(documents, list):
+                raise InputError(f"{path}: expected a list of [lines, questions, id]; this is not a file of C3")
+            for number, document in enumerate(documents):
+                yield from _document_rows(path, number, document, wanted.labelled)
+
+
+def _document_rows(path: Path, number: int, document: Any, labelled: bool) -> Iterator[AnyRow]:
+    if not (
+        isinstance(document, list)
+        and len(document) == 3
+        and all(isinstance(part, list) for part in document[:2])
+        and all(isinstance(line, str) for line in document[0])
+    ):
+        yield BadRow(Place(path, part=f"document {number}"), "expected [lines, questions, id]")
+        return
+    lines, questions, document_id = document
+    places = (Place(path, part=f"document {number} (id {document_id}), question {i}") for i in range(len(questions)))
+
+    def values(item: tuple[int, Any]) -> Mapping[str, Any]:
+        index, question = item
+        keys = {"question": "question", "choice": "options", **({"answer": "answer"} if labelled else {})}
+        missing = next((key for key in keys if not isinstance(question, dict) or key not in question), None)
+        if missing is not None:
+            raise RowError(f"no {missing!r}")
+        # The IDs of documents repeat between the dialogues (d) and the other texts (m).
+        row_id = question.get("id", f"{path.stem}/{document_id}-{index}")
+        return {"id": str(row_id), "context": "\n".join(lines), **{name: question[key] for key, name in keys.items()}}
+
+    yield from rows_of(zip(places, enumerate(questions), strict=True), values)
+
+
+@dataclass(frozen=True)
+class Chid:
+    """Lines with `content` (passages) and `candidates`; a row is a blank, whose ID is its tag `#idiomNNNNNN#`.
+
+    All blanks of a line share its candidates: they have the same `group`. The answers, tag to index, are in the second
+    file of a pair.
+    """
+
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
+        """Yield the blanks of each file; with labels, `files` holds pairs of a file of passages and one of answers.
+
+        Raises InputError if a file of answers is not a JSON object.
+        """
+        labelled = wanted.labelled
+        for path, answers_path in zip(files[::2], files[1::2], strict=True) if labelled else ((p, None) for p in files):
+            answers = None if answers_path is None else _answers(answers_path)
+            seen: set[str] = set()
+            for place, record in json_objects(path):
+                for row in [record] if isinstance(record, BadRow) else _line_rows(place, record, answers):
+                    seen |= {row.values["id"]} if isinstance(row, Row) else set(TAG.findall(row.place.part))
+                    yield row
+            for tag in sorted((answers or {}).keys() - seen):
+                yield BadRow(Place(answers_path or path, part=tag), f"an answer for a blank that is not in {path.name}")
+
+
+def _answers(path: Path) -> Mapping[str, Any]:
+    answers = read_json(path)
+    if not isinstance(answers, dict):
+        raise InputError(f"{path}: expected an object of tags and indices; this is not an answer file of ChID")
+    return answers
+
+
+def _line_rows(place: Place, record: Mapping[str, Any], answers: Mapping[str, Any] | None) -> Iterator[AnyRow]:
+    passages = record.get("content")
+    if not isinstance(passages, list) or not all(isinstance(passage, str) for passage in passages):
+        yield BadRow(place, "no list 'content' of passages")
+        return
+    for passage in passages:
+        blanks = list(TAG.finditer(passage))
+        if not blanks:
+            yield BadRow(place, f"a passage without a blank #idiom...#: {passage[:20]!r}")
+        for blank in blanks:
+            at, before = place._replace(part=blank[0]), TAG.sub(OTHER_BLANK, passage[: blank.start()])
+            if answers is not None and blank[0] not in answers:
+                yield BadRow(at, "no answer for this blank in the file of answers")
+                continue
+            values = {
+                "id": blank[0],
+                "context": before + BLANK + TAG.sub(OTHER_BLANK, passage[blank.end() :]),
+                "question": "",
+                "options": record.get("candidates"),
+                "group": str(place.line),
+                "blank": CharSpan(len(before), len(before) + len(BLANK)),
+            }
+            yield Row(at, values if answers is None else {**values, "answer": answers[blank[0]]})

@@ -1,0 +1,147 @@
+"""Questions on texts: SQuAD's JSON, in which CMRC 2018, DRCD and DuReader-robust come as well; DuReader; RACE."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from reader.errors import InputError
+from tasks.data.examples import Place
+from tasks.layouts.json_lines import ObjectLines
+from tasks.layouts.lines import UnreadableError, files_in, read_json
+from tasks.layouts.rows import AnyRow, BadRow, OmittedError, Row, RowError, Wanted
+
+
+@dataclass(frozen=True)
+class Squad:
+    """`data` > entries > `paragraphs` with `context` > `qas` with `question`, `id` and `answers`; a row is a question.
+
+    Version 2.0 adds `is_impossible`; its `plausible_answers` are not read.
+    """
+
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
+        """Yield the questions of each file; raises InputError for a file without `data`.
+
+        An entry without paragraphs, and a paragraph without questions, is one bad row.
+        """
+        for path in files:
+            top = read_json(path)
+            if not isinstance(top, dict) or not isinstance(top.get("data"), list):
+                raise InputError(f"{path}: no list 'data'; this is not a file in SQuAD's format")
+            for entry in _items(top, "data", path, ""):
+                yield from [entry] if isinstance(entry, BadRow) else _entry_rows(path, *entry, wanted.labelled)
+
+
+Item: TypeAlias = tuple[str, Any]
+
+
+def _items(value: Any, key: str, path: Path, name: str) -> Iterator[Item | BadRow]:
+    """Yield the JSON path and the value of each item of a list in an object, or one bad row without such a list."""
+    found = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(found, list):
+        yield BadRow(Place(path, part=name), f"no list {key!r}")
+        return
+    prefix = f"{name}." if name else ""
+    yield from ((f"{prefix}{key}[{index}]", item) for index, item in enumerate(found))
+
+
+def _entry_rows(path: Path, name: str, entry: Any, labelled: bool) -> Iterator[AnyRow]:
+    for paragraph in _items(entry, "paragraphs", path, name):
+        if isinstance(paragraph, BadRow):
+            yield paragraph
+            continue
+        paragraph_name, value = paragraph
+        for question in _items(value, "qas", path, paragraph_name):
+            yield question if isinstance(question, BadRow) else _row(path, question[0], value, question[1], labelled)
+
+
+def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labelled: bool) -> AnyRow:
+    if not isinstance(question, dict):
+        return BadRow(Place(path, part=name), "expected an object with `question` and `id`")
+    place = Place(path, part=f"{name} (id {question['id']})" if "id" in question else name)
+    gold = ("answers", "is_impossible") if labelled else ()
+    values = {key: question[key] for key in ("id", "question", *gold) if key in question}
+    missing = next((key for key in ("id", "question", *gold[:1]) if key not in values), None)
+    # Files of version 2.0 may leave out the answers of a question without answer.
+    if missing is not None and not (missing == "answers" and values.get("is_impossible") is True):
+        return BadRow(place, f"no {missing!r}")
+    return Row(place, {"context": paragraph.get("context"), **({"answers": []} if labelled else {}), **values})
+
+
+@dataclass(frozen=True)
+class DuReaderDocuments(ObjectLines):
+    """The preprocessed files of DuReader 2.0: a question with several documents in each line.
+
+    Objects have `question_id`, `question`, `documents`, `answer_docs` and `answer_spans`. A document has
+    `segmented_paragraphs` and `most_related_para`; a span is a pair of token numbers, both inclusive, in that
+    paragraph. Of each question the document and paragraph are read that hold the annotated span, which makes the
+    single-document form. The context is the paragraph without the spaces between its tokens.
+    """
+
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values of a question. Questions without a span are omitted, as by the official baseline."""
+        try:
+            return _single_document(record, wanted.labelled)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            reason = f"not an object of DuReader's preprocessed files: {type(error).__name__} {error}"
+            raise RowError(reason) from error
+
+
+def _single_document(record: Mapping[str, Any], labelled: bool) -> Mapping[str, Any]:
+    values = {"id": str(record["question_id"]), "question": record["question"]}
+    if not labelled:
+        return {**values, "context": "".join(_tokens(record["documents"][0]))}
+    if not record.get("answer_spans") or not record.get("answer_docs"):
+        raise OmittedError("no annotated span")
+    tokens = _tokens(record["documents"][record["answer_docs"][0]])
+    first, last = record["answer_spans"][0]
+    if not 0 <= first <= last < len(tokens):
+        raise RowError(f"the span [{first}, {last}] is outside of the paragraph's {len(tokens)} tokens")
+    answer = {"text": "".join(tokens[first : last + 1]), "answer_start": len("".join(tokens[:first]))}
+    return {**values, "context": "".join(tokens), "answers": [answer]}
+
+
+def _tokens(document: Mapping[str, Any]) -> list[str]:
+    return [str(token) for token in document["segmented_paragraphs"][document["most_related_para"]]]
+
+
+@dataclass(frozen=True)
+class Race:
+    """Folders of .txt files with `article`, and the lists `questions`, `options` and `answers` (letters).
+
+    A row is a question. Its ID is made of the names of folder and file and the number of the question, because file
+    names repeat between high and middle.
+    """
+
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
+        """Yield the questions of the files in each folder, files by name; raises InputError for an empty folder."""
+        for folder in files:
+            for path in files_in(folder, "*.txt"):
+                yield from _article_rows(path, wanted.labelled)
+
+
+def _article_rows(path: Path, labelled: bool) -> Iterator[AnyRow]:
+    try:
+        record = read_json(path)
+    except UnreadableError as error:
+        yield error.row
+        return
+    keys = ("questions", "options", *(["answers"] if labelled else []))
+    lists = [record.get(key) if isinstance(record, dict) else None for key in keys]
+    sizes = {len(values) if isinstance(values, list) else -1 for values in lists}
+    if len(sizes) != 1 or -1 in sizes:
+        yield BadRow(Place(path), f"expected an object with the lists {', '.join(keys)}, equally long")
+        return
+    for number, values in enumerate(zip(*lists, strict=True)):
+        place = Place(path, part=f"question {number}")
+        row: dict[str, Any] = dict(zip(("question", "options", "answer"), values, strict=False))
+        letter = row.get("answer", "A")
+        if letter not in [*string.ascii_uppercase]:
+            yield BadRow(place, f"the answer {str(letter)[:60]!r} is not a letter A, B, C ...")
+            continue
+        if labelled:
+            row["answer"] = string.ascii_uppercase.index(letter)
+        yield Row(place, {**row, "id": f"{path.parent.name}/{path.stem}-{number}", "context": record.get("article")})

@@ -1,0 +1,174 @@
+"""Tables of columns with names or numbers: tab-separated and comma-separated files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from reader.errors import InputError
+from tasks.data.examples import Place
+from tasks.layouts.columns import Columns, cleaned, similar, single_columns
+from tasks.layouts.lines import read_lines, read_text
+from tasks.layouts.rows import AnyRow, BadRow, OmittedError, Role, RowError, Wanted, rows_of
+
+Record: TypeAlias = tuple[Place, list[str] | BadRow]
+
+
+@dataclass(frozen=True)
+class Table(ABC):
+    """Rows of fields.
+
+    Attributes:
+        columns: the column of each value, by name or by number.
+        header: whether the first line names the columns. With "auto" it does if it holds the names of the columns of
+            all texts.
+        names: the names of the columns of a file without header; None if `columns` has numbers only.
+        list_separator: the character between the elements of a list value in one field.
+        where: keep only rows with these values in these columns (XNLI's official file has 15 languages).
+        omit_short_rows: leave out rows with too few fields, as baselines do for QQP, instead of calling them bad.
+        clean: a change of the texts, see columns.CLEANERS.
+    """
+
+    separator: ClassVar[str]
+    columns: Columns
+    header: Literal["yes", "no", "auto"] = "yes"
+    names: tuple[str, ...] | None = None
+    list_separator: str | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    omit_short_rows: bool = False
+    clean: str | None = None
+
+    @abstractmethod
+    def records(self, path: Path) -> Iterator[Record]:
+        """Yield the fields of each row of a file; blank lines at the end are left out."""
+
+    def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
+        """Yield the rows of each file; raises InputError for a file without the columns."""
+        for path in files:
+            yield from self._file_rows(path, wanted)
+
+    def _file_rows(self, path: Path, wanted: Wanted) -> Iterator[AnyRow]:
+        records = self.records(path)
+        first = next(records, None)
+        if first is None:
+            raise InputError(f"{path}: is empty")
+        place, fields = first
+        if isinstance(fields, BadRow) and self.header != "no":
+            raise InputError(f"{place}: {fields.reason}")
+        has_header = not isinstance(fields, BadRow) and self._is_header(fields, wanted)
+        header: Sequence[str] | None = fields if has_header else self.names  # type: ignore[assignment]
+        positions = column_positions(self.columns, header, path, wanted)
+        conditions = column_positions({name: name for name in self.where}, header, path, Wanted(labelled=True))
+        needed = 1 + max(position for of_role in (*positions.values(), *conditions.values()) for position in of_role)
+
+        def values(fields: list[str]) -> Mapping[str, Any]:
+            if header is not None and len(fields) > len(header):
+                hint = f"is there a {self.separator} inside a text?"
+                raise RowError(f"{len(fields)} fields instead of {len(header)}; {hint}")
+            is_blank = not "".join(fields).strip()
+            if len(fields) < needed or is_blank:
+                if self.omit_short_rows:
+                    raise OmittedError("too few fields")
+                too_few = f"too few fields: {len(fields)} instead of at least {needed}"
+                raise RowError("a blank line" if is_blank else too_few)
+            for column, [position] in conditions.items():
+                if fields[position] != self.where[column]:
+                    raise OmittedError(f"{column} is not {self.where[column]}")
+            found = {
+                role: value_of(wanted.role(role), [fields[position] for position in of_role], self.list_separator)
+                for role, of_role in positions.items()
+            }
+            return cleaned(found, self.clean)
+
+        yield from rows_of(records if has_header else itertools.chain([first], records), values)
+
+    def _is_header(self, fields: list[str], wanted: Wanted) -> bool:
+        if self.header == "auto":
+            roles = ((wanted.role(name), column) for name, column in self.columns.items())
+            required = (column for role, column in roles if not (role.is_gold or role.may_lack))
+            return {name for column in required for name in single_columns(column)} <= set(fields)
+        return self.header == "yes"
+
+
+@dataclass(frozen=True)
+class Tsv(Table):
+    """Tab-separated rows. A quotation mark has no meaning: fields hold single ones."""
+
+    separator = "tab"
+
+    def records(self, path: Path) -> Iterator[Record]:
+        """Yield the fields of each line."""
+        for place, line in read_lines(path):
+            yield place, line if isinstance(line, BadRow) else line.split("\t")
+
+
+@dataclass(frozen=True)
+class Csv(Table):
+    """Comma-separated rows, as RFC 4180 describes them (AG News).
+
+    A field in double quotes may hold commas, line breaks and doubled quotes.
+    """
+
+    separator = "comma"
+
+    def records(self, path: Path) -> Iterator[Record]:
+        """Yield the fields of each record with the line on which it begins."""
+        records = csv.reader(io.StringIO(read_text(path).rstrip("\r\n"), newline=""), strict=True)
+        while True:
+            place = Place(path, records.line_num + 1)
+            try:
+                record = next(records, None)
+            except csv.Error as error:
+                yield (
+                    place,
+                    BadRow(place, f"not CSV: {error}; quote the field and double each quotation mark inside it"),
+                )
+                continue
+            if record is None:
+                return
+            yield place, record
+
+
+def column_positions(
+    columns: Columns, header: Sequence[str] | None, path: Path, wanted: Wanted
+) -> dict[str, list[int]]:
+    """Return the positions, counted from 0, of the columns of each value in rows of a table.
+
+    Columns of gold values are left out without labels. Values that a file may lack are left out if the header does not
+    have them. Raises InputError for a column that the header does not have.
+    """
+    positions: dict[str, list[int]] = {}
+    for role, column in columns.items():
+        names, known = single_columns(column), wanted.role(role)
+        lacks = header is not None and any(isinstance(name, str) and name not in header for name in names)
+        if not (known.is_gold and not wanted.labelled) and not (known.may_lack and lacks):
+            positions[role] = [_position(name, header, path) for name in names]
+    return positions
+
+
+def _position(column: str | int, header: Sequence[str] | None, path: Path) -> int:
+    if isinstance(column, int):
+        return column - 1
+    if header is None:
+        raise InputError(f"{path}: the column {column!r} has a name, but the file has no header; give its number")
+    if column not in header:
+        shown = ", ".join(header)
+        raise InputError(
+            f"{path}:1: no column {column!r} in the header; it has: {shown[:200]}{similar(column, header)}"
+        )
+    return list(header).index(column)
+
+
+def value_of(role: Role, parts: Sequence[str], list_separator: str | None) -> str | list[str]:
+    """Return the value of some fields of a table: a list for a role that is a list, else a text."""
+    if not role.is_list:
+        return " ".join(part for part in parts if part) if len(parts) > 1 else parts[0]
+    if len(parts) == 1 and list_separator is not None:
+        return parts[0].split(list_separator)
+    return list(parts)
