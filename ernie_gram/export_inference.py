@@ -3,7 +3,8 @@
     ernie-gram export-inference output/base encoder_model
     ernie-gram export-inference output/base fill_mask_model --outputs fill_mask
 
-`ernie-gram infer` answers texts with such a folder; ernie_gram/inference/description.py lists its files.
+`ernie-gram infer` and `ernie-gram fill-mask` answer texts with such a folder, whose files are listed in
+ernie_gram/inference/description.py.
 """
 
 from __future__ import annotations
@@ -113,4 +114,7 @@ def export(arguments: argparse.Namespace) -> None:
     print(f"{arguments.folder}: {arguments.outputs} outputs of {model.source} ({model.format})")
     if arguments.outputs == ENCODER and model.pretraining is not None:
         print(f"the model has prediction heads as well: --outputs {FILL_MASK} exports them")
-    print(f"answer lines with it:  ernie-gram infer {arguments.folder} --input TEXT_FILE")
+    if arguments.outputs == ENCODER:
+        print(f"answer lines with it:  ernie-gram infer {arguments.folder} --input TEXT_FILE")
+    else:
+        print(f"answer lines with it:  ernie-gram fill-mask {arguments.folder} --json < TEXT_FILE")

@@ -15,15 +15,15 @@ if __name__ == "__main__":
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from ernie_gram.api import Model
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.requests import Answers, answering, read_lines, single_request
-from ernie_gram.inference.texts import NO_MASK
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, as_records
-from reader.errors import InputError, OneLineParser, print_error, print_note
+from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
+from reader.errors import InputError, OneLineParser, print_note
 from reader.system.progress import progress
 from reader.tokenization.vocabulary import MASK
 
@@ -31,7 +31,8 @@ from reader.tokenization.vocabulary import MASK
 def show(text: str, guesses: list[list[Guess]], as_json: bool) -> None:
     """Print the predictions for one text."""
     if as_json:
-        print(json.dumps({"text": text, "masks": as_records(guesses)}, ensure_ascii=False), flush=True)
+        masks = [[asdict(guess) for guess in mask] for mask in guesses]
+        print(json.dumps({"text": text, "masks": masks}, ensure_ascii=False), flush=True)
         return
     print(text)
     for number, mask in enumerate(guesses, start=1):
@@ -70,11 +71,6 @@ def main() -> None:
     texts = [
         (f"text {number}", text.encode("utf-8", "surrogateescape")) for number, text in enumerate(arguments.text, 1)
     ]
-    if texts and not any(MASK.encode() in text for _, text in texts):
-        # Without loading the model, which takes seconds.
-        for name, _ in texts:
-            print_error(f"{name}: {NO_MASK}")
-        sys.exit(2)
     model = Model.load(arguments.model)
     for note in model.notes:
         print_note(f"{model.folder}: {note}")
@@ -89,7 +85,7 @@ def main() -> None:
         answers = Answers(
             texts or read_lines([], phase.advance),
             single_request,
-            lambda texts: model.texts.encode_masked(*texts),
+            lambda texts: model.texts.encode_masked(texts[0]),
             lambda rows: model.fill(rows, arguments.top, arguments.ngrams, arguments.draws),
             LINES_PER_BATCH,
         )

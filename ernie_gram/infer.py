@@ -1,10 +1,10 @@
-"""Answer texts with an exported model: one JSON object per line.
+"""Answer texts, or pairs of texts, with the vectors of an exported encoder: one JSON object per line.
 
-    ernie-gram infer MODEL --input texts.txt     # a vector per line, or the units behind [MASK]
+    ernie-gram infer MODEL --input texts.txt
     ernie-gram infer MODEL --output vectors.npz < texts.txt
 
-MODEL is a folder that `ernie-gram export-inference` wrote. Invalid lines are named on standard error; the
-valid ones are answered in order, and the exit status is then 2.
+MODEL is a folder that `ernie-gram export-inference` wrote. A line may be a pair of texts, with a tab between. Invalid
+lines are named on standard error; the valid ones are answered in order, and the exit status is then 2.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ if __name__ == "__main__":
 import argparse
 import json
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,31 +24,25 @@ import numpy as np
 
 from ernie_gram.api import ExportedModel
 from ernie_gram.distributed.loading import load_paddle
-from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, Description, load_description
+from ernie_gram.inference.description import ENCODER, FILL_MASK, Description, load_description
 from ernie_gram.inference.requests import (
     Answers,
     answering,
     json_request,
     pair_request,
     read_lines,
-    single_request,
 )
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, as_records
+from ernie_gram.inference.units import LINES_PER_BATCH
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path
 from reader.system.progress import progress
 
 VECTORS = ("mean", "cls", "pooled")
-# The options that only one kind of outputs has, with their defaults.
-OPTIONS: dict[str, dict[str, Any]] = {
-    ENCODER: {"vector": VECTORS[0], "truncate": False, "output": None},
-    FILL_MASK: {"top": 5, "ngrams": False, "draws": DRAWS},
-}
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Parse the command line; raises InputError. An option of OPTIONS that is not given is None."""
+    """Parse the command line; raises InputError."""
     parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("model", type=Path, metavar="MODEL", help="folder that `ernie-gram export-inference` wrote")
     parser.add_argument(
@@ -75,23 +67,18 @@ def parse_arguments() -> argparse.Namespace:
         metavar="N",
         help="texts per batch (%(default)s); with 1, each line is answered before the next one is read",
     )
-    encoder = parser.add_argument_group("encoder outputs", "a line may be a pair of texts, with a tab between them")
-    encoder.add_argument(
+    parser.add_argument(
         "--vector",
         choices=VECTORS,
-        help="mean over the tokens, the output for [CLS], or the pooler's output, if there is a pooler (mean)",
+        default=VECTORS[0],
+        help="mean over the tokens, the output for [CLS], or the pooler's output, if there is a pooler (%(default)s)",
     )
-    encoder.add_argument("--truncate", action="store_true", default=None, help="cut off the end of texts too long")
+    parser.add_argument("--truncate", action="store_true", help="cut off the end of texts too long")
     meaning = "write arrays instead: vectors [N, H] and the lines' names [N]"
-    add_output_file(encoder, "--output", meaning, metavar="FILE.npz")
-    masks = parser.add_argument_group("fill-mask outputs")
-    masks.add_argument("--top", type=int, metavar="K", help="number of units for each [MASK] (5)")
-    masks.add_argument("--ngrams", action="store_true", default=None, help="rank n-grams only")
-    masks.add_argument("--draws", type=int, metavar="N", help=f"see ernie-gram fill-mask ({DRAWS})")
+    add_output_file(parser, "--output", meaning, metavar="FILE.npz")
     arguments = parser.parse_args()
-    for name in ("batch_size", "top", "draws"):
-        if (getattr(arguments, name) or 1) < 1 or getattr(arguments, name) == 0:
-            raise InputError(f"--{name}: must be at least 1")
+    if arguments.batch_size < 1:
+        raise InputError("--batch_size: must be at least 1")
     for path in arguments.input:
         if not path.is_file():
             raise InputError(f"{path}: no such file")
@@ -104,30 +91,21 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def set_defaults(arguments: argparse.Namespace, description: Description) -> None:
-    """Set the options that were not given; raise InputError for options that the exported model does not have."""
-    if description.outputs not in KINDS:
-        raise InputError(
-            f"{arguments.model}: has {description.outputs} outputs; this command answers {' and '.join(KINDS)}"
-        )
-    for kind, options in OPTIONS.items():
-        for name, default in options.items():
-            if getattr(arguments, name) is None:
-                setattr(arguments, name, default)
-            elif kind != description.outputs:
-                raise InputError(
-                    f"--{name}: for {kind} outputs, but {arguments.model} has {description.outputs} outputs"
-                )
-    if description.outputs == ENCODER and arguments.vector not in description.fetch_names:
+def check_outputs(description: Description, arguments: argparse.Namespace) -> None:
+    """Raise InputError unless the exported model has the vectors that are asked for."""
+    if description.outputs != ENCODER:
+        command = "fill-mask" if description.outputs == FILL_MASK else "predict"
+        raise InputError(f"{arguments.model}: has {description.outputs} outputs; ernie-gram {command} answers with it")
+    if arguments.vector not in description.fetch_names:
         raise InputError(f"--vector {arguments.vector}: {arguments.model} has no pooler; use mean or cls")
-    if arguments.ngrams and not description.task.get("has_ngrams"):
-        raise InputError(f"--ngrams: {arguments.model} does not predict n-grams")
 
 
-def print_answers(answers: Answers[Any, Any], key: str, plain: Callable[[Any], object]) -> None:
-    """Print each answer as a JSON object, under a key after the keys of its request."""
-    for request, answer in answers:
-        print(json.dumps(request.record | {key: plain(answer)}, ensure_ascii=False), flush=True)
+def print_vectors(answers: Answers[Any, np.ndarray]) -> None:
+    """Print each vector in a JSON object, after the keys of its request."""
+    for request, vector in answers:
+        # The shortest decimal numbers that are these float32 numbers.
+        numbers = [float(str(number)) for number in vector]
+        print(json.dumps(request.record | {"vector": numbers}, ensure_ascii=False), flush=True)
 
 
 def write_vectors(answers: Answers[Any, np.ndarray], path: Path) -> None:
@@ -145,35 +123,23 @@ def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
     description = load_description(arguments.model)
-    set_defaults(arguments, description)
+    check_outputs(description, arguments)
     model = ExportedModel(arguments.model, description)
     load_paddle()
     with progress("loading the program"):
         model.prepare()
     with answering(arguments.input) as phase:
-        lines, as_json = read_lines(arguments.input, phase.advance), arguments.layout == "json"
-        answers: Answers[Any, Any]
-        if description.outputs == ENCODER:
-            answers = Answers(
-                lines,
-                json_request if as_json else pair_request,
-                lambda texts: model.texts.encode(texts, arguments.truncate),
-                lambda batch: model.outputs(batch, [arguments.vector])[arguments.vector],
-                arguments.batch_size,
-                sorts=True,
-            )
-            if arguments.output is not None:
-                write_vectors(answers, arguments.output)
-            else:
-                # The shortest decimal numbers that are these float32 numbers.
-                print_answers(answers, "vector", lambda vector: [float(str(number)) for number in vector])
+        answers = Answers(
+            read_lines(arguments.input, phase.advance),
+            json_request if arguments.layout == "json" else pair_request,
+            lambda texts: model.texts.encode(texts, arguments.truncate),
+            lambda batch: model.outputs(batch, [arguments.vector])[arguments.vector],
+            arguments.batch_size,
+            sorts=True,
+        )
+        if arguments.output is not None:
+            write_vectors(answers, arguments.output)
         else:
-            parse = json_request if as_json else single_request
-            fill = partial(model.fill, top=arguments.top, ngrams=arguments.ngrams, draws=arguments.draws)
-            sorts = not model.has_generator  # its samples depend on the position in the batch
-            answers = Answers(
-                lines, parse, lambda texts: model.texts.encode_masked(*texts), fill, arguments.batch_size, sorts
-            )
-            print_answers(answers, "masks", as_records)
+            print_vectors(answers)
     if answers.invalid:
         sys.exit(2)

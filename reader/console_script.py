@@ -39,7 +39,7 @@ TOPICS = {
         "convert": ("ernie_gram.convert", "convert a pre-trained model from and to six formats"),
         "export": ("tasks.export", "export a fine-tuned model to PaddleNLP or paddle.inference"),
         "export-inference": ("ernie_gram.export_inference", "export a pre-trained model to paddle.inference"),
-        "infer": ("ernie_gram.infer", "answer lines of text with an exported pre-trained model"),
+        "infer": ("ernie_gram.infer", "write the vectors of texts with an exported pre-trained model"),
     },
     "This machine": {
         "demo": ("ernie_gram.demo", "run the steps from text to a pre-trained model once, in minutes"),

@@ -1,4 +1,4 @@
 """Exported models: a program with its parameters and its tokenizer settings, written once and run without a checkpoint.
 
-`ernie-gram export-inference` writes such a folder, `ernie-gram infer` answers lines with it.
+`ernie-gram export-inference` writes such a folder, `ernie-gram infer` and `ernie-gram fill-mask` answer lines with it.
 """

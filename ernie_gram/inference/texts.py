@@ -18,7 +18,6 @@ from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import MASK, Vocabulary
 
 Int64s = npt.NDArray[np.int64]
-NO_MASK = f"no {MASK} in it"
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,14 @@ class TextEncoder:
         sentence_ids = (np.arange(len(ids)) >= kept[0] + 2).astype(np.int64)
         return EncodedText(np.array(ids, np.int64), sentence_ids, offsets)
 
-    def encode_masked(self, *texts: str) -> Int64s:
+    def encode_masked(self, text: str) -> Int64s:
         """Return the token IDs of a text with [MASK]s, [CLS] and [SEP] included.
 
-        Raises InputError for a pair of texts, for a text without a mask, and for too many tokens.
+        Raises InputError for a text without a mask, and for too many tokens.
         """
-        if len(texts) > 1:
-            raise InputError("a pair of texts, but masks are filled in single texts")
-        parts = texts[0].split(MASK)
+        parts = text.split(MASK)
         if len(parts) == 1:
-            raise InputError(NO_MASK)
+            raise InputError(f"no {MASK} in it")
         special = self.vocabulary
         first, *others = (part.ids.tolist() for part in self._tokenizer.encode_batch(parts))
         ids = [special.cls, *first]

@@ -6,8 +6,7 @@ Shape letters: M masked slots, C classes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +26,6 @@ class Guess:
 
     unit: str
     probability: float
-
-
-def as_records(masks: list[list[Guess]]) -> list[list[dict[str, Any]]]:
-    """Return the best units of each mask as values for JSON."""
-    return [[asdict(guess) for guess in mask] for mask in masks]
 
 
 def mean_over_draws(probabilities: Callable[[int], Float32s], draws: int) -> Float32s:

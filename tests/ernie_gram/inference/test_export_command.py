@@ -1,4 +1,4 @@
-"""`python -m ernie_gram.export_inference` exports a run; the runner then gives what `fill_mask` gives."""
+"""`python -m ernie_gram.export_inference` exports a run; `fill_mask` then gives what it gives for the run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram import export_inference, fill_mask, infer
+from ernie_gram import export_inference, fill_mask
 from tests.support.commands import call
 from tests.support.own_files import assert_every_file_is_own
 from tests.support.static_programs import fresh_scope
@@ -24,12 +24,9 @@ def test_a_run_is_exported_and_answers_as_fill_mask_does(
         assert "fill_mask outputs of" in done.stdout
         lines = b"the [MASK] of a [MASK] is\n\nin [MASK]\nnone\n" + b"a [MASK] statement\n" * 20
         answers = []
-        for main, arguments in (
-            (infer.main, [str(tmp_path / "masks")]),
-            (fill_mask.main, [str(finished), "--json"]),
-        ):
+        for folder in (tmp_path / "masks", finished):
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-            done = call(main, *arguments, "--top", "2000")
+            done = call(fill_mask.main, str(folder), "--json", "--top", "2000")
             assert done.returncode == 2
             assert "error: standard input, line 4: no [MASK] in it\n" in done.stderr
             answers.append([json.loads(line) for line in done.stdout.splitlines()])

@@ -1,4 +1,4 @@
-"""`python -m ernie_gram.infer` answers lines with what evaluation computes, and names bad lines."""
+"""Exported models answer lines with what the executor computes, and name bad lines: `infer` and `fill_mask`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import pytest
 
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
+from ernie_gram.fill_mask import main as fill_main
 from ernie_gram.formats.model import Model
-from ernie_gram.infer import main
+from ernie_gram.infer import main as infer_main
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.texts import TextEncoder
 from ernie_gram.inference.units import LINES_PER_BATCH
@@ -54,9 +55,9 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def infer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
-    """Return a function that runs the command in this process with some bytes as standard input."""
+    """Return a function that runs a command in this process with some bytes as standard input."""
 
-    def run(*arguments: object, stdin: bytes = b"") -> Done:
+    def run(*arguments: object, stdin: bytes = b"", main: Callable[[], None] = infer_main) -> Done:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         return call(main, *map(str, arguments))
 
@@ -73,20 +74,13 @@ def masked_sentences(count: int) -> list[str]:
     return [random_sentence(random, int(random.integers(4, 25)), 2) for _ in range(count)]
 
 
-def test_answers_equal_evaluation_whatever_the_length_of_the_line(
-    fill_mask_folder: Path, infer: Callable[..., Done], tmp_path: Path, phases: dict[str, Phase]
+def test_units_equal_evaluation_whatever_the_length_of_the_line(
+    fill_mask_folder: Path, infer: Callable[..., Done]
 ) -> None:
     texts = masked_sentences(2 * LINES_PER_BATCH + 3)
-    (tmp_path / "one.txt").write_text("\n".join(texts[:20]), encoding="utf-8")
-    (tmp_path / "two.txt").write_text("\n".join(texts[20:]) + "\n \n\n", encoding="utf-8")
-    found = answers(
-        infer(fill_mask_folder, "--top", TOKENS + NGRAMS, "--input", tmp_path / "one.txt", tmp_path / "two.txt")
-    )
+    done = infer(fill_mask_folder, "--json", "--top", 52, stdin="\n".join(texts).encode(), main=fill_main)
+    found = answers(done)
     assert [answer["text"] for answer in found] == texts
-    assert (
-        phases["answering"].done == phases["answering"].total == sum(path.stat().st_size for path in tmp_path.iterdir())
-    )
-    assert found == answers(infer(fill_mask_folder, "--top", 52, stdin="\n".join(texts).encode()))
     model, encoder = random_model("explicit"), TextEncoder(VOCABULARY, "char", 32)
     batch = encoder.masked_batch([encoder.encode_masked(text) for text in texts])
     labels = np.random.default_rng(4).integers(SPECIAL, TOKENS + NGRAMS, 2 * len(texts))
@@ -108,22 +102,10 @@ def test_a_new_process_draws_the_samples_of_a_generator_that_the_executor_draws(
     model = random_model("both")
     folder = exported(model, "fill_mask", tmp_path_factory)
     texts = masked_sentences(LINES_PER_BATCH + 3)
-    lines = folder.parent / "lines.jsonl"
-    lines.write_text("\n".join(json.dumps({"id": i, "text": text}) for i, text in enumerate(texts)))
-    command = [
-        "-m",
-        "ernie_gram.infer",
-        str(folder),
-        "--input",
-        str(lines),
-        "--layout",
-        "json",
-        "--top=52",
-        "--draws=2",
-    ]
+    command = ["-m", "ernie_gram.fill_mask", str(folder), *texts, "--json", "--top=52", "--draws=2"]
     done = python(*command, OMP_NUM_THREADS="1")
     found = answers(Done(done.returncode, done.stdout, done.stderr))
-    assert [answer["id"] for answer in found] == list(range(len(texts)))
+    assert [answer["text"] for answer in found] == texts
     encoder, units = TextEncoder(VOCABULARY, "char", 32), UnitNames(VOCABULARY, model.lexicon)
     expected = []
     with fresh_scope():
@@ -140,7 +122,7 @@ def test_a_new_process_draws_the_samples_of_a_generator_that_the_executor_draws(
 
 
 def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
-    encoder_folder: Path, infer: Callable[..., Done], tmp_path: Path
+    encoder_folder: Path, infer: Callable[..., Done], tmp_path: Path, phases: dict[str, Phase]
 ) -> None:
     random = np.random.default_rng(5)
     texts = [tuple(random_sentence(random, int(random.integers(2, 9))) for _ in range(1 + i % 2)) for i in range(40)]
@@ -166,6 +148,10 @@ def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
         infer(encoder_folder, "--layout", "json", "--vector", "pooled", stdin=as_json).stdout
         == infer(encoder_folder, "--vector", "pooled", stdin=plain).stdout
     )
+    (tmp_path / "one.txt").write_bytes(plain[:20])
+    (tmp_path / "two.txt").write_bytes(b"ba\n \n\n")
+    assert len(answers(infer(encoder_folder, "--input", tmp_path / "one.txt", tmp_path / "two.txt"))) > 1
+    assert phases["answering"].done == phases["answering"].total == 20 + 6
     one_by_one = answers(infer(encoder_folder, "--batch_size", 1, stdin=plain))
     np.testing.assert_allclose([answer["vector"] for answer in one_by_one], expected["mean"], atol=2e-6)
     done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=plain + b"\n\n")
@@ -177,7 +163,7 @@ def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
 
 
 def test_bad_lines_are_named_and_the_good_ones_answered(
-    encoder_folder: Path, fill_mask_folder: Path, infer: Callable[..., Done], tmp_path: Path
+    encoder_folder: Path, infer: Callable[..., Done], tmp_path: Path
 ) -> None:
     long = b"ba " * 80
 
@@ -188,16 +174,6 @@ def test_bad_lines_are_named_and_the_good_ones_answered(
         for line, (number, message) in zip(lines, named.items(), strict=True):
             assert line.startswith(f"error: standard input, line {number}: {message}"), line
 
-    check(
-        infer(fill_mask_folder, stdin=b"ba [MASK]\nbe\n\n\xff [MASK]\n" + long + b"[MASK]\n[MASK] bu\n"),
-        2,
-        {
-            2: "no [MASK] in it",
-            3: "a blank line",
-            4: "not UTF-8 (invalid start byte",
-            5: "83 tokens, but the model was trained on",
-        },
-    )
     check(
         infer(encoder_folder, stdin=b"ba\nbe\tbi\tbo\nbu\t\n" + long + b"\nbe\n"),
         2,
@@ -210,8 +186,6 @@ def test_bad_lines_are_named_and_the_good_ones_answered(
     messages += ['expected the key "text", or "text_a" and "text_b"; found text_a', "not JSON"]
     stdin = b"\n".join([*bad, b'{"text": "ba", "more": [1]}'])
     check(infer(encoder_folder, "--layout", "json", stdin=stdin), 1, dict(enumerate(messages, start=1)))
-    pair = b'{"text_a": "[MASK]", "text_b": "be"}\n{"text": "[MASK]"}'
-    check(infer(fill_mask_folder, "--layout", "json", stdin=pair), 1, {1: "a pair of texts"})
     done = infer(encoder_folder, "--output", tmp_path / "vectors.npz", stdin=b"\xff\n")
     assert done.returncode == 2
     assert "vectors.npz: not written, there is no valid text" in done.stderr
@@ -231,7 +205,6 @@ def test_invalid_options_give_one_line(
         ([tmp_path / "nowhere"], "nowhere: no such folder"),
         ([damaged], "model.pdiparams: truncated or altered"),
         ([encoder_folder, "--input", tmp_path / "missing.txt"], "missing.txt: no such file"),
-        ([encoder_folder, "--top", 3], "--top: for fill_mask outputs, but"),
         ([encoder_folder, "--batch_size", 0], "--batch_size: must be at least 1"),
         ([plain, "--vector", "pooled"], "has no pooler; use mean or cls"),
         ([encoder_folder, "--output", tmp_path / "vectors.json"], "the name must end in .npz"),
@@ -239,8 +212,7 @@ def test_invalid_options_give_one_line(
         ([encoder_folder, "--output", other], f"{other}: already exists; choose another --output or pass --overwrite"),
         ([encoder_folder, "--input", other, "--output", other, "--overwrite"], f"--output: {other} is also an input"),
         ([encoder_folder, "--overwrite"], "--overwrite: is for --output; leave it out"),
-        ([fill_mask_folder, "--output", tmp_path / "vectors.npz"], "--output: for encoder outputs, but"),
-        ([fill_mask_folder, "--draws", 0], "--draws: must be at least 1"),
+        ([fill_mask_folder], "has fill_mask outputs; ernie-gram fill-mask answers with it"),
     ):
         done = infer(*arguments, stdin=b"ba [MASK]")
         assert done.returncode == 2, arguments
