@@ -33,16 +33,14 @@ from reader.build_options import (
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser
-from reader.lexicon.extraction import CountingJob, Engine, Settings
+from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.lexicon.local_engine import LocalEngine
-from reader.lexicon.selected_ngrams import make_lexicon
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.next_command import after_check, after_corpus, after_inspect, after_join, after_lexicon, after_vocab
 from reader.system.atomic_files import atomic_file
-from reader.system.compilation import announced_compilation
 from reader.system.output_files import check_output_path
 from reader.system.progress import Phase, progress
 from reader.system.resumable_folder import resumable_folder
@@ -51,8 +49,7 @@ from reader.text.input_files import find_files, shard_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
-from reader.tokenization.unknown_tokens import unknown_share_of_words
-from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary import Vocabulary, unknown_share_of_words
 from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
 from reader.tokenization.wordpiece import train_wordpiece
 
@@ -318,7 +315,8 @@ def build_parser() -> OneLineParser:
 
 def main() -> None:
     args = build_parser().parse_args()
-    with announced_compilation():
+    # Compiling functions takes several seconds, in the first run of a command after an installation.
+    with progress("preparing"):
         args.run(args)
     following = args.next_command(args)
     if following:

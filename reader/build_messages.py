@@ -11,8 +11,7 @@ from reader.corpus.memmap import Corpus
 from reader.errors import print_warning
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
 from reader.plurals import counted
-from reader.tokenization.unknown_tokens import unknown_warning
-from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary import Vocabulary, unknown_warning
 
 # N-grams that occur at most RARE_COUNT times are called rare. They are reported if they are more than RARE_SHARE of a
 # lexicon.

@@ -10,8 +10,7 @@ from reader.corpus.units import UnitCutter, UnitNames, token_counts
 from reader.lexicon.lexicon_file import Lexicon
 from reader.plurals import counted
 from reader.text.text_files import TextFiles, run_with_error_location
-from reader.tokenization.unknown_tokens import unknown_share
-from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary import Vocabulary, unknown_share
 
 SEGMENT_BYTES = 1 << 22
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)

@@ -22,7 +22,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.run.prepared import READ, WRITE
 from reader.errors import InputError, print_note
 from reader.system.installation import PACKAGES, child_environment
-from reader.system.parent_death import signal_at_parent_death
+from reader.system.processes import signal_at_parent_death
 
 ENVIRONMENT = """Environment variables:
   NPROC        number of processes on this machine (default: one per GPU that Paddle sees, or 1 without a GPU)

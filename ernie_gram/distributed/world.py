@@ -18,7 +18,7 @@ from ernie_gram.distributed.gloo import connect_first_group
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
 from ernie_gram.distributed.ranks import World as World
-from reader.system.parent_death import signal_at_parent_death
+from reader.system.processes import signal_at_parent_death
 from reader.system.progress import hide_progress
 
 WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))

@@ -15,7 +15,7 @@ from ernie_gram.experiments.planned_run import PlannedRun
 from ernie_gram.run.run_folder import check_output
 from reader.errors import InputError
 from reader.system.installation import child_environment
-from reader.system.parent_death import signal_at_parent_death
+from reader.system.processes import signal_at_parent_death
 from reader.system.progress import progress
 
 POLL_SECONDS = 0.5

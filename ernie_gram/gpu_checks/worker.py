@@ -21,7 +21,7 @@ from pathlib import Path
 from ernie_gram.gpu_checks.catalog import CHECKS
 from ernie_gram.gpu_checks.check import Check, Failed, Result, Setup, Skipped, Status
 from reader.errors import InputError
-from reader.system.parent_death import signal_at_parent_death
+from reader.system.processes import signal_at_parent_death
 
 # Paddle's errors begin with pages about its C++ code; the message follows this line.
 _SUMMARY = "Error Message Summary:"

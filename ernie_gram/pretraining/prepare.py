@@ -18,7 +18,6 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
 from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
-from reader.corpus.file_digests import NO_DIGESTS
 from reader.corpus.memmap import LEXICON, UNITS, Corpus, CorpusInfo
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import info_path
@@ -60,7 +59,7 @@ class Run:
         return [feeder.corpus for feeder in (self.train, self.held_out) if feeder]
 
     def describe(self) -> str:
-        """Return a summary of the run: three lines, more at a warm start and for corpora that cannot be checked."""
+        """Return a summary of the run: three lines, more at a warm start."""
         config, info, epochs = self.config, self.train.corpus.info, self.epochs
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         warm = ""
@@ -70,14 +69,13 @@ class Run:
                 f"\nstart    {model.source} ({model.format}): {len(model.parameters)} parameters, SHA-256 {digest[:12]}"
             )
             warm += "".join(f"\nnote     {model.source}: {line}" for line in self.start.notes)
-        unchecked = "".join(f"\nnote     {each.path}: {NO_DIGESTS}" for each in self.corpora if not each.info.digests)
         return (
             f"corpus   {config.paths.corpus}: {info.tokens:,} tokens, {info.units:,} units "
             f"({info.num_tokens:,} tokens + {counted(info.num_ngrams, 'n-gram')}), "
             f"{counted(len(self.train), 'sequence')}\n"
             f"training {counted(config.trainer.max_steps, 'step')} of {counted(config.data.batch_size, 'sequence')}, "
             f"{epochs:.2f} epochs\n"
-            f"output   {self.output}: {start}{warm}{unchecked}"
+            f"output   {self.output}: {start}{warm}"
         )
 
     @property

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.batches.random_keys import unit_keys
+from reader.batches.sampler import unit_keys
 from reader.batches.sequences import SequenceLimits, sequence_length
 from reader.system.compiled import numba
 

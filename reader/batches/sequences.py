@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.batches.random_keys import unit_keys
+from reader.batches.sampler import unit_keys
 from reader.corpus.memmap import SPECIALS_PER_SEQUENCE, Corpus
 from reader.errors import InputError
 from reader.system.compiled import numba

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,6 +123,13 @@ def _write_corpus(
         # Consecutive blank lines end a single document: `unique` drops the empty documents between them.
         ends = np.unique(np.concatenate(documents))
         unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(ngrams.offsets)])
+        (partial / "documents.bin").write_bytes(ends.tobytes())
+        np.save(partial / "ngram_tokens.npy", ngrams.tokens)
+        np.save(partial / "ngram_offsets.npy", ngrams.offsets)
+        np.save(partial / "unit_counts.npy", unit_counts)
+        (partial / vocabulary.file_name).write_bytes(vocabulary.content)
+        if lexicon:
+            lexicon.save(partial / LEXICON)
         info = CorpusInfo(
             format=FORMAT,
             vocabulary=vocabulary.fingerprint,
@@ -135,13 +142,6 @@ def _write_corpus(
             units=written,
             tokens=int(unit_counts @ unit_tokens),
             ngram_units=int(unit_counts[num_tokens:].sum()),
+            digests=digests_in(partial),
         )
-        (partial / "documents.bin").write_bytes(ends.tobytes())
-        np.save(partial / "ngram_tokens.npy", ngrams.tokens)
-        np.save(partial / "ngram_offsets.npy", ngrams.offsets)
-        np.save(partial / "unit_counts.npy", unit_counts)
-        (partial / vocabulary.file_name).write_bytes(vocabulary.content)
-        if lexicon:
-            lexicon.save(partial / LEXICON)
-        info = replace(info, digests=digests_in(partial))
         (partial / CORPUS_INFO).write_text(json.dumps(asdict(info), indent=1) + "\n")

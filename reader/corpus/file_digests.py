@@ -18,8 +18,6 @@ from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 
 CHUNK_BYTES = 1 << 20
-# Why the files of an older corpus cannot be checked.
-NO_DIGESTS = "its files cannot be checked, because it was built before digests were stored; it can be used as it is"
 
 
 def file_digest(path: Path, report: Callable[[int], Any] = lambda size: None) -> str:
@@ -38,7 +36,7 @@ def digests_in(folder: Path) -> dict[str, str]:
 
 
 def check_files(folder: Path, info: CorpusInfo, report: Callable[[int], Any] = lambda size: None) -> None:
-    """Compare the files of a corpus with their digests. A corpus without digests passes.
+    """Compare the files of a corpus with their digests.
 
     Raises InputError that names each file that differs or cannot be read.
     """
@@ -63,7 +61,7 @@ def check_corpus(path: Path) -> str:
     with progress(f"checking {path}", size, "B") as phase:
         check_files(path, info, phase.advance)
     Corpus(path)
-    return f"{len(info.digests)} files ({size:,} bytes) match their digests" if info.digests else NO_DIGESTS
+    return f"{len(info.digests)} files ({size:,} bytes) match their digests"
 
 
 class BackgroundCheck:

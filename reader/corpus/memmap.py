@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -31,8 +31,7 @@ from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.compiled import numba
 from reader.text.input_files import CORPUS_INFO
-from reader.tokenization.unknown_tokens import unknown_share
-from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary import Vocabulary, unknown_share
 from reader.tokenization.vocabulary_file import kept_vocabulary
 
 FORMAT = 2
@@ -58,7 +57,7 @@ class CorpusInfo:
         lowercase: as in the vocabulary.
         num_tokens: F; num_ngrams: N.
         documents, units, tokens, ngram_units: numbers of each in the stream; `ngram_units` are units that are n-grams.
-        digests: file name -> digest (see file_digests.py); empty for a corpus that was built before there were digests.
+        digests: file name -> digest (see file_digests.py).
     """
 
     format: int
@@ -72,7 +71,7 @@ class CorpusInfo:
     units: int
     tokens: int
     ngram_units: int
-    digests: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str]
 
     @classmethod
     def load(cls, path: Path) -> CorpusInfo:

@@ -12,8 +12,7 @@ from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.lexicon.ngrams import NO_NGRAMS
 from reader.tables.string_table import PackedStrings, take_strings
 from reader.tables.trie import build_trie
-from reader.tokenization.piece_table import PieceTable
-from reader.tokenization.vocabulary import Vocabulary
+from reader.tokenization.vocabulary import PieceTable, Vocabulary
 from reader.tokenization.word_index import WordIndex
 
 # A UnitCutter remembers words, because most words of a text occur again; beyond this number of words it starts afresh,

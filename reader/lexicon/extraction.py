@@ -30,9 +30,11 @@ from reader.lexicon.counting_stages import (
     merge_entry_lists,
     merge_words,
 )
+from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
 from reader.lexicon.ngram_keys import ngram_totals
 from reader.lexicon.ngrams import NO_NGRAMS, NGrams
 from reader.lexicon.t_test import kth_largest, needed_count
+from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
@@ -200,3 +202,28 @@ def estimate_threshold(scores: Float64s, k: int, sample_fraction: float) -> int:
         return 1
     exponent = math.log(many / few) / math.log(4)
     return max(1, int(MIN_RELIABLE_SQUARE / sample_fraction * (many / k) ** (1 / exponent) / 2))
+
+
+def make_lexicon(result: CountingResult, vocabulary: Vocabulary, settings: Settings, max_ngram_tokens: int) -> Lexicon:
+    """Return the lexicon of the counted n-grams, without those of more than `max_ngram_tokens` sub-word tokens.
+
+    N-grams of a single sub-word token are also left out: a word of Han characters may be a token of sentencepiece, and
+    such a word needs no second identity.
+    """
+    best = result.best
+    table = PieceTable(vocabulary)
+    table.extend(best.words)
+    ends = np.concatenate([[0], np.cumsum(np.diff(table.offsets)[best.word_ids])])
+    tokens = np.diff(ends[best.offsets])
+    kept = best.select((tokens > 1) & (tokens <= max_ngram_tokens))
+    info = LexiconInfo(
+        vocabulary=vocabulary.fingerprint,
+        han=settings.segmenter,
+        text=result.text,
+        totals={str(order): total for order, total in result.totals.items()},
+        top={str(order): k for order, k in settings.top.items()},
+        max_ngram_tokens=max_ngram_tokens,
+        min_count=settings.min_count,
+        left_out=len(best.counts) - len(kept.counts),
+    )
+    return Lexicon(kept, info)

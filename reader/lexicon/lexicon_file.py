@@ -34,7 +34,7 @@ class LexiconInfo:
         top: order l -> k_l as requested.
         max_ngram_tokens: n-grams of more sub-word tokens are left out; so are n-grams of a single token.
         left_out: number of n-grams left out by this rule, among the best k_l.
-        min_count: n-grams that occur less often are left out; 1 for lexicons older than this setting.
+        min_count: n-grams that occur less often are left out.
         sha256: SHA-256 of the TSV file.
     """
 
@@ -45,7 +45,7 @@ class LexiconInfo:
     top: dict[str, int]
     max_ngram_tokens: int
     left_out: int
-    min_count: int = 1
+    min_count: int
     sha256: str = ""
 
 

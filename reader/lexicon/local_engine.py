@@ -24,7 +24,7 @@ from reader.lexicon.counting_stages import (
     merge_words,
 )
 from reader.system.atomic_files import load_array, mapped_array, remove_folder, save_arrays
-from reader.system.process_pool import ordered_map
+from reader.system.processes import ordered_map
 from reader.system.progress import progress
 from reader.tables.string_table import take_strings
 from reader.text.map_segments import Resources, map_segments

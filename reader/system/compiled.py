@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
 import numba as numba
-from numba.core import event as event
 
-from reader.system.cache_folder import numba_cache_folder
+
+def cache_folder(preferred: Path) -> str:
+    """Return `preferred` or, if it cannot be written, a private folder of this user for temporary files.
+
+    With a warning, the result is "" if neither can be written: Numba then looks for a folder itself.
+    """
+    with suppress(OSError):
+        return str(_writable(preferred))
+    private = Path(tempfile.gettempdir()) / f"ernie_gram_{os.getuid()}"
+    try:
+        private.mkdir(mode=0o700, exist_ok=True)
+        status = private.lstat()
+        # Cached code is loaded and executed.
+        if private.is_symlink() or status.st_uid != os.getuid() or status.st_mode & 0o022:
+            raise PermissionError(f"{private}: other users can write to it")
+        return str(_writable(private / preferred.name))
+    except OSError as error:
+        print(f"warning: {preferred}: cannot be written; functions may be compiled again ({error})", file=sys.stderr)
+        return ""
+
+
+def _writable(folder: Path) -> Path:
+    """Create a folder and return it; raises OSError if no file can be created in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=folder).close()
+    return folder
+
 
 # Numba reuses a compiled function until the source file of that function changes. However, the compiled code also
 # contains functions from other files. After an update, one function could therefore fill a table with one hash function
@@ -16,4 +45,4 @@ from reader.system.cache_folder import numba_cache_folder
 _reader = Path(__file__).parents[1]
 _sources = blake2b(b"".join(path.read_bytes() for path in sorted(_reader.rglob("*.py"))), digest_size=8).hexdigest()
 if not numba.config.CACHE_DIR:  # the user's NUMBA_CACHE_DIR
-    numba.config.CACHE_DIR = numba_cache_folder(_reader / "__pycache__" / f"numba_{_sources}")
+    numba.config.CACHE_DIR = cache_folder(_reader / "__pycache__" / f"numba_{_sources}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reader.errors import InputError
-from reader.system.process_pool import ordered_map
+from reader.system.processes import ordered_map
 from reader.system.progress import progress
 from reader.text.text_files import Part, Segment, TextFiles, read_first_lines, run_with_error_location
 

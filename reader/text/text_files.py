@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,13 +19,40 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 from reader.errors import InputError
 from reader.text.digest import BlockDigests, file_digest, text_digest
-from reader.text.encoding_errors import utf16_reason
-from reader.text.nested_keys import value_at
 
 CHUNK_BYTES = 1 << 22
 ASSUMED_COMPRESSION_RATIO = 3  # approximate size of a text divided by the size of its compressed file
 
 Result = TypeVar("Result")
+
+
+def value_at(record: Any, key: str, default: Any = None) -> Any:
+    """Return the value of a key of a JSON object. `doc.body` is the key `body` of the object under the key `doc`.
+
+    A key that has the dot in its name comes first. Return `default` if there is no such key, or no object.
+    """
+    if not isinstance(record, dict):
+        return default
+    if key in record:
+        return record[key]
+    first, dot, rest = key.partition(".")
+    return value_at(record.get(first), rest, default) if dot else default
+
+
+def utf16_reason(path: Path, start: bytes) -> str | None:
+    """Return why a file cannot be read if its first bytes look like UTF-16, with the command that converts it.
+
+    UTF-16 has a byte order mark, or else a zero byte beside its first character if that is a letter of English, a digit
+    or a punctuation mark. The reason is a clause that continues `file: `. None for other files.
+    """
+    first = start[:2]
+    if first in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        encoding = "UTF-16"
+    elif len(first) == 2 and 0 in first and any(first):
+        encoding = "UTF-16LE" if first[0] else "UTF-16BE"
+    else:
+        return None
+    return f"looks like UTF-16; convert it with: iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > NEW_FILE"
 
 
 class Part(NamedTuple):

@@ -19,10 +19,19 @@ from collections.abc import Iterable, Iterator
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from reader.errors import InputError
-from reader.tokenization.alphabet import count_characters, select_alphabet
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.chinese_segmentation import segmenter
-from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, SPECIAL_TOKENS, UNK, Vocabulary
+from reader.tokenization.vocabulary import (
+    CLS,
+    MASK,
+    PAD,
+    SEP,
+    SPECIAL_TOKENS,
+    UNK,
+    Vocabulary,
+    count_characters,
+    select_alphabet,
+)
 
 WORD_START = "▁"
 

@@ -1,4 +1,4 @@
-"""The base class of fine-grained vocabularies V_F, which convert words to tokens and tokens to readable text.
+"""Fine-grained vocabularies V_F, which convert words to tokens and tokens to readable text; the share of [UNK].
 
 All kinds of vocabulary split text into words by the same rules (basic_tokenizer.py), and each word into tokens
 independently of the other words. Therefore the counting, the boundaries and the lexicon only deal with words. The kinds
@@ -11,16 +11,27 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from reader.errors import InputError
+
+Int64s = npt.NDArray[np.int64]
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 
 CONTINUATION_PREFIX = "##"  # marks a token that continues a word, in readable text if the word itself is not shown
+
+
+# With a larger share, commands warn.
+MAX_UNKNOWN_SHARE = 0.03
 
 
 class Vocabulary(ABC):
@@ -108,3 +119,91 @@ class Vocabulary(ABC):
             else:
                 words.append(CONTINUATION_PREFIX + letters)
         return " ".join(word for word in words if word)
+
+
+def count_characters(texts: Iterable[str]) -> Counter[str]:
+    """Return the number of occurrences of each character except the space."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text)
+    del counts[" "]
+    return counts
+
+
+def select_alphabet(counts: Counter[str], vocab_size: int) -> list[str]:
+    """Return the most frequent characters, at most vocab_size // 4 of them, in descending order of their counts.
+
+    Equally frequent characters are either all included or all left out.
+    """
+    limit = vocab_size // 4
+    ranked = sorted(counts, key=lambda character: (-counts[character], character))
+    if len(ranked) > limit:
+        first_excluded = counts[ranked[limit]]
+        ranked = [character for character in ranked if counts[character] > first_excluded]
+    return ranked
+
+
+class PieceTable:
+    """The token IDs of words: those of word i are pieces[offsets[i]:offsets[i + 1]].
+
+    Attributes:
+        pieces: int32 [total number of tokens]; offsets: int64 [words + 1].
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._encode = vocabulary.encode
+        self.pieces = np.zeros(0, np.int32)
+        self.offsets = np.zeros(1, np.int64)
+
+    def __len__(self) -> int:
+        """Return the number of words."""
+        return len(self.offsets) - 1
+
+    def extend(self, words: Sequence[str]) -> None:
+        """Append words; the first of them gets the index len(self)."""
+        if not words:
+            return
+        ends, pieces = array("q"), array("i")
+        for word in words:
+            pieces.extend(self._encode(word))
+            ends.append(len(pieces))
+        self.offsets = np.concatenate([self.offsets, self.offsets[-1] + np.asarray(ends, np.int64)])
+        self.pieces = np.concatenate([self.pieces, np.asarray(pieces, np.int32)])
+
+    def truncate(self, num_words: int) -> None:
+        """Remove all words except the first `num_words`."""
+        self.offsets = self.offsets[: num_words + 1].copy()
+        self.pieces = self.pieces[: self.offsets[-1]].copy()
+
+
+def unknown_share(token_counts: Int64s, vocabulary: Vocabulary) -> float:
+    """Return the share of [UNK] among tokens; [CLS], [SEP] and [PAD], which come from no text, do not count.
+
+    Args:
+        token_counts: int64 [F], the number of occurrences of each token.
+    """
+    added = token_counts[[vocabulary.cls, vocabulary.sep, vocabulary.pad]].sum()
+    return float(token_counts[vocabulary.unk] / max(1, token_counts.sum() - added))
+
+
+def unknown_share_of_words(words: Sequence[str], counts: Int64s, vocabulary: Vocabulary) -> float:
+    """Return the share of [UNK] in the tokens of words; `counts`, int64 [n], says how often each word occurs."""
+    table = PieceTable(vocabulary)
+    table.extend(words)
+    token_counts = np.zeros(len(vocabulary), np.int64)
+    np.add.at(token_counts, table.pieces, np.repeat(counts, np.diff(table.offsets)))
+    return unknown_share(token_counts, vocabulary)
+
+
+def unknown_warning(share: float, vocabulary: Vocabulary, cure: str) -> str | None:
+    """Return a warning if more than MAX_UNKNOWN_SHARE of the tokens of a text are [UNK], otherwise None.
+
+    Args:
+        cure: what to do if the vocabulary is one of another language.
+    """
+    if share <= MAX_UNKNOWN_SHARE:
+        return None
+    has_capitals = any(token != token.lower() for token in vocabulary.tokens if not token.startswith("["))
+    if not vocabulary.lowercase and not has_capitals:
+        cure = "the vocabulary has no capital letters; leave out --cased"
+    return f"{share:.2%} of the tokens are [UNK], which stands for words that the vocabulary cannot spell: {cure}"

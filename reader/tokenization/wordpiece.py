@@ -11,9 +11,15 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import WordPieceTrainer
 
 from reader.errors import InputError
-from reader.tokenization.alphabet import count_characters, select_alphabet
 from reader.tokenization.basic_tokenizer import is_han, split_words
-from reader.tokenization.vocabulary import CONTINUATION_PREFIX, SPECIAL_TOKENS, UNK, Vocabulary
+from reader.tokenization.vocabulary import (
+    CONTINUATION_PREFIX,
+    SPECIAL_TOKENS,
+    UNK,
+    Vocabulary,
+    count_characters,
+    select_alphabet,
+)
 
 # The maximum length of a word that is split into tokens, as in BERT. A longer word becomes [UNK].
 MAX_WORD_CHARACTERS = 100

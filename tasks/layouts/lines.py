@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
-from reader.text.encoding_errors import utf16_reason
-from reader.text.text_files import convert_read_errors
+from reader.text.text_files import convert_read_errors, utf16_reason
 from tasks.data.examples import Place
 from tasks.layouts.rows import BadRow
 

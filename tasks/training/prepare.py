@@ -26,7 +26,7 @@ from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file, remove_folder
 from reader.tokenization.tokenizer import Tokenizer
-from reader.tokenization.unknown_tokens import unknown_warning
+from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.data.batches import epoch_batches, epoch_steps, micro_batches, padding_share
 from tasks.kinds.base import Kind

@@ -17,7 +17,7 @@ from reader.plurals import counted
 from reader.system.atomic_files import sha256_of
 from reader.system.progress import progress
 from reader.tokenization.tokenizer import Tokenizer
-from reader.tokenization.unknown_tokens import unknown_share
+from reader.tokenization.vocabulary import unknown_share
 from tasks.data.examples import Example
 from tasks.data.features import Features
 from tasks.kinds.base import Kind

@@ -25,10 +25,9 @@ from reader.corpus.boundaries import cut_lines
 from reader.corpus.builder import build_corpus
 from reader.corpus.memmap import Corpus
 from reader.demo_text import documents, write_text
-from reader.lexicon.extraction import CountingJob, CountingResult, Settings
+from reader.lexicon.extraction import CountingJob, CountingResult, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon.local_engine import LocalEngine
-from reader.lexicon.selected_ngrams import make_lexicon
 from reader.tables.trie import build_trie
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources

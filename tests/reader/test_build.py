@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,6 @@ from reader.text.map_segments import (
     QUEUED_BYTES_PER_TEXT_BYTE,
 )
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tests.support.commands import ROOT
 
 
 def run(*arguments: object) -> None:
@@ -182,28 +179,3 @@ def test_many_workers_respect_the_memory_limit() -> None:
         assert resources_from(args).workers == allowed
         assert peak_memory(allowed) <= args.memory
         assert allowed == workers or peak_memory(allowed + 1) > args.memory
-
-
-def test_the_numba_cache_folder_depends_on_the_sources(tmp_path: Path) -> None:
-    """Numba does not recompile a function if a function that it calls from another file changes.
-
-    With a shared cache folder, a function compiled with an old hash would then look in the wrong slots.
-    """
-    (tmp_path / "reader" / "system").mkdir(parents=True)
-    for name in ("__init__.py", "system/__init__.py", "system/cache_folder.py", "system/compiled.py"):
-        (tmp_path / "reader" / name).write_bytes((ROOT / "reader" / name).read_bytes())
-    (tmp_path / "reader" / "tables").mkdir()
-    folders = []
-    for content in ("a = 1\n", "a = 2\n", "a = 1\n"):
-        (tmp_path / "reader" / "tables" / "other.py").write_text(content)
-        shown = subprocess.run(
-            [sys.executable, "-c", "from reader.system.compiled import numba; print(numba.config.CACHE_DIR)"],
-            cwd=tmp_path,
-            env={},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        folders.append(Path(shown.stdout.strip()))
-    assert folders[0] == folders[2] != folders[1]
-    assert folders[0].parent == tmp_path / "reader" / "__pycache__"

@@ -12,8 +12,7 @@ from reader.batches import fields
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.fields import FIELDS, Batch
 from reader.batches.masking import choose_units, num_masked
-from reader.batches.random_keys import unit_keys
-from reader.batches.sampler import rank_share, sample_indices
+from reader.batches.sampler import rank_share, sample_indices, unit_keys
 from reader.corpus.memmap import Corpus
 from tests.reader.corpus.test_units import tokens_of
 

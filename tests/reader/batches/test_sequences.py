@@ -11,7 +11,7 @@ import pytest
 
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.masking import choose_units
-from reader.batches.random_keys import unit_keys
+from reader.batches.sampler import unit_keys
 from reader.batches.sequences import SequenceLimits, sequence_length
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import time
@@ -42,13 +41,6 @@ def swap_two_units(path: Path) -> None:
     path.write_bytes(content)
 
 
-def remove_digests(corpus: Path) -> None:
-    """Make corpus.json what it was before digests were stored."""
-    info = json.loads((corpus / "corpus.json").read_text())
-    del info["digests"]
-    (corpus / "corpus.json").write_text(json.dumps(info))
-
-
 def test_digests_are_those_of_b2sum(corpus: Corpus) -> None:
     assert sorted(corpus.info.digests) == sorted(FILES)
     path = corpus.path / "units.bin"
@@ -80,19 +72,6 @@ def test_check_names_every_damaged_or_missing_file(copied: Path) -> None:
     assert done.returncode == 2
     for text in ("corpus/documents.bin: ", "held_out/units.bin: ", "none: no corpus there"):
         assert f"{copied / text}" in done.stderr.splitlines()[-1]
-
-
-def test_a_corpus_without_digests_is_read_and_called_unchecked(copied: Path) -> None:
-    remove_digests(copied / "corpus")
-    done = call(main, "check", str(copied / "corpus"))
-    assert done.returncode == 0
-    assert "cannot be checked" in done.stdout
-    BackgroundCheck([Corpus(copied / "corpus")]).wait()
-    done = pretrain(copied, copied / "run", "--check")
-    assert done.returncode == 0, done.stderr
-    notes = [line for line in done.stdout.splitlines() if "cannot be checked" in line]
-    assert len(notes) == 1
-    assert str(copied / "corpus") in notes[0]
 
 
 def test_join_refuses_a_damaged_corpus(copied: Path) -> None:

@@ -111,17 +111,6 @@ def test_min_count_leaves_out_rare_ngrams_and_is_kept(built: Path, tmp_path: Pat
     assert (tmp_path / "hint.tsv").read_bytes() == path.read_bytes()
 
 
-def test_a_lexicon_older_than_min_count_has_the_value_1(built: Path, tmp_path: Path) -> None:
-    path = tmp_path / "lexicon.tsv"
-    path.write_bytes((built / "lexicon.tsv").read_bytes())
-    info = json.loads(info_path(built / "lexicon.tsv").read_text())
-    assert info.pop("min_count") == 1
-    info_path(path).write_text(json.dumps(info))
-    lexicon = Lexicon.load(path)
-    assert lexicon.info.min_count == 1
-    assert lexicon.fingerprint == Lexicon.load(built / "lexicon.tsv").fingerprint
-
-
 def test_loading_a_damaged_lexicon_fails(built: Path, tmp_path: Path) -> None:
     path = tmp_path / "lexicon.tsv"
     for name in ("lexicon.tsv", "lexicon.tsv.json"):

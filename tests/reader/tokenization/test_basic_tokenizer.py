@@ -17,8 +17,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.errors import InputError
 from reader.tokenization.basic_tokenizer import holds_text, split_words
-from reader.tokenization.piece_table import PieceTable
-from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.word_index import WordIndex
 from reader.tokenization.wordpiece import WordPieceVocabulary, train_wordpiece

@@ -10,7 +10,7 @@ import pytest
 
 from reader.build import main
 from reader.corpus.memmap import Corpus
-from reader.tokenization.unknown_tokens import unknown_share, unknown_share_of_words, unknown_warning
+from reader.tokenization.vocabulary import unknown_share, unknown_share_of_words, unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.commands import build, call
 

@@ -1,10 +1,12 @@
-"""Apply a function to a stream of tasks in several processes, with ordered results and bounded memory."""
+"""Processes that do not outlive their parent, and a function applied to a stream of tasks by several of them."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import multiprocessing
 import os
+import platform
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +15,22 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from reader.errors import SystemRefusedError
-from reader.system.parent_death import signal_at_parent_death
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
+_PR_SET_PDEATHSIG = 1  # of prctl
 _function: Callable[[Any], Any] | None = None
+
+
+def signal_at_parent_death(number: int) -> None:
+    """Ask the system to send a signal to this process when its parent ends, even if the parent is killed.
+
+    Linux only; elsewhere nothing happens. If the parent has ended already, nothing is sent: compare `os.getppid()` with
+    the expected parent afterwards.
+    """
+    if platform.system() == "Linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], workers: int) -> Iterator[Result]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.process_pool import ordered_map
+from reader.system.processes import ordered_map
 from tests.support.commands import ROOT
 
 
@@ -89,7 +89,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     script = """
 import os, sys, time
 from pathlib import Path
-from reader.system.process_pool import ordered_map
+from reader.system.processes import ordered_map
 def work(i):
     Path(sys.argv[1], str(os.getpid())).touch()
     time.sleep(60)
