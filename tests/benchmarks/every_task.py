@@ -110,15 +110,15 @@ def reloaded_scores(folder: Path, splits: tuple[SplitData, ...], batch_size: int
     from tasks.prediction.program import Scorer
     from tests.support.static_programs import fresh_scope
 
-    scores = {}
+    found = {}
     finetuned = load_finetuned(folder)
     for split in splits:
         with fresh_scope():
             features = finetuned.encode(split.examples)
             scores = Scorer(finetuned, start_world("cpu")).scores(features, batch_size)
         predictions = finetuned.kind.decode(scores, features, split.examples)
-        scores[split.name] = finetuned.kind.evaluate(predictions)
-    return scores
+        found[split.name] = finetuned.kind.evaluate(predictions)
+    return found
 
 
 def plain(example: Example) -> dict[str, Any]:
