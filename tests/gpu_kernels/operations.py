@@ -35,14 +35,6 @@ WRITES_ON_HOST = frozenset({"shape64"})
 # Kernels that wait for the GPU: the number of rows that they find is the size of their result
 # (paddle/phi/kernels/gpu/nonzero_kernel.cu).
 WAITS = frozenset({"nonzero"})
-# Kernels that start no work on the GPU: they return the memory of the operand, or only its shape; copies are counted by
-# themselves.
-WITHOUT_WORK = frozenset({"share_data", "shape64", "memcpy"})
-# Kernels that return the memory of an operand if they may overwrite it, and copy it otherwise; see placement._is_view.
-VIEWS = {
-    **dict.fromkeys(("reshape", "squeeze", "unsqueeze", "flatten"), "x"),
-    **dict.fromkeys(("reshape_grad", "squeeze_grad", "unsqueeze_grad", "flatten_grad"), "out_grad"),
-}
 _HEADERS = "include/paddle/fluid/pir/dialect/operator/ir"
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING
 
 from tests.gpu_kernels import operations as facts
@@ -43,19 +42,12 @@ class Placement:
     """What a program would do on a GPU.
 
     Attributes:
-        operations: number of operations in the program.
-        launches: number of operations that start work on the GPU: not those that run on the host, nor those that only
-            return the memory of an operand.
-        casts: of these, the number of those that convert to another dtype.
         feeds: tensors that are copied to the GPU because they are fed, by name.
         to_host, to_gpu: other copies, one for each time that a tensor is copied.
         keys: operation, kernel and dtype of each operation that has a kernel, in order.
         fallbacks: kernels that run on the host because the GPU has none for their dtype, with the dtype.
     """
 
-    operations: int = 0
-    launches: int = 0
-    casts: int = 0
     feeds: list[str] = field(default_factory=list)
     to_host: list[Copy] = field(default_factory=list)
     to_gpu: list[Copy] = field(default_factory=list)
@@ -79,25 +71,24 @@ _Operands = dict[str, list[_Tensor]]
 def simulate(program: paddle.static.Program, table: Mapping[str, Row]) -> Placement:
     """Return what a program would do on a GPU with the kernels of a table."""
     block = program.global_block()
-    walk = _Walk(table, _last_reads(block.ops))
-    for index, operation in enumerate(block.ops):
+    walk = _Walk(table)
+    for operation in block.ops:
         assert not list(operation.blocks()), f"{operation.name()}: blocks within operations are not looked into"
-        walk.visit(index, operation)
+        walk.visit(operation)
     return walk.found
 
 
 class _Walk:
     """A walk through a program, from the first operation to the last."""
 
-    def __init__(self, table: Mapping[str, Row], last_reads: dict[int, int]) -> None:
+    def __init__(self, table: Mapping[str, Row]) -> None:
         self.found = Placement()
-        self._table, self._last_reads = table, last_reads
+        self._table = table
         # By the number of a value. Several tensors if it is a list.
         self._tensors: dict[int, list[_Tensor]] = {}
 
-    def visit(self, index: int, operation: Operation) -> None:
-        """Add an operation, which is the `index`-th of the program, to what was found."""
-        self.found.operations += 1
+    def visit(self, operation: Operation) -> None:
+        """Add an operation to what was found."""
         if operation.name() in facts.WITHOUT_KERNEL:
             self._pass_on(operation)
             return
@@ -116,9 +107,6 @@ class _Walk:
             self.found.fallbacks.add((kernel, dtype))
             place = HOST
         self._copy(kernel, place, operands, attributes)
-        if place == GPU and kernel not in facts.WITHOUT_WORK and not self._is_view(kernel, index, operation):
-            self.found.launches += 1
-            self.found.casts += kernel == "cast"
         if kernel in facts.WRITES_ON_HOST:
             place = HOST
         for value in operation.results():
@@ -163,26 +151,6 @@ class _Walk:
         types = value.type().as_vec_type().as_list() if value.is_combine() else [value]
         return [str(each.dtype).removeprefix("paddle.") for each in types]
 
-    def _is_view(self, kernel: str, index: int, operation: Operation) -> bool:
-        """Return whether a kernel returns the memory of its operand: only if nothing reads the operand later, and it is
-        no variable and no feed (paddle/fluid/pir/transforms/general/inplace_pass.cc).
-
-        For gradients and for "flatten", Paddle also requires that both have the same number of elements as far as it is
-        known.
-        """
-        if kernel not in facts.VIEWS:
-            return False
-        names = operation.get_input_names()
-        value = operation.operand_source(names.index(facts.VIEWS[kernel]))
-        made_by = value.get_defining_op().name()
-        if made_by in ("pd_op.data", "builtin.parameter") or self._last_reads[value.id] != index:
-            return False
-        old, new = value.shape, operation.result(0).shape
-        if kernel in ("reshape", "squeeze", "unsqueeze"):
-            return True
-        known = kernel == "reshape_grad" or not any(shape == [-1] or -1 in shape[1:] for shape in (old, new))
-        return known and prod(old) == prod(new)
-
 
 def _place(kernel: str, operation: Operation, data: _Operands) -> str:
     """Return where an operation runs if the GPU has a kernel for it."""
@@ -196,13 +164,3 @@ def _place(kernel: str, operation: Operation, data: _Operands) -> str:
             return GPU
     places = {tensor.place for tensors in data.values() for tensor in tensors}
     return GPU if GPU in places or not places or kernel == "full_with_tensor" else HOST
-
-
-def _last_reads(operations: list[Operation]) -> dict[int, int]:
-    """Return for each value, by its number, the last operation that reads more than its shape."""
-    found = {}
-    for index, operation in enumerate(operations):
-        for value in operation.operands_source():
-            if value.initialized() and not operation.is_no_need_buffer(value):
-                found[value.id] = index
-    return found

@@ -41,10 +41,9 @@ def test_an_operation_without_a_kernel_runs_on_the_host_with_copies_on_both_side
         paddle.nn.functional.gelu(x * 2) + x
 
     found = placement_of(build)
-    assert (found.fallbacks, found.launches, found.feeds, copies(found)) == (set(), 3, ["x"], ([], []))
+    assert (found.fallbacks, found.feeds, copies(found)) == (set(), ["x"], ([], []))
     found = placement_of(build, without="gelu")
     assert found.fallbacks == {("gelu", "float32")}
-    assert found.launches == 2
     assert copies(found) == (["gelu(x) from scale"], ["add(x) from gelu"])
 
 
@@ -63,10 +62,7 @@ def test_a_shape_on_the_host_stays_there() -> None:
         paddle.reshape(x, [rows * 2, 2])
         paddle.arange(rows)
 
-    found = placement_of(build)
-    assert copies(found) == ([], [])
-    # The operand of `reshape` is a feed, so it is copied.
-    assert found.launches == 2
+    assert copies(placement_of(build)) == ([], [])
 
 
 def test_values_that_kernels_read_on_the_host_are_found() -> None:
@@ -90,20 +86,6 @@ def update(x: Tensor, is_on_host: bool) -> None:
         "found_inf", paddle.tensor.creation._memcpy(flag, paddle.CPUPlace()) if is_on_host else flag
     )
     optimizer._apply_optimize(None, None, pairs)
-
-
-def test_what_starts_work_is_counted() -> None:
-    def build(x: Tensor) -> None:
-        y = (x * 2).astype("bfloat16").astype("float32").reshape([-1])  # a view: nothing reads the operand later
-        z = y.reshape([2, -1])  # a copy: y is read below
-        z.unsqueeze(0).detach() + y.sum()
-
-    found = placement_of(build)
-    assert found.casts == 2
-    assert found.launches == len(["scale", "cast", "cast", "reshape", "sum", "add"])
-    assert found.operations == found.launches + len(
-        ["data", "full", "shape", "reshape", "shape", "axis", "unsqueeze", "share_data", "axis"]
-    )
 
 
 def test_attributes_of_an_operation_are_those_of_the_package() -> None:
