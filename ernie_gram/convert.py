@@ -102,4 +102,4 @@ def convert(arguments: argparse.Namespace) -> None:
     print(f"written  {arguments.target}: {arguments.to}; {files}")
     del model  # two models need not fit in memory
     # Reading the folder again shows that it is whole; what was lost may be the prediction heads.
-    print(f"next     {next_step(read_model(arguments.target, arguments.to), arguments.target)}")
+    print(f"next     {next_step(read_model(arguments.target), arguments.target)}")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ernie_gram.formats import bert, ours, paddlenlp, run_checkpoint, upstream
-from ernie_gram.formats.model import Format, Model, Obstacle
+from ernie_gram.formats.model import Model, Obstacle
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
@@ -20,18 +20,14 @@ WRITTEN = tuple(each for each in FORMATS if each.write is not None)
 WRITTEN_NAMES = tuple(each.name for each in WRITTEN)
 
 
-def read_model(path: Path, format_name: str | None = None) -> Model:
-    """Return the model in a folder of any format.
+def read_model(path: Path) -> Model:
+    """Return the model in a folder of any format, which is found by looking for its files.
 
-    Args:
-        format_name: name of one of FORMATS; None means that the format is found by looking for its files.
     Raises InputError if there is no such folder, if the folder has no format or several, or if its files are damaged or
     do not fit together.
     """
     if not path.is_dir():
         raise InputError(f"{path}: {'is a file, not a folder' if path.exists() else 'no such folder'}")
-    if format_name is not None:
-        return _read(_named(FORMATS, format_name), path)
     found = [each for each in FORMATS if each.detect(path)]
     if not found:
         raise InputError(
@@ -43,7 +39,8 @@ def read_model(path: Path, format_name: str | None = None) -> Model:
             f"{path}: has files of several formats: "
             f"{'; '.join(f'{each.name} ({each.looks_for})' for each in found)}; keep the files of one"
         )
-    return _read(found[0], path)
+    with progress(f"reading the model in {path}"):
+        return found[0].read(path)
 
 
 def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool = False) -> list[str]:
@@ -57,7 +54,9 @@ def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool 
 
     Raises InputError if `folder` exists, or if the format cannot hold the model.
     """
-    chosen = _named(WRITTEN, format_name)
+    chosen = next((each for each in WRITTEN if each.name == format_name), None)
+    if chosen is None:
+        raise InputError(f"format {format_name}: not one of {', '.join(WRITTEN_NAMES)}")
     check_new_folder(folder)
     assert chosen.cannot_hold is not None
     assert chosen.write is not None
@@ -75,15 +74,3 @@ def accepted_losses(model: Model, format_name: str, obstacles: Sequence[Obstacle
             advice = "; --accept_loss writes the model all the same" if all(each.is_loss for each in obstacles) else ""
             raise InputError(f"{model.source}: {format_name} cannot hold {obstacle.reason}{more}{advice}")
     return [obstacle.reason for obstacle in obstacles]
-
-
-def _read(chosen: Format, folder: Path) -> Model:
-    with progress(f"reading the model in {folder}"):
-        return chosen.read(folder)
-
-
-def _named(formats: Sequence[Format], name: str) -> Format:
-    named = {each.name: each for each in formats}
-    if name not in named:
-        raise InputError(f"format {name}: not one of {', '.join(named)}")
-    return named[name]

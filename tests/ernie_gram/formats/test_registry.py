@@ -156,9 +156,6 @@ def test_a_folder_without_a_format_or_with_several_is_refused_with_what_was_look
     (folder / "saved_weights.pdparams").touch()
     with pytest.raises(InputError, match=r"files of several formats: ernie_gram \(.*\); upstream_dygraph \(.*\); keep"):
         read_model(folder)
-    assert read_model(folder, "ernie_gram").format == "ernie_gram"
-    with pytest.raises(InputError, match="format xlnet: not one of run, ernie_gram"):
-        read_model(folder, "xlnet")
     with pytest.raises(InputError, match="nowhere: no such folder"):
         read_model(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"vocab\.txt: is a file, not a folder"):
