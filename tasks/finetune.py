@@ -55,7 +55,7 @@ def main() -> None:
         check_output(output_folder(config, find_task(config.task)), RANK == 0)
     with progress("checking the settings and the data"):
         run = prepare(config, WORLD_SIZE, RANK)
-    for line in run.describe():
+    for line in run.describe(WORLD_SIZE):
         _say(line)
     for line in run.warnings() if RANK == 0 else ():
         print_warning(line)

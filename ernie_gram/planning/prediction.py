@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ernie_gram.planning.cluster import Cluster
+from ernie_gram.planning.encoder_memory import Memory
 from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints_on_disk, step_exchange
-from ernie_gram.planning.memory import Memory, rank_memory
+from ernie_gram.planning.memory import rank_memory
 from ernie_gram.planning.sizes import sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.operations import FORWARD, recomputed_flops, step_flops

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ernie_gram.planning.cluster import Cluster
+from ernie_gram.planning.encoder_memory import size_text
 from ernie_gram.planning.prediction import DAY, Prediction
 from ernie_gram.planning.sizes import sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
@@ -11,10 +12,7 @@ from reader.plurals import counted
 
 def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> str:
     """Return the lines that the command prints; all of them are predictions."""
-    shape, memory = prediction.shape, prediction.memory
-    parts = {"parameters": memory.parameters, "Adam's moments": memory.moments, **memory.parts}
-    moment = "update" if memory.moment == "update" else f"{memory.moment} pass"
-    listed = ", ".join(f"{name} {_bytes(size)}" for name, size in parts.items() if size)
+    shape = prediction.shape
     flops = sum(prediction.flops.values())
     shares = ", ".join(f"{name} {value / flops:.0%}" for name, value in prediction.flops.items())
     lines = [
@@ -24,24 +22,20 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         f"{shape.slots} slots, {shape.predicted:.1f} predicted"
         + (f", {shape.fine:.1f} query rows" if shape.queries else "")
         + (f"; {shape.padding:.0%} padding" if shape.padding else ""),
-        f"memory   {_bytes(memory.total)} per process in the {moment}: {listed}",
-        f"         process 0 needs {_bytes(prediction.checkpoint)} of main memory more while it writes a checkpoint",
+        f"memory   {prediction.memory.describe()}",
+        f"         process 0 needs {size_text(prediction.checkpoint)} of main memory more while it writes a checkpoint",
         *_fitting(prediction, cluster),
         f"compute  {_operations(flops)} per process and step: {shares}",
         f"step     {prediction.compute:.3f} s at {cluster.utilisation:.0%} of {_operations(cluster.peak)}/s"
         + _waiting(prediction, cluster),
-        f"exchange {_bytes(prediction.exchange.bytes)} per step in {counted(prediction.exchange.sums, 'sum')}"
+        f"exchange {size_text(prediction.exchange.bytes)} per step in {counted(prediction.exchange.sums, 'sum')}"
         + (f", {prediction.exchange.rows:,.0f} rows of n-grams included" if prediction.exchange.rows else ""),
-        f"disk     {_bytes(prediction.checkpoint)} per checkpoint, at most {_bytes(prediction.disk)}",
+        f"disk     {size_text(prediction.checkpoint)} per checkpoint, at most {size_text(prediction.disk)}",
         f"time     {DAY / prediction.step:,.0f} steps per day, {counted(config.trainer.max_steps, 'step')} in "
         f"{'at least ' if prediction.waiting is None else ''}{prediction.days:,.2f} days"
         + (f", evaluations of {prediction.evaluation:,.1f} s included" if prediction.evaluation else ""),
     ]
     return "\n".join(lines)
-
-
-def _bytes(size: float) -> str:
-    return f"{size / 1e9:,.2f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
 
 
 def _operations(number: float) -> str:
@@ -51,7 +45,7 @@ def _operations(number: float) -> str:
 def _fitting(prediction: Prediction, cluster: Cluster) -> list[str]:
     if prediction.fitting is None or cluster.memory is None:
         return []
-    return [f"         {_bytes(cluster.memory)} hold {counted(prediction.fitting, 'sequence')} at a time at most"]
+    return [f"         {size_text(cluster.memory)} hold {counted(prediction.fitting, 'sequence')} at a time at most"]
 
 
 def _micro_batches(prediction: Prediction) -> str:
@@ -65,4 +59,4 @@ def _waiting(prediction: Prediction, cluster: Cluster) -> str:
         return ", and the exchange: give --bandwidth, or start several processes to measure it"
     if cluster.ranks == 1 or cluster.bandwidth is None:
         return ""
-    return f", and {prediction.waiting:.3f} s for the exchange at {_bytes(cluster.bandwidth)}/s"
+    return f", and {prediction.waiting:.3f} s for the exchange at {size_text(cluster.bandwidth)}/s"

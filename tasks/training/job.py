@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 
 from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
-from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.job import Job, StartValues
 from ernie_gram.training.optimization import learning_rate
 from ernie_gram.training.selection import Selection
@@ -29,33 +28,13 @@ LAYER_NAME = re.compile(r"encoder_layer_(\d+)_")
 
 def network_of(run: Run) -> TaskNetwork:
     """Return the network of a run."""
-    config, parameters = encoder_config(run), run.model.parameters
+    config, parameters = run.encoder, run.model.parameters
     return TaskNetwork(run.kind, config, len(parameters["word_embedding"]), HEAD_TRANSFORM[0] in parameters)
-
-
-def encoder_config(run: Run) -> ModelConfig:
-    """Return the settings of the fine-tuned model: those of the given one, with the run's dropout rates.
-
-    Sizes that the parameters show are explicit. There is a pooler if the head has one.
-    """
-    parameters, model = run.model.parameters, run.config.dropout.apply(run.model.config)
-    transform = parameters.get(HEAD_TRANSFORM[0])
-    if transform is not None:
-        # A transform with a LayerNorm belongs to a tied head.
-        is_tied = "mask_lm_trans_layer_norm_scale" in parameters
-        model = replace(model, out_emb_size=0 if is_tied else transform.shape[1])
-    return replace(
-        model,
-        attention="plain",
-        vocab_size=len(parameters["word_embedding"]),
-        max_position_embeddings=len(parameters["pos_embedding"]),
-        use_pooler=run.kind.has_pooler,
-    )
 
 
 def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
     """Return the job of a checked run."""
-    config, model = run.config, encoder_config(run)
+    config, model = run.config, run.encoder
     settings = config.optimizer.for_steps(run.max_steps)
     metric = METRICS[run.task.metric]
 

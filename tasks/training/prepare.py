@@ -15,12 +15,15 @@ from typing import IO, Any
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import explained_yaml
 from ernie_gram.formats.model import Model, digest_of
+from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import read_model
 from ernie_gram.formats.vocabularies import write_vocabulary
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.planning.encoder_memory import Memory
 from ernie_gram.run.checkpoint import BEST
 from ernie_gram.run.prepared import prepared_once
 from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
-from reader.batches.sampler import accumulation_steps
+from reader.batches.sampler import accumulation_steps, rank_share
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.plurals import counted
@@ -29,6 +32,7 @@ from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.data.batches import epoch_batches, epoch_steps, micro_batches, padding_share
+from tasks.data.features import Int64s
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import TRAIN, Task
@@ -37,6 +41,7 @@ from tasks.registry.task_file import find_task
 from tasks.training.checks import check_batches, check_model, equal_gold_values, selection_metric
 from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
+from tasks.training.memory import finetuning_memory
 from tasks.training.splits import SplitData, dev_splits, final_splits, load_splits, unseen_labels
 
 RESULT, SKIPPED, CURVES = "result.json", "skipped_rows.txt", "curves.png"
@@ -102,16 +107,45 @@ class Run:
         """The lexicon of the model, if the tokens depend on it."""
         return None if isinstance(self.model.vocabulary, WordPieceVocabulary) else self.model.lexicon
 
+    @property
+    def encoder(self) -> ModelConfig:
+        """The settings of the fine-tuned model: those of the given one, with the run's dropout rates.
+
+        Sizes that the parameters show are explicit. There is a pooler if the head has one.
+        """
+        parameters, model = self.model.parameters, self.config.dropout.apply(self.model.config)
+        transform = parameters.get(HEAD_TRANSFORM[0])
+        if transform is not None:
+            # A transform with a LayerNorm belongs to a tied head.
+            is_tied = "mask_lm_trans_layer_norm_scale" in parameters
+            model = replace(model, out_emb_size=0 if is_tied else transform.shape[1])
+        return replace(
+            model,
+            attention="plain",
+            vocab_size=len(parameters["word_embedding"]),
+            max_position_embeddings=len(parameters["pos_embedding"]),
+            use_pooler=self.kind.has_pooler,
+        )
+
+    def parts(self, micro_batch: int | None, processes: int = 1) -> list[Int64s]:
+        """Return the samples that the first of some processes holds at a time in the first epoch."""
+        settings, lengths = self.config.optimizer, self.train.features.lengths
+        steps = accumulation_steps(settings.batch_size, processes, micro_batch)
+        batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, self.config.seed, 0)
+        shares = [batch[slice(*rank_share(len(batch), 0, processes))] for batch in batches]
+        return [part for share in shares for part in micro_batches(lengths, share, steps)]
+
     def padding(self, micro_batch: int | None) -> float:
         """Return the share of the slots of an epoch that are padding, in one process."""
-        settings, lengths = self.config.optimizer, self.train.features.lengths
-        steps = accumulation_steps(settings.batch_size, 1, micro_batch)
-        batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, self.config.seed, 0)
-        parts = [part for batch in batches for part in micro_batches(lengths, batch, steps)]
-        return padding_share(self.train.features, parts)
+        return padding_share(self.train.features, self.parts(micro_batch))
 
-    def describe(self) -> list[str]:
-        """Return a summary of the run as lines for the console."""
+    def memory(self, processes: int) -> Memory:
+        """Return the predicted memory of one of some processes."""
+        parts = self.parts(self.config.trainer.micro_batch, processes)
+        return finetuning_memory(self.config, self.encoder, self.train.features, parts, processes)
+
+    def describe(self, processes: int = 1) -> list[str]:
+        """Return a summary of the run on some processes as lines for the console."""
         config, settings = self.config, self.config.optimizer
         padding = self.padding(config.trainer.micro_batch)
         less = self.padding(SMALL_MICRO_BATCH)
@@ -126,6 +160,7 @@ class Run:
             f"training {counted(self.max_steps, 'step')} of {counted(settings.batch_size, 'sample')}, "
             f"{counted(settings.epochs, 'epoch')}; "
             f"{padding:.1%} of the slots are padding{hint}",
+            f"memory   {self.memory(processes).describe()}; predicted, without the process itself",
             f"output   {self.output}: {start}",
         ]
 

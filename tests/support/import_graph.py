@@ -22,7 +22,7 @@ WITHOUT_PADDLE = (
     "ernie_gram.config",
     "ernie_gram.experiments",
     "ernie_gram.run",
-    "ernie_gram.planning.sizes",
+    *("ernie_gram.planning.encoder_memory", "ernie_gram.planning.sizes"),
     "ernie_gram.distributed.buckets",
     "ernie_gram.formats.untrusted",
     *("ernie_gram.model.config", "ernie_gram.training.config", "ernie_gram.pretraining.config"),
@@ -33,7 +33,7 @@ WITHOUT_PADDLE = (
     *("ernie_gram.run_ablation", "ernie_gram.plot", "ernie_gram.gpu_check"),
     *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep", "benchmark")),
     *(f"tasks.{name}" for name in TASK_PACKAGES if name not in ("training", "prediction")),
-    *(f"tasks.training.{name}" for name in ("config", "prepare", "splits", "description", "scoring")),
+    *(f"tasks.training.{name}" for name in ("config", "memory", "prepare", "splits", "description", "scoring")),
     *(f"tasks.prediction.{name}" for name in ("finetuned", "own_texts")),
     "ernie_gram.training.selection",
 )

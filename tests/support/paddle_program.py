@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.recompute import recompute_layers
 from reader.batches.fields import Batch
-from tests.support.static_programs import fresh_scope, training_program
+from tests.support.static_programs import fresh_scope
 
 import paddle  # isort: skip
 
@@ -71,10 +72,10 @@ def _operands(op: paddle.base.libpaddle.pir.Operation) -> tuple[int, int]:
     return op.operand_source(0).id, op.operand_source(1).id
 
 
-def step_memory(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> int:
+def step_memory(build: Callable[[], Program], batch: Batch) -> int:
     """Return the bytes that Paddle has allocated on the CPU at the peak of a training step, without other programs."""
     with fresh_scope() as executor:
-        program = training_program(config, sizes)
+        program = build()
         executor.run(program.startup)
         parameters = [p for p in program.main.global_block().all_parameters() if p.name in program.parameters]
         peaks: list[int] = []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.planning.memory import ACTIVATIONS, largest_bucket, rank_memory
+from ernie_gram.planning.encoder_memory import ACTIVATIONS, largest_bucket
+from ernie_gram.planning.memory import rank_memory
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
@@ -48,12 +50,13 @@ CASES = {
 def test_memory_is_what_paddle_allocates(case: str) -> None:
     from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.paddle_program import step_memory
+    from tests.support.static_programs import training_program
 
     rung, sequences, length, ngrams, settings = CASES[case]
     config = config_of(rung, sequences, length, **settings)
     slots, predicted, queries = pretrain_step.shapes(length, rung)
     batch = pretrain_step.random_batch(sequences, length, TOKENS + ngrams, rung)
-    allocated = step_memory(config, CorpusSizes(TOKENS, ngrams), batch)
+    allocated = step_memory(partial(training_program, config, CorpusSizes(TOKENS, ngrams)), batch)
     shape = BatchShape(sequences, slots, predicted, queries, queries)
     memory = rank_memory(config, CorpusSizes(TOKENS, ngrams), shape, 1)
     assert memory.total == pytest.approx(allocated, rel=0.1)

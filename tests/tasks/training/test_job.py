@@ -51,10 +51,8 @@ def test_every_parameter_of_a_network_is_scaled(tiny_task: Path, finetuned: Path
 
 
 def test_dropout_rates_are_those_of_the_model_unless_given(tiny_task: Path, tmp_path: Path) -> None:
-    from tasks.training.job import encoder_config
-
     given = read_model(tiny_task / "model").config
-    changed = encoder_config(run_of(tiny_task, tmp_path / "run", "--dropout.hidden=0.3", "--dropout.attention=null"))
+    changed = run_of(tiny_task, tmp_path / "run", "--dropout.hidden=0.3", "--dropout.attention=null").encoder
     assert changed.hidden_dropout_prob == 0.3
     assert changed.attention_probs_dropout_prob == given.attention_probs_dropout_prob > 0
     assert not changed.use_pooler  # the head takes the mean

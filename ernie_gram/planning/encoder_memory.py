@@ -1,0 +1,266 @@
+"""The memory of an encoder in a training step, predicted from the sizes of the tensors; pre-training and fine-tuning
+use it.
+
+A step is replayed: the forward pass adds what the backward pass will read, the backward pass frees it and adds
+gradients, and the largest sum is the prediction. No number is fitted; what a part keeps is listed where it is added.
+Not included: the process itself (code, Paddle; 0.4 GB on a CPU), the allocator's unused memory, and a GPU's context and
+workspaces. Nothing here imports Paddle.
+
+Shape letters: H hidden, I inner size of the feed-forward network, A heads, L slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ernie_gram.distributed.buckets import plan_buckets
+from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+
+FLOAT, HALF = 4, 2
+# Adam's two moments.
+MOMENTS = 2
+ACTIVATIONS, SOFTMAX, GRADIENTS, BUCKETS = "activations", "softmax over classes", "gradients", "exchange"
+ACCUMULATED = "accumulated gradients"
+PARTS = (ACTIVATIONS, SOFTMAX, GRADIENTS, BUCKETS, ACCUMULATED)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes by part at the moment when their sum is largest.
+
+    `parameters` and `moments` are there all the time; the others are those of `moment`, "forward", "backward" or
+    "update".
+    """
+
+    parameters: int
+    moments: int
+    parts: dict[str, int]
+    moment: str
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        return self.parameters + self.moments + sum(self.parts.values())
+
+    def describe(self) -> str:
+        """Return the sum, the moment and the parts in one line."""
+        parts = {"parameters": self.parameters, "Adam's moments": self.moments, **self.parts}
+        moment = "update" if self.moment == "update" else f"{self.moment} pass"
+        listed = ", ".join(f"{name} {size_text(size)}" for name, size in parts.items() if size)
+        return f"{size_text(self.total)} per process in the {moment}: {listed}"
+
+
+def size_text(size: float) -> str:
+    """Return a number of bytes in GB or MB."""
+    return f"{size / 1e9:,.2f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
+
+
+@dataclass
+class Ledger:
+    """The bytes that are allocated while a step is replayed, by part, and their largest sum so far.
+
+    Attributes:
+        numbers: in all parameters.
+    """
+
+    numbers: int
+    now: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PARTS, 0))
+    peak: dict[str, int] = field(default_factory=dict)
+    moment: str = "forward"
+    peak_moment: str = "forward"
+
+    def change(self, part: str, size: float) -> None:
+        """Allocate `size` bytes, or free them if negative."""
+        self.now[part] += int(size)
+        if sum(self.now.values()) > sum(self.peak.values()):
+            self.peak, self.peak_moment = dict(self.now), self.moment
+
+    def briefly(self, part: str, size: float) -> None:
+        """Allocate `size` bytes and free them again."""
+        self.change(part, size)
+        self.change(part, -size)
+
+    def update(self, exchanged: Sequence[int], ranks: int) -> None:
+        """Replay the update: what is no gradient is freed, and gradients are exchanged and clipped.
+
+        Args:
+            exchanged: numbers of the tensors that are summed over all processes as a whole.
+        """
+        self.moment = "update"
+        # Gradients of shared tables are summed.
+        # Accumulated gradients are not scaled or exchanged in place: GRADIENTS is then a copy of them.
+        self.now |= {ACTIVATIONS: 0, SOFTMAX: 0, GRADIENTS: self.numbers * FLOAT, BUCKETS: 0}
+        # A bucket is a copy of its gradients. Clipping scales the gradients in place.
+        self.briefly(BUCKETS, largest_bucket(exchanged, ranks) * FLOAT)
+
+    @property
+    def memory(self) -> Memory:
+        """What the replay has found."""
+        return Memory(self.numbers * FLOAT, MOMENTS * self.numbers * FLOAT, self.peak, self.peak_moment)
+
+
+def largest_bucket(numbers: Sequence[int], ranks: int) -> int:
+    """Return the numbers in the largest bucket of an exchange of tensors of these sizes; 0 with one process."""
+    if ranks == 1:
+        return 0
+    return max(sum(numbers[i] for i in bucket) for bucket in plan_buckets([*numbers]))
+
+
+@dataclass(frozen=True)
+class EncoderMemory:
+    """An encoder and the rows that it computes at a time.
+
+    Attributes:
+        model: its shape, with the rates of dropout.
+        context: number of rows of the context, with padding.
+        slots: L, the width of the context, which is the number of keys of each row.
+        precision: of matrix products.
+        recompute: whether its layers are computed again in the backward pass.
+        queries: number of query rows.
+    """
+
+    model: ModelConfig
+    context: int
+    slots: int
+    precision: str
+    recompute: bool
+    queries: int = 0
+
+    @property
+    def rows(self) -> int:
+        """All rows."""
+        return self.context + self.queries
+
+    @property
+    def layer_weights(self) -> int:
+        """The numbers in the weight matrices of a layer."""
+        return 4 * self.model.hidden_size**2 + 2 * self.model.hidden_size * self.model.feed_forward_size
+
+    @property
+    def layer(self) -> float:
+        """The bytes that a layer without recompute keeps for its backward pass.
+
+        Per row, in units of H numbers: query, key and value (3), the attention's sum (1), input and output of both
+        LayerNorms (4; the output of the last is the next layer's input); in units of I numbers: input and output of the
+        activation (2). Two numbers per LayerNorm and row, and one byte of dropout mask per number of both sub-layers.
+        Per score: the softmax (1 number), and with dropout its output (1 number) and its mask (1 byte).
+        In bfloat16 and float16, LayerNorms stay float32, and their outputs and the weights are copied for the products.
+        The softmax is counted as on a CPU, float32 and a copy; a GPU keeps only the copy, so that it needs less.
+        """
+        model, operand = self.model, operand_size(self.precision)
+        copied = 0 if operand == FLOAT else operand
+        hidden = model.hidden_size * (4 * FLOAT + 4 * operand + 2 * copied) + 2 * model.feed_forward_size * operand
+        hidden += 4 * FLOAT
+        if model.hidden_dropout_prob:
+            hidden += 2 * model.hidden_size
+        per_score = FLOAT + copied
+        if model.attention_probs_dropout_prob:
+            per_score += operand + 1
+        scores = self.rows * self.slots * model.num_attention_heads
+        return self.rows * hidden + scores * per_score + copied * self.layer_weights
+
+    @property
+    def kept_layer(self) -> float:
+        """The bytes that a layer keeps from the forward to the backward pass.
+
+        With recompute these are its output, which is the next layer's input, and the masks of dropout.
+        """
+        if not self.recompute:
+            return self.layer
+        per_row = self.model.hidden_size * FLOAT
+        if self.model.hidden_dropout_prob:
+            per_row += 2 * self.model.hidden_size
+        if self.model.attention_probs_dropout_prob:
+            per_row += self.slots * self.model.num_attention_heads
+        return self.rows * per_row
+
+    @property
+    def recomputed(self) -> float:
+        """The bytes of what a layer computes again."""
+        return self.layer - self.kept_layer
+
+    def forward(self, ledger: Ledger) -> None:
+        """Replay the forward pass."""
+        ledger.change(ACTIVATIONS, self._embeddings + self._distances)
+        for _ in range(self.model.num_hidden_layers):
+            ledger.change(ACTIVATIONS, self.kept_layer)
+        if self.recompute:
+            # All layers read the same bias of all pairs, and read it again.
+            ledger.change(ACTIVATIONS, self._scores(self.rows))
+        else:
+            # The bias is freed after the attention of the last layer.
+            ledger.change(ACTIVATIONS, -self._feed_forward)
+            ledger.briefly(ACTIVATIONS, self._scores(self.context))
+            ledger.change(ACTIVATIONS, self._feed_forward)
+
+    def backward(self, ledger: Ledger) -> None:
+        """Replay the backward pass."""
+        # The gradient of a layer's output.
+        ledger.change(ACTIVATIONS, self.rows * self.model.hidden_size * FLOAT)
+        (self._backward_again if self.recompute else self._backward)(ledger)
+        # What the embeddings kept, and the gradient of their output.
+        ledger.change(ACTIVATIONS, -self._embeddings - self.rows * self.model.hidden_size * FLOAT)
+
+    def _backward_again(self, ledger: Ledger) -> None:
+        inner, scores = self._feed_forward, self._scores(self.rows)
+        has_bias = self.model.use_relative_position
+        # The sum of the layers' gradients of the bias.
+        ledger.change(ACTIVATIONS, scores if has_bias else 0)
+        for _ in range(self.model.num_hidden_layers):
+            ledger.change(ACTIVATIONS, self.recomputed)
+            # The gradient of the activation's output; then that of the attention weights. (On a CPU, what an operation
+            # was the last to read may be freed only while the next one runs: then it is twice as much.)
+            ledger.briefly(ACTIVATIONS, inner / 2)
+            ledger.change(ACTIVATIONS, -inner)
+            ledger.briefly(ACTIVATIONS, scores)
+            ledger.change(GRADIENTS, self.layer_weights * FLOAT)
+            ledger.change(ACTIVATIONS, inner - self.recomputed - self.kept_layer)
+        ledger.change(ACTIVATIONS, -scores)
+        if has_bias:
+            ledger.change(ACTIVATIONS, -scores - self._distances)
+
+    def _backward(self, ledger: Ledger) -> None:
+        inner, scores = self._feed_forward, self._scores(self.context)
+        has_bias = self.model.use_relative_position
+        # Without dropout, the scores have gradients before and after the softmax beside what is kept; with dropout,
+        # these take the place of what its backward pass has read.
+        score_gradients = 0 if self.model.attention_probs_dropout_prob else 2 * scores
+        for _ in range(self.model.num_hidden_layers):
+            # Both sides of the activation have a gradient; then they and their gradients are freed.
+            ledger.briefly(ACTIVATIONS, inner)
+            ledger.change(ACTIVATIONS, -inner)
+            ledger.briefly(ACTIVATIONS, score_gradients)
+            ledger.change(GRADIENTS, self.layer_weights * FLOAT)
+            ledger.change(ACTIVATIONS, inner - self.layer)
+            if has_bias:
+                # Each layer's gradient of the bias is kept until all of them are added up.
+                ledger.change(ACTIVATIONS, scores)
+        if has_bias:
+            ledger.briefly(ACTIVATIONS, scores)
+            ledger.change(ACTIVATIONS, -self.model.num_hidden_layers * scores)
+            ledger.change(ACTIVATIONS, -self._distances)
+
+    @property
+    def _embeddings(self) -> int:
+        """The bytes of the input and output of the embeddings' LayerNorm, and of the dropout mask."""
+        return self.rows * self.model.embedding_size * (2 * FLOAT + (1 if self.model.hidden_dropout_prob else 0))
+
+    @property
+    def _distances(self) -> int:
+        """The bytes of the one-hot rows of the product that looks up the bias."""
+        return NUM_BUCKETS * self.slots**2 * FLOAT if self.model.use_relative_position else 0
+
+    @property
+    def _feed_forward(self) -> int:
+        """The bytes of the two sides of the activation in a layer's feed-forward network."""
+        return 2 * self.rows * self.model.feed_forward_size * operand_size(self.precision)
+
+    def _scores(self, rows: int) -> int:
+        """Return the bytes of the scores of some rows for the context's L keys in all heads."""
+        return rows * self.slots * self.model.num_attention_heads * FLOAT
+
+
+def operand_size(precision: str) -> int:
+    """Return the bytes per number of the operands of matrix products."""
+    return FLOAT if precision == "float32" else HALF

@@ -1,0 +1,44 @@
+"""The memory of one process of a fine-tuning, predicted as for pre-training (see planning/encoder_memory.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from ernie_gram.model import parameters
+from ernie_gram.model.config import ModelConfig
+from ernie_gram.planning.encoder_memory import ACCUMULATED, FLOAT, EncoderMemory, Ledger, Memory
+from reader.batches.sampler import accumulation_steps
+from tasks.data.features import Features, Int64s
+from tasks.training.config import FinetuneConfig
+
+
+def finetuning_memory(
+    config: FinetuneConfig, encoder: ModelConfig, features: Features, parts: Sequence[Int64s], processes: int
+) -> Memory:
+    """Return the predicted memory of one process in the step that needs most, without the small output layers.
+
+    Args:
+        encoder: of the fine-tuned model, with the rates of dropout.
+        parts: samples that the process holds at a time.
+    """
+    num_inputs, lengths = np.diff(features.input_offsets), features.lengths
+    held = {(int(num_inputs[part].sum()), int(lengths[part].max())) for part in parts}
+    declared = [parameters.encoder(encoder, encoder.vocab_size or 0)]
+    shapes = parameters.shapes_of(*declared, parameters.pooler(encoder) if encoder.use_pooler else None)
+    steps = accumulation_steps(config.optimizer.batch_size, processes, config.trainer.micro_batch)
+
+    def memory(inputs: int, slots: int) -> Memory:
+        ledger = Ledger(parameters.count(shapes))
+        if steps > 1:
+            ledger.change(ACCUMULATED, ledger.numbers * FLOAT)
+        network = EncoderMemory(encoder, inputs * slots, slots, config.optimizer.precision, config.trainer.recompute)
+        network.forward(ledger)
+        ledger.moment = "backward"
+        network.backward(ledger)
+        ledger.update([prod(shape) for shape in shapes.values()], processes)
+        return ledger.memory
+
+    return max((memory(*each) for each in held), key=lambda found: found.total)
