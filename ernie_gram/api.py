@@ -229,7 +229,7 @@ class Model:
     def probabilities(self, batch: Batch, draws: int = DRAWS) -> Float32s:
         """Return the probability of every class in every slot of the field `slots`, float32 [M, C]."""
         self.prepare()
-        from ernie_gram.graph.modes import unchanged_random_state
+        from ernie_gram.graph import unchanged_random_state
 
         with unchanged_random_state():
             return mean_over_draws(

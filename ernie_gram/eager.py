@@ -14,7 +14,7 @@ import paddle
 from paddle import nn
 
 from ernie_gram.formats.model import Model
-from ernie_gram.graph.modes import dynamic_mode
+from ernie_gram.graph import dynamic_mode
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder

@@ -95,7 +95,7 @@ class FineTuned:
         import_paddle()
         import paddle
 
-        from ernie_gram.graph.modes import static_mode
+        from ernie_gram.graph import static_mode
         from tasks.prediction.program import Scorer
 
         if self._scorer is None:

@@ -14,7 +14,7 @@ from paddle.incubate.nn.memory_efficient_attention import memory_efficient_atten
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph.compute import cast, float32, for_product
+from ernie_gram.graph import cast, float32, for_product
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import Linear, dropout, linear
 from ernie_gram.model.parameters import LayerParameters

@@ -14,9 +14,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph.compute import float32
-from ernie_gram.graph.constants import up_to_multiple
-from ernie_gram.graph.layer_marks import marked_layer
+from ernie_gram.graph import float32, marked_layer, up_to_multiple
 from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.distance_buckets import SELF

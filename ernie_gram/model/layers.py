@@ -13,7 +13,7 @@ from paddle.nn.initializer import Assign, Constant, Initializer, TruncatedNormal
 from paddle.nn.initializer import Normal as UntruncatedNormal
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph.compute import float32, for_product
+from ernie_gram.graph import float32, for_product
 from ernie_gram.model.parameters import LinearParameters, NormParameters, Parameter, Start
 
 Declared = TypeVar("Declared")

@@ -1,4 +1,4 @@
-"""The parameters of the models, each declared once: name, shape, and start value (weight decay: graph/decay.py).
+"""The parameters of the models, each declared once: name, shape, and start value.
 
 This is plain data without Paddle. The layers create what is declared here (layers.py), formats check files against it,
 and planning counts it. Records of parameters are nested as the layers are; `flat` lists them.

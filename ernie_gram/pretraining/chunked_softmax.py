@@ -19,8 +19,7 @@ from functools import reduce
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.graph.compute import cast
-from ernie_gram.graph.constants import up_to_multiple
+from ernie_gram.graph import cast, up_to_multiple
 
 # Approximate memory of a chunk's logits, in bytes. The logits with bias, the softmax and the sampling each take about
 # the same again. With smaller chunks the gradient of the table is added up more often; larger chunks save little time.

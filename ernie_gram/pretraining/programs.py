@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import paddle
 
-from ernie_gram.graph.compute import computing
+from ernie_gram.graph import computing
 from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, probabilities
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel, softmax_options

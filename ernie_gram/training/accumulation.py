@@ -16,7 +16,7 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.ranks import World
-from ernie_gram.graph.compute import computing
+from ernie_gram.graph import computing
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard

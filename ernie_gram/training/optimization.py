@@ -9,7 +9,6 @@ import numpy as np
 import paddle
 from paddle.nn.clip import _squared_l2_norm
 
-from ernie_gram.graph.decay import is_decayed
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.fused_adam import fused_adam_
 from ernie_gram.training.variables import BETA_POWERS, LEARNING_RATE, MOMENTS, persistent, set_array, zeros
@@ -82,8 +81,9 @@ def add_adamw(
 ) -> None:
     """Add operations to the current program that update parameters in place.
 
-    One operation updates all parameters of the same decay and the same factor of the rate. All parameters share the
-    powers of beta1 and beta2, which count the updates.
+    Matrices and embeddings decay, vectors (biases, and those of LayerNorm) do not; the filter in upstream's code is
+    inverted. One operation updates all parameters of the same decay and the same factor of the rate. All parameters
+    share the powers of beta1 and beta2, which count the updates.
 
     Args:
         pairs: parameters and their gradients, float32.
@@ -100,7 +100,7 @@ def add_adamw(
     groups: dict[tuple[bool, float], list[tuple[paddle.Tensor, paddle.Tensor]]] = {}
     for parameter, gradient in pairs:
         factor = 1.0 if rate_scale is None else rate_scale(parameter.name)
-        groups.setdefault((is_decayed(parameter.name), factor), []).append((parameter, gradient))
+        groups.setdefault((parameter.ndim > 1, factor), []).append((parameter, gradient))
     for (decays, factor), group in groups.items():
         parameters, gradients = map(list, zip(*group, strict=True))
         moment1, moment2 = ([zeros(p.name + ending, list(p.shape)) for p in parameters] for ending in MOMENTS)

@@ -13,8 +13,7 @@ from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
-from ernie_gram.graph.compute import computing
-from ernie_gram.graph.constants import share_constants
+from ernie_gram.graph import computing, share_constants
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.dropout_masks import draw_masks_faster

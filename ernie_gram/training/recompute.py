@@ -14,8 +14,7 @@ from __future__ import annotations
 import paddle
 from paddle.pir import CloneOptions, IrMapping, Operation, Value
 
-from ernie_gram.graph.compute import float32
-from ernie_gram.graph.layer_marks import LAYER
+from ernie_gram.graph import LAYER, float32
 
 _DROPOUT = "pd_op.dropout"
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ernie_gram import graph
 from ernie_gram.api import ExportedModel, Model
 from ernie_gram.distributed.ranks import World
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model as Record
-from ernie_gram.graph import compute
-from ernie_gram.graph.modes import static_mode
+from ernie_gram.graph import static_mode
 from reader.errors import InputError
 from reader.tokenization.vocabulary import MASK
 from tests.support.commands import python
@@ -294,7 +294,7 @@ def test_loading_paddle_leaves_only_the_number_of_threads_in_the_environment(mon
 
 
 def test_casts_in_dynamic_mode_keep_no_tensors() -> None:
-    kept = len(compute._current[-1]._made)
+    kept = len(graph._current[-1]._made)
     # As in mixed precision of the caller, where products are bfloat16.
-    assert compute.for_product(paddle.ones([2], "bfloat16")).dtype == paddle.float32
-    assert len(compute._current[-1]._made) == kept
+    assert graph.for_product(paddle.ones([2], "bfloat16")).dtype == paddle.float32
+    assert len(graph._current[-1]._made) == kept

@@ -22,7 +22,6 @@ def factor_of(name: str) -> float:
 
 def updated(fused: bool, bad_steps: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
     """Return parameters, moments and powers after some updates; those of bad steps are skipped."""
-    from ernie_gram.graph.decay import is_decayed
     from ernie_gram.training.optimization import RateSchedule, add_adamw
     from ernie_gram.training.variables import get_arrays, optimizer_names, persistent, zeros
 
@@ -49,7 +48,7 @@ def updated(fused: bool, bad_steps: tuple[int, ...] = ()) -> dict[str, np.ndarra
                     ]
                     rate = schedule.variable * factor_of(parameter.name)
                     betas = (SETTINGS.beta1, SETTINGS.beta2, SETTINGS.epsilon)
-                    decays = is_decayed(parameter.name)
+                    decays = parameter.name.endswith(".w_0")
                     paddle._C_ops.adamw_(
                         *(parameter, gradient, rate, *moments, None, *powers, None, None, *betas),
                         *(1.0, SETTINGS.weight_decay, decays, False, 1000, False, False, False),

@@ -1,4 +1,4 @@
-"""The learning rate schedule, which parameters decay, and AdamW with clipping against numpy."""
+"""The learning rate schedule, and AdamW with clipping and weight decay of matrices against numpy."""
 
 from __future__ import annotations
 
@@ -31,15 +31,6 @@ def test_the_learning_rate_rises_to_its_peak_and_falls_to_zero() -> None:
     assert rates[4:] == pytest.approx([6 / 7, 5 / 7, 4 / 7, 3 / 7, 2 / 7, 1 / 7, 0, 0])
     longer = dataclasses.replace(CONFIG, optimizer=dataclasses.replace(CONFIG.optimizer, decay_steps=20))
     assert learning_rate(9, longer.optimizer, longer.decay_steps) == pytest.approx(0.02 * 11 / 17)
-
-
-def test_weight_decay_applies_only_to_matrices() -> None:
-    from ernie_gram.graph.decay import is_decayed
-    from tests.support.expected_parameters import CASES
-
-    decayed = {name for *_, names in CASES.values() for name in names if is_decayed(name)}
-    matrices = {name for *_, names in CASES.values() for name, shape in names.items() if len(shape) == 2}
-    assert decayed == matrices
 
 
 def test_updates_equal_adamw_with_clipping_in_numpy() -> None:

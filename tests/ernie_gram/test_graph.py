@@ -14,7 +14,7 @@ def names(program: paddle.static.Program) -> list[str]:
 
 
 def test_a_value_is_cast_once_in_half_precision_and_not_in_float32() -> None:
-    from ernie_gram.graph.compute import computing, for_product
+    from ernie_gram.graph import computing, for_product
     from ernie_gram.training.program import open_program
 
     for precision, casts in (("bfloat16", 2), ("float32", 0)):
@@ -31,7 +31,7 @@ def test_a_value_is_cast_once_in_half_precision_and_not_in_float32() -> None:
 
 
 def test_equal_constants_on_the_host_are_one_and_results_stay() -> None:
-    from ernie_gram.graph.constants import share_constants, up_to_multiple
+    from ernie_gram.graph import share_constants, up_to_multiple
 
     with fresh_scope() as executor:
         main = paddle.static.Program()

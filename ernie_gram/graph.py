@@ -1,0 +1,152 @@
+"""What the model and the training loop both say about the static program that is being built: the precision of its
+products, its constants on the host, and its layers; and Paddle's two modes.
+
+Parameters, residual connections, LayerNorm and losses are float32; products, and what lies between two of them, are in
+the precision of `computing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import paddle
+from paddle.base import framework
+from paddle.pir import Value
+
+
+class _Casts:
+    """Casts to one precision; each value is cast once, however many products read it."""
+
+    def __init__(self, dtype: paddle.dtype) -> None:
+        self.dtype = dtype
+        # Value -> its cast, by the ID of the value. The value is kept, so that no other one gets its ID.
+        self._made: dict[int, tuple[paddle.Tensor, paddle.Tensor]] = {}
+
+    def of(self, x: paddle.Tensor) -> paddle.Tensor:
+        if paddle.in_dynamic_mode():
+            return x.astype(self.dtype)  # nothing is kept: there is no program that ends
+        if x.id not in self._made:
+            self._made[x.id] = x, x.astype(self.dtype)
+        return self._made[x.id][1]
+
+
+_current = [_Casts(paddle.float32)]
+
+
+@contextmanager
+def computing(precision: str) -> Iterator[None]:
+    """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
+
+    The network must be built in one program, because casts are shared.
+    """
+    _current.append(_Casts(getattr(paddle, precision)))
+    try:
+        yield
+    finally:
+        _current.pop()
+
+
+def for_product(x: paddle.Tensor) -> paddle.Tensor:
+    """Return x in the precision of products."""
+    casts = _current[-1]
+    return x if x.dtype == casts.dtype else casts.of(x)
+
+
+def cast(x: paddle.Tensor, dtype: paddle.dtype) -> paddle.Tensor:
+    """Return x in another precision. Paddle's astype would copy x even if it has that precision already."""
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def float32(x: paddle.Tensor) -> paddle.Tensor:
+    """Return x in float32."""
+    return cast(x, paddle.float32)
+
+
+_CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
+
+
+def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
+    """Return the smallest number that makes a size, int64 on the host, a multiple of `divisor`; it is on the host too.
+
+    A size that was computed on a GPU would be copied from there, for which the host waits.
+    """
+    number = paddle._C_ops.full([], divisor, paddle.int64, paddle.CPUPlace())
+    return (number - size % number) % number
+
+
+def share_constants(program: paddle.static.Program) -> None:
+    """Let operations that read equal constants on the host read the same one, and remove the others.
+
+    Call it when the program is finished. What is fetched must not be such a constant. Paddle makes one for every number
+    that an operation takes, and for every shape. They cost nothing to compute, but the time before the first step grows
+    with the square of the number of operations.
+    """
+    made: dict[str, Value] = {}
+    for operation in program.global_block().ops:
+        if operation.name() not in _CONSTANTS:
+            continue
+        attributes = operation.attrs()
+        if "place" not in attributes or not attributes["place"].is_cpu_place():
+            continue
+        key = " ".join([operation.name(), *(str(attributes.get(name)) for name in ("dtype", "shape", "value"))])
+        result = operation.result(0)
+        if key in made:
+            result.replace_all_uses_with(made[key])
+            operation.erase()
+        else:
+            made[key] = result
+
+
+# Integer attribute of marked operations: the layer that they belong to.
+LAYER = "recompute_layer"
+
+
+@contextmanager
+def marked_layer() -> Iterator[None]:
+    """Mark the operations that are added to the program in this context as one layer; in dynamic mode, do nothing.
+
+    They must not draw random numbers, except for dropout.
+    """
+    if paddle.in_dynamic_mode():
+        yield
+        return
+    block = paddle.static.default_main_program().global_block()
+    first = len(block.ops)
+    yield
+    for operation in block.ops[first:]:
+        operation.set_int_attr(LAYER, first)
+
+
+@contextmanager
+def dynamic_mode() -> Iterator[None]:
+    """Compute in dynamic mode in the context."""
+    if paddle.in_dynamic_mode():
+        yield
+    else:
+        with paddle.base.dygraph.guard():
+            yield
+
+
+@contextmanager
+def static_mode(scope: paddle.static.Scope) -> Iterator[None]:
+    """Build and run static programs in the context, whose variables are in `scope`.
+
+    The caller's tracer comes back as it was, so gradients that he is recording are not lost, as they would be with
+    enable_static and disable_static.
+    """
+    with framework._dygraph_guard(None), paddle.static.scope_guard(scope):
+        yield
+
+
+@contextmanager
+def unchanged_random_state() -> Iterator[None]:
+    """Give Paddle's random numbers back to the caller where he left them."""
+    # A seed is also one of the CPU's numbers. On a GPU, those of the other GPUs are not restored.
+    devices = ("cpu", None)
+    states = [paddle.get_rng_state(device) for device in devices]
+    try:
+        yield
+    finally:
+        for device, state in zip(devices, states, strict=True):
+            paddle.set_rng_state(state, device)
