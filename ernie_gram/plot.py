@@ -7,9 +7,7 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("ernie_gram.plot")
 
-import logging
-import os
-import sys
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,10 +20,10 @@ from reader.system.output_files import add_output_file, check_output_path
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.text import Text
 
 FORMATS = ("png", "pdf", "svg")
-USUAL_FONT = "DejaVu Sans"  # comes with Matplotlib
+# Fonts for what DejaVu Sans, which comes with Matplotlib, lacks.
+CHINESE_FONTS = re.compile("CJK|WenQuanYi|SimHei|SimSun|YaHei|PingFang|Heiti")
 # A curve of losses with at most this many points has a marker at each.
 MAX_MARKED = 40
 
@@ -43,26 +41,15 @@ def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list
     return steps[width - 1 :], means
 
 
-def _load_matplotlib() -> None:
-    """Load Matplotlib for drawing into files. If its cache folder cannot be written, print one line instead of two."""
-    variable, logger = "MPLCONFIGDIR", logging.getLogger("matplotlib")
-    before, level = os.environ.get(variable), logger.level
-    logger.setLevel(logging.ERROR)
-    import matplotlib
-
-    matplotlib.get_configdir()
-    logger.setLevel(level)
-    # Matplotlib sets the variable when it has to use a temporary folder.
-    if os.environ.get(variable) != before:
-        print("warning: Matplotlib's cache folder cannot be written; it uses a temporary one", file=sys.stderr)
-    matplotlib.use("Agg")
-
-
 def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
     """Return an empty figure with some panels side by side."""
-    _load_matplotlib()
-    from matplotlib import pyplot
+    import matplotlib
 
+    matplotlib.use("Agg")
+    from matplotlib import font_manager, pyplot
+
+    chinese = {font.name for font in font_manager.fontManager.ttflist if CHINESE_FONTS.search(font.name)}
+    matplotlib.rcParams["font.family"] = ["DejaVu Sans", *sorted(chinese)]
     figure, axes = pyplot.subplots(1, panels, figsize=(4 + 3.5 * panels, 4), layout="constrained", squeeze=False)
     return figure, list(axes[0])
 
@@ -86,49 +73,13 @@ def set_step_axis(axes: Axes, title: str, label: str, scale: str) -> None:
 def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
     """Add grid and legends to a figure, and write it in the format of the ending of `target`."""
     from matplotlib import pyplot
-    from matplotlib.text import Text
 
     for axes in panels:
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
-    for text in figure.findobj(Text):
-        assert isinstance(text, Text)
-        set_readable(text)
     with atomic_file(target) as partial:
         figure.savefig(partial, format=image_format(target), dpi=120)
     pyplot.close(figure)
-
-
-def set_readable(text: Text) -> None:
-    """Give a text a second font for characters that the usual one lacks, such as Chinese; without one, escape them."""
-    from matplotlib import font_manager
-
-    usual = font_manager.get_font(font_manager.findfont(USUAL_FONT))
-    lacking = {letter for letter in text.get_text() if letter != "\n" and not usual.get_char_index(ord(letter))}
-    if not lacking:
-        return
-    if second := _font_with(lacking):
-        text.set_fontfamily([USUAL_FONT, second])
-    else:
-        escapes = {letter: letter.encode("unicode_escape").decode() for letter in lacking}
-        text.set_text("".join(escapes.get(letter, letter) for letter in text.get_text()))
-
-
-def _font_with(letters: set[str]) -> str | None:
-    """Return the name of a font of this machine that has all of some characters, or None."""
-    from matplotlib import font_manager
-
-    for entry in font_manager.fontManager.ttflist:
-        # Matplotlib's font of last resort has the same box for many characters.
-        if entry.name.startswith("Last Resort"):
-            continue
-        try:
-            font = font_manager.get_font(entry.fname)
-        except (OSError, RuntimeError):  # removed since Matplotlib listed it, or damaged
-            continue
-        if all(font.get_char_index(ord(letter)) for letter in letters):
-            return str(entry.name)
-    return None
 
 
 def plot_runs(outputs: list[Path], target: Path) -> None:

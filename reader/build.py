@@ -9,16 +9,20 @@ if __name__ == "__main__":
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from reader.build_messages import (
+    after_corpus,
+    after_lexicon,
+    after_vocab,
     explain_empty_lexicon,
     print_corpus_summary,
     print_lexicon_summary,
+    training_command,
     warn_of_unknown_tokens,
 )
 from reader.build_options import (
@@ -39,7 +43,6 @@ from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
-from reader.next_command import after_check, after_corpus, after_inspect, after_join, after_lexicon, after_vocab
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import check_output_path
 from reader.system.progress import Phase, progress
@@ -77,6 +80,7 @@ def build_vocab(args: argparse.Namespace) -> None:
     with atomic_file(args.output) as partial:
         partial.write_bytes(vocabulary.content)
     print(f"{args.output}: {len(vocabulary):,} tokens")
+    print(f"next: {after_vocab(args)}")
 
 
 def build_lexicon(args: argparse.Namespace) -> None:
@@ -101,6 +105,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
     print_lexicon_summary(args.output, lexicon, list(args.top), unknown)
     warn_of_unknown_tokens(", ".join(args.input), unknown, vocabulary)
+    print(f"next: {after_lexicon(args)}")
 
 
 @contextmanager
@@ -125,6 +130,7 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     with resumable_folder(args.output, resume_conditions(args, text, resources, **made_with)) as folder:
         build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
     print_corpus_summary(args.output)
+    print(f"next: {after_corpus(args)}")
 
 
 def join_command(args: argparse.Namespace) -> None:
@@ -132,6 +138,7 @@ def join_command(args: argparse.Namespace) -> None:
     check_output(args, folder=True, inputs=args.input)
     join_corpora(args.input, args.output)
     print_corpus_summary(args.output)
+    print(f"next: {training_command(args.output)}")
 
 
 def check_command(args: argparse.Namespace) -> None:
@@ -196,9 +203,12 @@ def build_parser() -> OneLineParser:
     main = OneLineParser(description=__doc__)
     commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check | inspect")
 
-    command = commands.add_parser(
-        "vocab", parents=[input_output, segmenter], help=build_vocab.__doc__, description=build_vocab.__doc__
-    )
+    def add(name: str, run: Callable[[argparse.Namespace], None], *parents: OneLineParser) -> argparse.ArgumentParser:
+        parser = commands.add_parser(name, parents=parents, help=run.__doc__, description=run.__doc__)
+        parser.set_defaults(run=run)
+        return parser
+
+    command = add("vocab", build_vocab, input_output, segmenter)
     command.add_argument(
         "--tokenizer",
         choices=[kind.kind for kind in KINDS],
@@ -211,14 +221,8 @@ def build_parser() -> OneLineParser:
         default=30000,
         help="maximum number of tokens, including special tokens (%(default)s)",
     )
-    command.set_defaults(run=build_vocab, next_command=after_vocab)
 
-    command = commands.add_parser(
-        "lexicon",
-        parents=[input_output, vocab, segmenter, resources],
-        help=build_lexicon.__doc__,
-        description=build_lexicon.__doc__,
-    )
+    command = add("lexicon", build_lexicon, input_output, vocab, segmenter, resources)
     command.add_argument(
         "--top",
         type=parse_orders,
@@ -262,14 +266,8 @@ def build_parser() -> OneLineParser:
         metavar="URL",
         help="master URL of Spark, such as local[8], yarn or spark://HOST:7077 (local[*])",
     )
-    command.set_defaults(run=build_lexicon, next_command=after_lexicon)
 
-    command = commands.add_parser(
-        "corpus",
-        parents=[input_output, vocab, resources],
-        help=build_corpus_command.__doc__,
-        description=build_corpus_command.__doc__,
-    )
+    command = add("corpus", build_corpus_command, input_output, vocab, resources)
     command.add_argument(
         "--lexicon",
         type=Path,
@@ -284,19 +282,14 @@ def build_parser() -> OneLineParser:
         help="build only shard I of N, so that N machines can build one corpus; a shard consists of whole files, and "
         "`join` concatenates the shards",
     )
-    command.set_defaults(run=build_corpus_command, next_command=after_corpus)
 
-    command = commands.add_parser("join", parents=[output], help=join_command.__doc__, description=join_command.__doc__)
+    command = add("join", join_command, output)
     command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
-    command.set_defaults(run=join_command, next_command=after_join)
 
-    command = commands.add_parser("check", help=check_command.__doc__, description=check_command.__doc__)
+    command = add("check", check_command)
     command.add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
-    command.set_defaults(run=check_command, next_command=after_check)
 
-    command = commands.add_parser(
-        "inspect", parents=[text_format], help=inspect_lexicon.__doc__, description=inspect_lexicon.__doc__
-    )
+    command = add("inspect", inspect_lexicon, text_format)
     command.add_argument("lexicon", type=Path, metavar="LEXICON", help="a lexicon.tsv")
     command.add_argument(
         "--entries",
@@ -309,7 +302,6 @@ def build_parser() -> OneLineParser:
     command.add_argument(
         "--sample", type=parse_positive, default=5, help="number of lines to show, cut into units (%(default)s)"
     )
-    command.set_defaults(run=inspect_lexicon, next_command=after_inspect)
     return main
 
 
@@ -318,6 +310,3 @@ def main() -> None:
     # Compiling functions takes several seconds, in the first run of a command after an installation.
     with progress("preparing"):
         args.run(args)
-    following = args.next_command(args)
-    if following:
-        print(f"next: {following}")

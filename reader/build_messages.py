@@ -1,7 +1,9 @@
-"""Messages of the commands of the reader: what to know about the result, and what to do next."""
+"""Messages of the commands of the reader: what to know about the result, and the command that follows."""
 
 from __future__ import annotations
 
+import argparse
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,8 +13,16 @@ from reader.corpus.memmap import Corpus
 from reader.errors import print_warning
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
 from reader.plurals import counted
+from reader.text.input_files import CORPUS_INFO
+from reader.tokenization.basic_tokenizer import is_han
+from reader.tokenization.chinese_segmentation import SEGMENTERS
 from reader.tokenization.vocabulary import Vocabulary, unknown_warning
 
+CONFIG, CHINESE_CONFIG = "conf/pretrain/small_en.yaml", "conf/pretrain/small_zh.yaml"
+BERT_CONFIG = "conf/pretrain/from_bert_en.yaml"  # for a corpus with the vocabulary of a BERT
+PROGRAM = "ernie-gram"
+# The name of the corpus for evaluation, as in README.md.
+HELD_OUT = "held_out"
 # N-grams that occur at most RARE_COUNT times are called rare. They are reported if they are more than RARE_SHARE of a
 # lexicon.
 RARE_COUNT, RARE_SHARE = 2, 0.2
@@ -32,24 +42,13 @@ def explain_empty_lexicon(info: LexiconInfo, order: int) -> str:
 
 
 def rare_ngrams_note(lexicon: Lexicon) -> str | None:
-    """Return how many n-grams occur once or twice, and which options leave them out; None if they are few."""
-    ngrams = lexicon.ngrams
-    is_rare = ngrams.counts <= RARE_COUNT
-    num_rare, size = int(is_rare.sum()), len(lexicon)
+    """Return how many n-grams occur once or twice, and which option leaves them out; None if they are few."""
+    num_rare, size = int((lexicon.ngrams.counts <= RARE_COUNT).sum()), len(lexicon)
     if num_rare <= RARE_SHARE * size:
         return None
-    # The n-grams of each order are sorted by t, and t of a rare n-gram is low: it is at most about the square root of
-    # its count. So a smaller --top leaves out rare n-grams first.
-    orders, sizes = np.unique(ngrams.orders, return_counts=True)
-    halves = -(-sizes // 2)
-    rare_in_half = sum(
-        int(is_rare[ngrams.orders == order][:half].sum()) for order, half in zip(orders, halves, strict=True)
-    )
-    top = ",".join(f"{order}:{half}" for order, half in zip(orders, halves, strict=True))
     return (
         f"{num_rare:,} of {counted(size, 'n-gram')} ({num_rare / size:.0%}) occur only once or twice: "
-        f"--min_count {RARE_COUNT + 1} would keep the other {size - num_rare:,}; "
-        f"--top {top} would keep the better half, with {rare_in_half:,} such n-grams"
+        f"--min_count {RARE_COUNT + 1} would keep the other {size - num_rare:,}"
     )
 
 
@@ -88,3 +87,66 @@ def warn_of_unknown_tokens(source: str, share: float, vocabulary: Vocabulary) ->
     """Print a warning on standard error if too many tokens of a text are [UNK]."""
     if warning := unknown_warning(share, vocabulary, CURE):
         print_warning(f"{source}: {warning}")
+
+
+def after_vocab(args: argparse.Namespace) -> str:
+    """Return the command that makes a lexicon of the same text."""
+    segmenter = [] if args.segmenter == SEGMENTERS[0] else ["--segmenter", args.segmenter]
+    made_with = ["--vocab", args.output, *segmenter]
+    return _command(PROGRAM, "lexicon", *_text_options(args), *made_with, "--output", _free(args.output, "lexicon.tsv"))
+
+
+def after_lexicon(args: argparse.Namespace) -> str:
+    """Return the command that makes a corpus of the same text."""
+    made_with = ["--vocab", args.vocab, "--lexicon", args.output]
+    return _command(PROGRAM, "corpus", *_text_options(args), *made_with, "--output", _free(args.output, "corpus"))
+
+
+def after_corpus(args: argparse.Namespace) -> str:
+    """Return the command that trains on the corpus; for a shard, the command that joins the shards."""
+    if args.shard:
+        num_shards = args.shard[1]
+        joined = _command("--output", _free(args.output, "corpus"))
+        return f"{_command(PROGRAM, 'join', '--input')} SHARD_1 ... SHARD_{num_shards} {joined}"
+    return training_command(args.output, args.vocab)
+
+
+def training_command(path: Path, vocab: Path | None = None) -> str:
+    """Return the command that trains on a corpus, which was made with the vocabulary in the file `vocab`.
+
+    A corpus called held_out is the one for evaluation, and the corpus beside it is the one for training.
+    """
+    if path.name == HELD_OUT:
+        corpus, held_out = path.with_name("corpus"), path
+    else:
+        corpus, held_out = path, path.with_name(HELD_OUT)
+    has_held_out = (held_out / CORPUS_INFO).is_file()
+    paths = ["--paths.corpus", corpus, "--paths.held_out", held_out if has_held_out else "null"]
+    config, start = CHINESE_CONFIG if _is_chinese(Corpus(path)) else CONFIG, []
+    if vocab and any((vocab.parent / name).is_file() for name in ("config.json", "ernie_config.json")):
+        config, start = BERT_CONFIG, ["--paths.start", vocab.parent]
+    return _command(PROGRAM, "pretrain", config, *start, *paths, "--paths.output", _free(path, "run"))
+
+
+def _is_chinese(corpus: Corpus) -> bool:
+    """Return whether more than half of a corpus's tokens contain Han characters."""
+    han = [any(map(is_han, token)) for token in corpus.vocabulary.tokens]
+    return bool(2 * corpus.token_counts[han].sum() > corpus.token_counts.sum())
+
+
+def _text_options(args: argparse.Namespace) -> list[object]:
+    field = [] if args.text_field == "text" else ["--text_field", args.text_field]
+    return ["--input", *args.input, *field, *([] if args.lowercase else ["--cased"])]
+
+
+def _free(beside: Path, name: str) -> Path:
+    """Return a path in the folder of `beside` that does not exist: `name`, or `name` with a number."""
+    path = free = beside.with_name(name)
+    number = 2
+    while free.exists():
+        free, number = path.with_name(f"{path.stem}_{number}{path.suffix}"), number + 1
+    return free
+
+
+def _command(*words: object) -> str:
+    return shlex.join(map(str, words))

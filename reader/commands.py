@@ -21,7 +21,6 @@ def run_command(name: str, program: str = "") -> NoReturn:
         name: of the module.
         program: what was typed before the arguments, for messages.
     """
-    _use_utf8_file_names()
     # Where argparse and load_config find it.
     sys.argv[0] = program or f"python -m {name}"
     with ExitStack() as imports:
@@ -41,17 +40,6 @@ def run_command(name: str, program: str = "") -> NoReturn:
 
         one_line_errors(interruptible)
     sys.exit()
-
-
-def _use_utf8_file_names() -> None:
-    """Start this process again with UTF-8 for file names if the locale has ASCII only; the output remains ASCII.
-
-    Otherwise a name that is not ASCII could not be taken from a file of settings, nor be written into one.
-    """
-    # PYTHONUTF8 is without effect after `python -X utf8=0` and `python -E`.
-    if sys.getfilesystemencoding() == "ascii" and os.environ.get("PYTHONUTF8") != "1":
-        settings = {"PYTHONUTF8": "1", "PYTHONIOENCODING": "ascii:backslashreplace"}
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | settings)
 
 
 @contextmanager

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
 from reader.build import main
+from reader.build_messages import BERT_CONFIG, CHINESE_CONFIG, CONFIG
 from reader.lexicon.lexicon_file import Lexicon
-from tests.support.commands import build, call
+from tests.support.commands import ROOT, build, call
+from tests.support.runs import TINY, pretrain_with
 
 
 @pytest.fixture
@@ -24,16 +28,10 @@ def test_a_lexicon_of_rare_ngrams_says_so_and_its_advice_holds(built: Path, tmp_
     common = ["lexicon", "--input", str(small_text), "--vocab", str(built / "vocab.txt"), "--output"]
     done = call(main, *common, str(tmp_path / "all.tsv"), "--top", "2:1000")
     assert done.returncode == 0, done.stderr
-    expected = (
-        "30 of 40 n-grams (75%) occur only once or twice: --min_count 3 would keep the other 10; "
-        "--top 2:20 would keep the better half, with 10 such n-grams"
-    )
+    expected = "30 of 40 n-grams (75%) occur only once or twice: --min_count 3 would keep the other 10"
     assert expected in done.stdout.splitlines()
-    for options, sizes in ((["--top", "2:1000", "--min_count", "3"], (10, 0)), (["--top", "2:20"], (20, 10))):
-        name = str(tmp_path / f"{len(options)}.tsv")
-        build(*common, name, *options)
-        counts = Lexicon.load(Path(name)).ngrams.counts
-        assert (len(counts), (counts <= 2).sum()) == sizes
+    build(*common, str(tmp_path / "frequent.tsv"), "--top", "2:1000", "--min_count", "3")
+    assert len(Lexicon.load(tmp_path / "frequent.tsv")) == 10
 
 
 def test_a_lexicon_of_frequent_ngrams_prints_no_note(built: Path, tmp_path: Path, small_text: Path) -> None:
@@ -61,3 +59,85 @@ def test_help_distinguishes_threshold_from_min_count() -> None:
     shown = " ".join(call(main, "lexicon", "--help").stdout.split())
     assert "hint for the speed, which does not change the lexicon" in shown
     assert "Unlike --threshold, it changes the lexicon" in shown
+
+
+def next_after(*arguments: str) -> list[str]:
+    """Run a command of the reader; return the words of the command that its last line names."""
+    done = call(main, *arguments)
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("next: ")
+    assert done.stdout.count("next: ") == 1
+    return shlex.split(last.removeprefix("next: "))
+
+
+@pytest.mark.parametrize("options", [[], ["--cased", "--segmenter", "char"]])
+def test_the_chain_of_named_commands_leads_from_text_to_training(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    folder = tmp_path / "a folder"  # the space must be quoted
+    folder.mkdir()
+    shutil.copyfile(built / "held_out.txt", folder / "text.txt")
+    words = ["vocab", "--input", str(folder / "*.txt"), "--size", "500", "--output", str(folder / "vocab.txt")]
+    named = next_after(*words, *options)
+    for command, output in (("lexicon", "lexicon.tsv"), ("corpus", "corpus")):
+        assert named[:2] == ["ernie-gram", command]
+        assert named[-2:] == ["--output", str(folder / output)]
+        assert ("--cased" in named) == bool(options)
+        named = next_after(*named[1:])
+    expected = ["--paths.corpus", str(folder / "corpus"), "--paths.held_out", "null", "--paths.output"]
+    assert named == ["ernie-gram", "pretrain", CONFIG, *expected, str(folder / "run")]
+    assert (ROOT / CONFIG).is_file()
+    done = pretrain_with("--config", *named[2:], *TINY, "--check")
+    assert done.returncode == 0, done.stderr
+    # A result that exists would be refused, so another name is given.
+    assert next_after(*words, *options, "--overwrite")[-1] == str(folder / "lexicon_2.tsv")
+
+
+def test_a_corpus_called_held_out_is_for_evaluation(built: Path, tmp_path: Path) -> None:
+    common = ["corpus", "--input", str(built / "held_out.txt"), "--vocab", str(built / "vocab.txt"), "--output"]
+    corpus, held_out = str(tmp_path / "corpus"), str(tmp_path / "held_out")
+    assert "null" in next_after(*common, corpus)
+    expected = ["--paths.corpus", corpus, "--paths.held_out", held_out, "--paths.output", str(tmp_path / "run")]
+    for named in (
+        next_after(*common, held_out),
+        next_after("join", "--input", held_out, "--output", corpus, "--overwrite"),
+    ):
+        assert named[-6:] == expected
+
+
+def test_shards_are_joined(built: Path, tmp_path: Path) -> None:
+    shard = str(tmp_path / "shard_1")
+    common = ["--input", str(built / "held_out.txt"), "--vocab", str(built / "vocab.txt"), "--output", shard]
+    named = next_after("corpus", *common, "--shard", "1/1")
+    assert named[1:] == ["join", "--input", "SHARD_1", "...", "SHARD_1", "--output", str(tmp_path / "corpus")]
+
+
+def test_the_config_is_that_of_the_language_of_the_text(tmp_path: Path) -> None:
+    """The vocabulary alone does not tell: here both texts have the same one."""
+    texts = {
+        "en": "the river flows under the old bridge 。\n" * 40,
+        "zh": "河水在古老的桥下流过。the bridge\n" * 40,
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text, encoding="utf-8")
+    vocab = tmp_path / "vocab.txt"
+    both = [str(tmp_path / f"{name}.txt") for name in texts]
+    next_after("vocab", "--input", *both, "--size", "120", "--output", str(vocab))
+    for name, config in (("en", CONFIG), ("zh", CHINESE_CONFIG)):
+        text, corpus = str(tmp_path / f"{name}.txt"), str(tmp_path / f"corpus_{name}")
+        named = next_after("corpus", "--input", text, "--vocab", str(vocab), "--output", corpus)
+        assert named[2] == config
+        assert (ROOT / config).is_file()
+
+
+def test_a_corpus_with_the_vocabulary_of_a_bert_is_for_training_from_it(built: Path, tmp_path: Path) -> None:
+    bert = tmp_path / "bert"
+    bert.mkdir()
+    (bert / "config.json").write_text("{}")
+    shutil.copyfile(built / "vocab.txt", bert / "vocab.txt")
+    command = ["corpus", "--input", str(built / "held_out.txt"), "--vocab", str(bert / "vocab.txt")]
+    named = next_after(*command, "--output", str(tmp_path / "corpus"))
+    assert named[2:5] == [BERT_CONFIG, "--paths.start", str(bert)]
+    assert (ROOT / BERT_CONFIG).is_file()

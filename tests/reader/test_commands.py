@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from reader.commands import interrupts_end_at_once
 from tests.support.commands import python
 from tests.support.import_graph import module, sources
-from tests.support.task_files import write
 
 # Processes that other commands start, and that Ctrl-C reaches through those.
 WORKERS = {"ernie_gram.gpu_checks.worker", "ernie_gram.gpu_checks.exchange_rank"}
@@ -76,23 +74,3 @@ def test_another_handler_of_interrupts_stays(handler: Any) -> None:
         assert signal.getsignal(signal.SIGINT) is handler
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_names_that_are_not_ascii_work_in_a_locale_of_ascii_and_are_printed_escaped(tmp_path: Path) -> None:
-    """The name of the file of a task comes from the command line, those of its data come from that file."""
-    data = tmp_path / "数据"
-    data.mkdir()
-    settings = "kind: classification\nlanguage: zh\nlayout: tsv\ncolumns: {text_a: 文本, label: 标签}\n"
-    task = write(data / "任务.yaml", f"{settings}files: {{train: 训练.tsv}}\nmetric: accuracy\n")
-    path = write(data / "训练.tsv", "文本\t标签\n很好\t好\n太差\t差\n")
-    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
-    done = python("-m", "tasks.check_files", str(task), "--data", str(data), **locale)
-    escaped = str(path).encode("ascii", "backslashreplace").decode()
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.rstrip().endswith(f" train: rows 2, examples 2 ({escaped})")
-
-
-def test_a_command_starts_once_if_python_ignores_the_setting_for_file_names() -> None:
-    code = "from reader.commands import _use_utf8_file_names; _use_utf8_file_names(); print('started')"
-    done = python("-X", "utf8=0", "-c", code, LC_ALL="C", PYTHONUTF8="0")
-    assert (done.returncode, done.stdout) == (0, "started\n")
