@@ -1,19 +1,10 @@
-"""Write files of PyTorch tensors without PyTorch: both formats, from their description, independent of the readers.
-
-Stand-ins for PyTorch's classes are placed in `sys.modules` while `pickle` writes, which then refers to their names.
-"""
+"""Write files of PyTorch tensors without PyTorch: both formats, from their description, independent of the readers."""
 
 from __future__ import annotations
 
-import io
 import pickle
 import struct
-import sys
-import types
 import zipfile
-from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,66 +37,31 @@ def tensor(array: np.ndarray) -> TorchTensor:
     return TorchTensor(np.ascontiguousarray(array).reshape(-1), 0, array.shape, strides)
 
 
-class _Storage:
-    def __init__(self, elements: np.ndarray) -> None:
-        self.elements = elements
-
-
-class _StandIn:
-    def __init__(self, value: TorchTensor, storage: _Storage, rebuild: Any) -> None:
-        self.state = (storage, value.offset, value.shape, value.strides, False, OrderedDict())
-        self.rebuild = rebuild
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self.rebuild, self.state
-
-
-@contextmanager
-def _stand_ins() -> Iterator[types.ModuleType]:
-    def _rebuild_tensor_v2() -> None:
-        raise AssertionError("only named")
-
-    torch, inner = types.ModuleType("torch"), types.ModuleType("torch._utils")
-    _rebuild_tensor_v2.__module__, _rebuild_tensor_v2.__qualname__ = "torch._utils", "_rebuild_tensor_v2"
-    torch._utils, inner._rebuild_tensor_v2 = inner, _rebuild_tensor_v2  # type: ignore[attr-defined]
-    for name in STORAGE_NAMES.values():
-        setattr(torch, name, type(name, (), {"__module__": "torch"}))
-    before = {name: sys.modules.get(name) for name in ("torch", "torch._utils")}
-    sys.modules.update({"torch": torch, "torch._utils": inner})
-    try:
-        yield torch
-    finally:
-        for name, module in before.items():
-            if module is None:
-                del sys.modules[name]
-            else:
-                sys.modules[name] = module
+def _plain(value: Any) -> bytes:
+    """Return the operations that make a value of plain types."""
+    return pickle.dumps(value, 2)[2:-1]
 
 
 def _pickle(entries: dict[str, Any], is_stream: bool) -> tuple[bytes, list[np.ndarray]]:
-    storages: dict[int, _Storage] = {}
+    """Return the pickle of an OrderedDict with PyTorch's attribute `_metadata`, and the storages."""
+    storages: list[np.ndarray] = []
+    data = b"\x80\x02" + EMPTY + b"("
+    for name, value in entries.items():
+        data += _plain(name)
+        if not isinstance(value, TorchTensor):
+            data += _plain(value)
+            continue
+        key = next((i for i, storage in enumerate(storages) if storage is value.storage), len(storages))
+        if key == len(storages):
+            storages.append(value.storage)
+        kind = f"ctorch\n{STORAGE_NAMES[value.storage.dtype.str]}\n".encode()
+        reference = _plain("storage") + kind + _plain(str(key)) + _plain("cpu") + _plain(len(value.storage))
+        data += b"ctorch._utils\n_rebuild_tensor_v2\n((" + reference + b"N" * is_stream + b"tQ"
+        data += _plain(value.offset) + _plain(value.shape) + _plain(value.strides) + _plain(False) + EMPTY + b"tR"
+    return data + b"u" + _plain({"_metadata": {"": {"version": 1}}}) + b"b.", storages
 
-    with _stand_ins() as torch:
 
-        class Pickler(pickle.Pickler):
-            def persistent_id(self, value: Any) -> Any:
-                if not isinstance(value, _Storage):
-                    return None
-                key = str([id(storage) for storage in storages.values()].index(id(value)))
-                kind = getattr(torch, STORAGE_NAMES[value.elements.dtype.str])
-                end = (None,) if is_stream else ()
-                return ("storage", kind, key, "cpu", len(value.elements), *end)
-
-        state: dict[str, Any] = OrderedDict()
-        for name, value in entries.items():
-            if isinstance(value, TorchTensor):
-                storage = storages.setdefault(id(value.storage), _Storage(value.storage))
-                value = _StandIn(value, storage, torch._utils._rebuild_tensor_v2)
-            state[name] = value
-        state._metadata = OrderedDict({"": {"version": 1}})  # type: ignore[attr-defined]
-        output = io.BytesIO()
-        Pickler(output, 2).dump(state)
-    return output.getvalue(), [storage.elements for storage in storages.values()]
+EMPTY = b"ccollections\nOrderedDict\n)R"
 
 
 def write_archive(path: Path, entries: dict[str, Any]) -> None:

@@ -182,7 +182,7 @@ def add_lexicon(folder: Path, t: str = "1.5", **changes: str) -> None:
     path = folder / "lexicon.tsv"
     path.write_text(f"ngram\tcount\tt\nthe cat\t3\t{t}\n")
     info = {"vocabulary": load_vocabulary(folder / VOCABULARY).fingerprint, "han": "char", "text": "", "totals": {}}
-    info |= {"top": {}, "max_ngram_tokens": 8, "left_out": 0, "sha256": sha256_of(path), **changes}
+    info |= {"top": {}, "max_ngram_tokens": 8, "left_out": 0, "min_count": 1, "sha256": sha256_of(path), **changes}
     info_path(path).write_text(json.dumps(info))
 
 

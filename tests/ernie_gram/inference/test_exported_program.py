@@ -18,11 +18,14 @@ from ernie_gram.inference.description import load_description, write_checksums
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.texts import EncodedText, TextEncoder
+from ernie_gram.inference.units import Guess, best_units
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.memmap import LEXICON
+from reader.corpus.units import UnitNames
 from reader.errors import InputError
+from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.exported_models import VOCABULARY, random_model, run_with_executor
 from tests.support.small_model import NGRAMS, TOKENS, config_of, random_batch
 from tests.support.static_programs import fresh_scope
@@ -213,3 +216,11 @@ def test_a_program_that_paddle_cannot_load_gives_one_line(folder: Path) -> None:
     write_checksums(folder)
     with pytest.raises(InputError, match="cannot load this program, written by Paddle 3"):
         ExportedProgram(folder)
+
+
+def test_special_tokens_are_no_answer_and_the_probabilities_stay() -> None:
+    units = UnitNames(WordPieceVocabulary(["[PAD]", "a", "[UNK]", "[CLS]", "b", "[SEP]", "[MASK]", "c"]), None)
+    probabilities = np.array([0.05, 0.1, 0.5, 0.06, 0.03, 0.07, 0.08, 0.11], np.float32)
+    expected = [Guess(text, float(np.float32(value))) for text, value in (("c", 0.11), ("a", 0.1), ("b", 0.03))]
+    for limit in range(1, 10):
+        assert best_units(units, probabilities, limit) == expected[:limit]

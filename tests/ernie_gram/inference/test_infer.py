@@ -22,12 +22,12 @@ from ernie_gram.infer import main as infer_main
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.texts import TextEncoder
 from ernie_gram.inference.units import LINES_PER_BATCH
-from ernie_gram.pretraining.programs import build_evaluation, build_prediction
+from ernie_gram.pretraining.programs import build_evaluation
 from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.units import UnitNames
 from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
-from tests.support.commands import Done, call, python
+from tests.support.commands import Done, call
 from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
 from tests.support.small_model import NGRAMS, TOKENS, config_of
 from tests.support.static_programs import fresh_scope
@@ -94,31 +94,6 @@ def test_units_equal_evaluation_whatever_the_length_of_the_line(
         assert len(probability_of) == TOKENS + NGRAMS - SPECIAL
         assert probability_of[units.text(int(label))] == pytest.approx(math.exp(-loss), abs=1e-6)
         assert mask[0]["unit"] == units.text(int(best)) or best < SPECIAL
-
-
-def test_a_new_process_draws_the_samples_of_a_generator_that_the_executor_draws(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    model = random_model("both")
-    folder = exported(model, "fill_mask", tmp_path_factory)
-    texts = masked_sentences(LINES_PER_BATCH + 3)
-    command = ["-m", "ernie_gram.fill_mask", str(folder), *texts, "--json", "--top=52", "--draws=2"]
-    done = python(*command, OMP_NUM_THREADS="1")
-    found = answers(Done(done.returncode, done.stdout, done.stderr))
-    assert [answer["text"] for answer in found] == texts
-    encoder, units = TextEncoder(VOCABULARY, "char", 32), UnitNames(VOCABULARY, model.lexicon)
-    expected = []
-    with fresh_scope():
-        program = build_prediction(config_of("both", model.config), SIZES)
-        for some in (texts[:LINES_PER_BATCH], texts[LINES_PER_BATCH:]):
-            batch = encoder.masked_batch([encoder.encode_masked(text) for text in some])
-            draws = [run_with_executor(program, model, batch, seed)["probabilities"] for seed in range(2)]
-            expected += list((draws[0] + draws[1]) / 2)
-    masks = [mask for answer in found for mask in answer["masks"]]
-    for mask, probabilities in zip(masks, expected, strict=True):
-        probability_of = {guess["unit"]: guess["probability"] for guess in mask}
-        in_order = [probability_of[units.text(unit)] for unit in range(SPECIAL, TOKENS + NGRAMS)]
-        np.testing.assert_allclose(in_order, probabilities[SPECIAL:], atol=1e-6)
 
 
 def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
