@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.system.compiled import numba
-from reader.tables.trie import NO_SEQUENCE, Trie, edge_key, find_slot
+from reader.tables.hashing import find_slot
+from reader.tables.trie import NO_SEQUENCE, Trie, edge_key
 from reader.tokenization.word_kernel import DOCUMENT_END
 
 Int32s = npt.NDArray[np.int32]

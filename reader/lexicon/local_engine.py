@@ -5,8 +5,7 @@ The finished result of every segment is a folder of .npy files in a work folder 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +32,6 @@ from reader.tokenization.word_index import WordIndex
 
 Int64s = npt.NDArray[np.int64]
 
-# Name of the array of entries in a work folder. A stopped job is resumed from such files, so the name must not change.
-ENTRIES = "packed"
-
 
 class LocalEngine:
     """Applies the counting stages to one text (see extraction.Engine).
@@ -53,7 +49,7 @@ class LocalEngine:
         """Split every segment of the text and save it; return N_l, int64 [MAX_ORDER], and the digest of the text."""
         folder = self._folder / "split"
         warm_up = WordIndex(split_segment.lowercase, split_segment.segmenter).encode
-        save_words = _SaveWords(split_segment)
+        save_words = partial(_save_words, split_segment)
         self.segments, digest = map_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
         return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
 
@@ -68,7 +64,7 @@ class LocalEngine:
             num_tasks *= 2
         step = NUM_BUCKETS // num_tasks
         bucket_ranges = [(start, start + step) for start in range(0, NUM_BUCKETS, step)]
-        merge = _MergeWords(self.segments, min_count)
+        merge = partial(_merge_words, self.segments, min_count)
         return list(ordered_map(merge, bucket_ranges, min(self._resources.workers, num_tasks)))
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
@@ -82,80 +78,56 @@ class LocalEngine:
         parts = [folder / f"{index}" for index in range(len(self.segments))]
         tasks = list(zip(self.segments, parts, strict=True))
         with progress(f"counting {stage.order}-grams", len(tasks), " segments") as phase:
-            for _ in ordered_map(_SaveEntries(stage), tasks, min(self._resources.workers, len(tasks))):
+            for _ in ordered_map(partial(_save_entries, stage), tasks, min(self._resources.workers, len(tasks))):
                 phase.advance(1)
         ranges = self._entry_ranges(parts, stage.count_bits)
-        merge = _MergeEntries(parts, stage.count_bits, thresholds[stage.order])
+        merge = partial(_merge_entries, parts, stage.count_bits, thresholds[stage.order])
         merged = ordered_map(merge, ranges, min(self._resources.workers, len(ranges)))
         return NgramCounts(*(np.concatenate(arrays) for arrays in zip(*merged, strict=True)))
 
     def _entry_ranges(self, parts: list[Path], count_bits: int) -> list[tuple[int, int]]:
         """Return ranges of entry values, [start, stop), each with few enough entries to be merged in memory."""
-        total = sum(len(mapped_array(part, ENTRIES)) for part in parts)
+        total = sum(len(mapped_array(part, "entries")) for part in parts)
         num_ranges = max(
             self._resources.workers if total > 1 << 20 else 1, -(-total // self._resources.max_merge_entries)
         )
         step = max(1, total // (256 * num_ranges))
-        sample = np.sort(np.concatenate([load_array(part, ENTRIES)[::step] for part in parts]))
+        sample = np.sort(np.concatenate([load_array(part, "entries")[::step] for part in parts]))
         cuts = sample[[len(sample) * i // num_ranges for i in range(1, num_ranges)]] if len(sample) else sample
         # A range begins with the smallest entry of a key, so that all entries of a key are in the same range.
         starts = sorted({0, *(int(cut) >> count_bits << count_bits for cut in cuts)})
         return list(zip(starts, [*starts[1:], (1 << 64) - 1], strict=True))
 
 
-@dataclass(frozen=True)
-class _SaveWords:
-    """Callable that splits a segment of text and saves the resulting `SegmentWords` as a folder."""
-
-    split_segment: Callable[[Segment], SegmentWords]
-
-    def __call__(self, segment: Segment, folder: Path) -> None:
-        self.split_segment(segment).save(folder)
+def _save_words(split_segment: SplitSegment, segment: Segment, folder: Path) -> None:
+    split_segment(segment).save(folder)
 
 
-@dataclass(frozen=True)
-class _MergeWords:
-    """Callable that merges buckets [first, last) of all segments' words, and returns them sorted by bucket.
+def _merge_words(segments: list[Path], min_count: int, buckets: tuple[int, int]) -> WordCounts:
+    """Merge buckets [first, last) of all segments' words, and return them sorted by bucket.
 
     The sorting makes the order of the words independent of how the buckets are divided into tasks. Keys of longer
     n-grams contain word IDs, so a stopped job can be resumed with other values of --memory and --processes only if the
     word IDs do not change.
     """
-
-    segments: list[Path]
-    min_count: int
-
-    def __call__(self, buckets: tuple[int, int]) -> WordCounts:
-        merged = merge_words((SegmentWords.load(segment).words(*buckets) for segment in self.segments), self.min_count)
-        order = np.argsort(assign_buckets(merged.strings), kind="stable")
-        return WordCounts(take_strings(merged.strings, order), merged.counts[order])
+    merged = merge_words((SegmentWords.load(segment).words(*buckets) for segment in segments), min_count)
+    order = np.argsort(assign_buckets(merged.strings), kind="stable")
+    return WordCounts(take_strings(merged.strings, order), merged.counts[order])
 
 
-@dataclass(frozen=True)
-class _SaveEntries:
-    """Callable that saves the entries of a segment's l-grams as a folder, unless the folder exists."""
-
-    stage: CountNgrams
-
-    def __call__(self, task: tuple[Path, Path]) -> None:
-        segment, target = task
-        if not target.is_dir():
-            save_arrays(target, **{ENTRIES: self.stage(SegmentWords.load(segment))})
+def _save_entries(stage: CountNgrams, task: tuple[Path, Path]) -> None:
+    """Save the entries of a segment's l-grams as a folder, unless the folder exists."""
+    segment, target = task
+    if not target.is_dir():
+        save_arrays(target, entries=stage(SegmentWords.load(segment)))
 
 
-@dataclass(frozen=True)
-class _MergeEntries:
-    """Callable that merges the entries in [start, stop) of all segments; l-grams below `min_count` are dropped."""
-
-    parts: list[Path]
-    count_bits: int
-    min_count: int
-
-    def __call__(self, entry_range: tuple[int, int]) -> NgramCounts:
-        start, stop = np.array(entry_range, np.uint64)
-        slices = []
-        for part in self.parts:
-            # `load_array` copies the slice: pages of a mapped array stay in memory as long as the array exists.
-            first, last = np.searchsorted(mapped_array(part, ENTRIES), (start, stop))
-            slices.append(load_array(part, ENTRIES, first, last))
-        return merge_entry_lists(slices, self.count_bits, self.min_count)
+def _merge_entries(parts: list[Path], count_bits: int, min_count: int, entry_range: tuple[int, int]) -> NgramCounts:
+    """Merge the entries in [start, stop) of all segments, without the l-grams below `min_count`."""
+    start, stop = np.array(entry_range, np.uint64)
+    slices = []
+    for part in parts:
+        # `load_array` copies the slice: pages of a mapped array stay in memory as long as the array exists.
+        first, last = np.searchsorted(mapped_array(part, "entries"), (start, stop))
+        slices.append(load_array(part, "entries", first, last))
+    return merge_entry_lists(slices, count_bits, min_count)

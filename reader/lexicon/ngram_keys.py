@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.system.compiled import numba
-from reader.tables.hashing import hash_to_slot
+from reader.tables.hashing import find_slot
 
 NO_WORD = -1
 
@@ -178,10 +178,9 @@ def build_key_table(keys: UInt64s) -> KeyTable:
         slots *= 2
     table, indices = np.zeros(slots, np.uint64), np.zeros(slots, np.int32)
     for i in range(len(keys)):
-        slot = hash_to_slot(keys[i], slots)
-        while table[slot] != 0:
-            slot = (slot + 1) & (slots - 1)
-        table[slot], indices[slot] = keys[i] + np.uint64(1), i
+        key = keys[i] + np.uint64(1)
+        slot = find_slot(table, key)
+        table[slot], indices[slot] = key, i
     return KeyTable(table, indices)
 
 
@@ -195,15 +194,12 @@ def extend_prefixes(prefixes: Int32s, words: Int32s, order: int, word_bits: int,
         prefixes, words, order (l), word_bits: as for `ngram_keys`.
     """
     known, indices = table
-    slots = len(known)
     out = np.full(len(prefixes), NO_WORD, np.int32)
     for i in range(len(prefixes) - order + 1):
         if prefixes[i] < 0 or prefixes[i + 1] < 0:
             continue
         key = (np.uint64(prefixes[i]) << np.uint64(word_bits) | np.uint64(words[i + order - 1])) + np.uint64(1)
-        slot = hash_to_slot(key - np.uint64(1), slots)
-        while known[slot] != key and known[slot] != 0:
-            slot = (slot + 1) & (slots - 1)
+        slot = find_slot(known, key)
         if known[slot] == key:
             out[i] = indices[slot]
     return out

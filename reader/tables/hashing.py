@@ -1,14 +1,13 @@
-"""The hash function of the hash tables with open addressing in this package.
-
-Only the choice of the first slot is shared. Each loop that searches for a key contains its own probing code, because a
-compiled call that takes an array costs many times as much as the lookup itself.
-"""
+"""Hash tables with open addressing and linear probing: where a key is."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from reader.system.compiled import numba
+
+UInt64s = npt.NDArray[np.uint64]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -19,3 +18,15 @@ def hash_to_slot(key: np.uint64, num_slots: int) -> int:
     """
     hashed = key * np.uint64(0x9E3779B97F4A7C15)
     return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(num_slots - 1))
+
+
+@numba.njit(inline="always")
+def find_slot(keys: UInt64s, key: np.uint64) -> int:
+    """Return the slot of a key, which is not 0, or the free slot (keys[slot] is 0) where it would be inserted.
+
+    Numba inlines this function. Otherwise it would update the reference count of `keys` around each call.
+    """
+    slot = hash_to_slot(key, len(keys))
+    while keys[slot] != key and keys[slot] != 0:
+        slot = (slot + 1) & (len(keys) - 1)
+    return slot

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.system.compiled import numba
-from reader.tables.hashing import hash_to_slot
+from reader.tables.hashing import find_slot
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -39,18 +39,6 @@ class Trie(NamedTuple):
 @numba.njit(cache=True, nogil=True)
 def edge_key(node: int, symbol: int) -> np.uint64:
     return (np.uint64(node) << np.uint64(32) | np.uint64(symbol)) + np.uint64(1)
-
-
-@numba.njit(inline="always")
-def find_slot(keys: UInt64s, key: np.uint64) -> int:
-    """Return the slot of an edge, or the free slot (keys[slot] is 0) where it would be inserted.
-
-    Numba inlines this function. Otherwise it would update the reference count of `keys` around each call.
-    """
-    slot = hash_to_slot(key, len(keys))
-    while keys[slot] != key and keys[slot] != 0:
-        slot = (slot + 1) & (len(keys) - 1)
-    return slot
 
 
 @numba.njit(cache=True, nogil=True)
