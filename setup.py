@@ -31,7 +31,6 @@ setup(
         "scikit-learn>=1.5,<2",
         "scipy>=1.11,<2",
         "sentencepiece>=0.2,<0.3",
-        "seqeval>=1.2.2,<2",
         "tokenizers>=0.20,<1",
         "tqdm>=4.66,<5",
         "visualdl>=2.5.3,<3",

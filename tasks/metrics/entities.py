@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from reader.errors import InputError
-from reader.plurals import counted
-from tasks.metrics.metric import Scores, check_rows, precision_recall_f1
-
-TAG = re.compile("O|[BIES]-.+", re.DOTALL)
+from tasks.data.tag_schemes import entities_of
+from tasks.metrics.metric import Scores, precision_recall_f1
 
 # CLUENER's own layout: type -> surface -> list of [start, end], in characters, the end inclusive.
 SpanLabels = Mapping[str, Mapping[str, Sequence[Sequence[int]]]]
 Entity = tuple[int | str, ...]
-
-
-def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Return the entities of one sentence as (type, first token, last token), by the rules of conlleval.
-
-    The tags follow IOB1, IOB2 or IOBES. Sequences that break the scheme are read as conlleval does: an I- after O or
-    after another type begins an entity. seqeval's default mode agrees with conlleval; its strict mode drops such
-    entities. Raises InputError for a tag that is neither O nor B-, I-, E- or S- with a type.
-    """
-    from seqeval.metrics.sequence_labeling import get_entities
-
-    for index, tag in enumerate(tags):
-        if TAG.fullmatch(tag) is None:
-            raise InputError(
-                f"tag {tag!r} of token {index} (counted from 0) is neither O nor B-, I-, E-, S- with a type"
-            )
-    return [(kind, first, last) for kind, first, last in get_entities(list(tags))]
 
 
 def conlleval(gold: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]) -> Scores:
@@ -44,16 +23,12 @@ def conlleval(gold: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]
         the accuracies leave out sentence boundaries, as the original script in Perl does; a port of it in Python counts
         each boundary as one more token with a right tag.
 
-    Raises InputError for an invalid tag, and for sentences of different lengths.
+    Entities that break the scheme of the tags are read as conlleval does (see entities_of).
     """
-    check_rows(gold, predictions, "sentence")
     counts = {side: Counter[str]() for side in ("gold", "predicted", "correct")}
     pairs: list[tuple[str, str]] = []
-    for index, (tags, predicted_tags) in enumerate(zip(gold, predictions, strict=True)):
-        if len(tags) != len(predicted_tags):
-            lengths = f"{counted(len(predicted_tags), 'predicted tag')} for {counted(len(tags), 'token')}"
-            raise InputError(f"sentence {index} (counted from 0) has {lengths}; give one for each")
-        expected, found = set(entities(tags)), set(entities(predicted_tags))
+    for tags, predicted_tags in zip(gold, predictions, strict=True):
+        expected, found = set(entities_of(tags)), set(entities_of(predicted_tags))
         for side, spans in (("gold", expected), ("predicted", found), ("correct", expected & found)):
             counts[side].update(kind for kind, _, _ in spans)
         pairs += zip(tags, predicted_tags, strict=True)
@@ -78,7 +53,6 @@ def cluener(gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels]) -> Sc
     The official mean covers CLUENER's ten types; this one the types in `gold` or `predictions`. The official script
     fails where a denominator is zero; here the score is 0.
     """
-    check_rows(gold, predictions, "text")
     surfaces, spans = [_entity_sets(gold, predictions, by_surface) for by_surface in (True, False)]
     kinds = sorted({str(entity[1]) for side in surfaces for entity in side})
     of_types = {}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from reader.errors import InputError
-from tasks.metrics.metric import Scores, check_not_empty, percent
+from tasks.metrics.metric import Scores, percent
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -47,11 +47,9 @@ def token_f1_v2(answer: str, prediction: str) -> float:
 def squad_v1(gold: Answers, predictions: Texts) -> Scores:
     """Return {"exact_match", "f1", "total", "skipped"} of SQuAD 1.1.
 
-    The score of a question is the best one over its answers. A missing prediction counts as 0; `skipped` is their
-    number. Raises InputError for a question without answers.
+    The score of a question is the best one over its answers, of which it has at least one. A missing prediction counts
+    as 0; `skipped` is their number.
     """
-    check_not_empty(gold)
-    check_answered(gold)
     answered = {key: answers for key, answers in gold.items() if key in predictions}
     exact = (_best(exact_match, answers, predictions[key]) for key, answers in answered.items())
     f1 = (_best(token_f1, answers, predictions[key]) for key, answers in answered.items())
@@ -77,7 +75,6 @@ def squad_v2(
 
     Raises InputError for a missing prediction or a missing `na_prob`, where the official script ends with a KeyError.
     """
-    check_not_empty(gold)
     _check_complete(gold, predictions, "prediction")
     if na_prob is not None:
         _check_complete(gold, na_prob, "probability of no answer")
@@ -126,13 +123,6 @@ def best_threshold_of(
         if current > best:
             best, threshold = current, na_prob[key]
     return 100.0 * best / len(scores), threshold
-
-
-def check_answered(gold: Answers) -> None:
-    """Raise InputError if a question has no answer."""
-    for key, answers in gold.items():
-        if not answers:
-            raise InputError(f"question {key!r} has no answer in the gold data; score unanswerable ones with squad_v2")
 
 
 def _best(score: Callable[[str, str], float], answers: Sequence[str], prediction: str) -> float:

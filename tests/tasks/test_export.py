@@ -13,9 +13,9 @@ from safetensors.numpy import load_file
 
 from ernie_gram.convert import main as convert
 from ernie_gram.formats.registry import read_model
+from tasks.data.tag_schemes import tag_set
 from tasks.export import main
 from tasks.kinds.settings import HeadSettings, KindSettings
-from tasks.kinds.tagging.tag_schemes import tag_set
 from tasks.kinds.task import Task
 from tasks.predict import main as predict
 from tasks.prediction.finetuned import Finetuned, load_finetuned

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.data.examples import CharSpan, Place, locate
+from tasks.data.tag_schemes import Entity, entities_of, tags_of, to_iob2
 from tasks.kinds.checked_values import Reading, check_label, id_of, shown, text_of, texts_of
-from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tags_of, to_iob2
 from tasks.layouts.clue import Cluener
 from tasks.layouts.rows import Row, RowError
 

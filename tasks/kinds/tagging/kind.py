@@ -17,9 +17,9 @@ import numpy as np
 from reader.batches.fields import SLOTS, Batch, Field
 from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
+from tasks.data.tag_schemes import Entity, entities_of, tag_set, to_iob2
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.tagging.example import TaggingExample, read_example
-from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tag_set, to_iob2
 from tasks.kinds.token_table import Ranges, tokenize_sentences
 from tasks.kinds.windows import windows_of_texts
 from tasks.layouts.clue import entities_in

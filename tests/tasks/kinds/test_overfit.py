@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tasks.data.examples import CharSpan
+from tasks.data.tag_schemes import entities_of, to_iob2
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.multiple_choice import MultipleChoiceExample
@@ -15,7 +16,6 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings
 from tasks.kinds.span.example import Answer, SpanExample
 from tasks.kinds.tagging.example import TaggingExample
-from tasks.kinds.tagging.tag_schemes import entities_of, to_iob2
 from tasks.registry import TASKS
 from tests.tasks.kinds.tiny import PLACE, overfit
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tasks.data.tag_schemes import Entity, entities_of, tags_of
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import InputSettings, KindSettings
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.kind import TaggingFeatures
-from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tags_of
 from tasks.registry import TASKS
 from tests.tasks.kinds.test_windows import reference_owner, reference_windows
 from tests.tasks.kinds.tiny import LETTERS, PLACE, tokenizer, tokens_of_input

@@ -38,9 +38,9 @@ WRONG_LETTERS = {**LETTERS, "high/1-1": "D"}
 # score of the right and of the empty predictions.
 CASES: dict[str, tuple[Any, Any, Any, Any, float, float | None]] = {
     "accuracy": (["a", "b", "c"], ["a", "b", "c"], ["a", "b", "b"], None, 1, None),
-    "accuracy_f1": ([1, 0, 1], [1, 0, 1], [1, 1, 0], None, 1, None),
+    "accuracy_f1": ([*"101"], [*"101"], [*"110"], None, 1, None),
     "macro_f1": (["a", "b", "c"], ["a", "b", "c"], ["a", "b", "b"], None, 1, None),
-    "matthews": ([1, 0, 1, 0], [1, 0, 1, 0], [1, 0, 1, 1], None, 1, None),
+    "matthews": ([*"1010"], [*"1010"], [*"1011"], None, 1, None),
     "correlation": ([1.5, 0.0, 5.0, 5.0], [1.5, 0.0, 5.0, 5.0], [1.0, 2.0, 3.0, 3.5], None, 1, None),
     "mean_squared_error": ([1.5, 0.0, 5.0], [1.5, 0.0, 5.0], [1.0, 2.0, 3.0], None, 0, None),
     "accuracy_by_id": (LETTERS, LETTERS, WRONG_LETTERS, {}, 1, 0),

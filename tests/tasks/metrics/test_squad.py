@@ -38,8 +38,6 @@ def test_squad_v1_takes_the_best_answer_and_counts_a_missing_one_as_0() -> None:
     gold = {"1": ["red", "dark red"], "2": ["blue whale"], "3": ["green"]}
     scores = squad_v1(gold, {"1": "The dark red.", "2": "whale", "unknown": "x"})
     assert scores == pytest.approx({"exact_match": 100 / 3, "f1": 100 * (1 + 2 / 3) / 3, "total": 3, "skipped": 1})
-    with pytest.raises(InputError, match="question '2' has no answer"):
-        squad_v1({"1": ["red"], "2": []}, {})
 
 
 GOLD = {"a": ["red car"], "b": ["blue"], "c": [], "d": []}
@@ -85,5 +83,3 @@ def test_squad_v2_refuses_missing_predictions_and_probabilities() -> None:
         squad_v2(GOLD, {"a": "x"})
     with pytest.raises(InputError, match="question 'a' has no probability of no answer"):
         squad_v2(GOLD, TEXTS, {})
-    with pytest.raises(InputError, match="nothing to score"):
-        squad_v2({}, {})

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tasks.data.tag_schemes import entities_of
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.span.example import SpanExample
 from tasks.kinds.tagging.example import TaggingExample
-from tasks.kinds.tagging.tag_schemes import entities_of
 from tasks.layouts.clue import BLANK
 from tasks.registry import TASKS
 from tests.support.task_files import load

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reader.errors import InputError
+from tasks.kinds.catalog import checked
 from tasks.kinds.multiple_choice import MultipleChoiceExample
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span.example import SpanExample
@@ -130,6 +132,11 @@ def test_other_kinds_are_read_from_json_lines(tmp_path: Path) -> None:
     assert of_span.answers[0].span == (2, 3)
     assert isinstance(of_tagging, TaggingExample)
     assert of_tagging.tags == ("O", "B-X")
+
+
+def test_questions_without_answer_need_the_metric_for_them() -> None:
+    with pytest.raises(InputError, match="metric: squad_v1 needs an answer to every question; choose squad_v2"):
+        checked(replace(TASKS["squad2"], metric="squad_v1"))
 
 
 def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tasks.data.examples import Place
+from tasks.data.tag_schemes import Entity
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.kind import span_labels
-from tasks.kinds.tagging.tag_schemes import Entity
 from tasks.training.checks import distinct_values, equal_gold_values, equal_predictions
 
 

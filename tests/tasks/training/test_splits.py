@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tasks.data.examples import Example
+from tasks.data.tag_schemes import Entity
 from tasks.kinds.classification import Classification
 from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.kind import Tagging
-from tasks.kinds.tagging.tag_schemes import Entity
 from tasks.layouts.rows import BadRow
 from tasks.reading.load import Report
 from tasks.training.splits import SplitData, unseen_labels

@@ -1,7 +1,6 @@
-"""Metrics of classes: accuracy, F1, Matthews correlation, and accuracy over answers that are found by their IDs.
+"""Metrics of classes and of real numbers: accuracy, F1, correlations, and accuracy over answers found by their IDs.
 
-All scores are fractions, as GLUE's scorers give them. CLUE's tables print them times 100. Labels are compared as text,
-so that 1 and "1" are equal: one may come from a JSON file and the other from a TSV file.
+All scores but the squared error are fractions, as GLUE's scorers give them. CLUE's tables print them times 100.
 """
 
 from __future__ import annotations
@@ -9,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from reader.errors import InputError
-from tasks.metrics.metric import Scores, check_not_empty, check_rows
+from tasks.metrics.metric import Scores
 
 Label = str | int
 
@@ -19,45 +20,40 @@ def accuracy(gold: Sequence[Label], predictions: Sequence[Label]) -> Scores:
     """Return {"accuracy"}: the fraction of rows with the right label."""
     from sklearn.metrics import accuracy_score
 
-    return {"accuracy": float(accuracy_score(*_as_text(gold, predictions)))}
+    return {"accuracy": float(accuracy_score(gold, predictions))}
 
 
-def accuracy_f1(gold: Sequence[Label], predictions: Sequence[Label]) -> Scores:
+def accuracy_f1(gold: Sequence[str], predictions: Sequence[str]) -> Scores:
     """Return {"accuracy", "f1", "average"} of a task with the labels 0 and 1 (GLUE: MRPC, QQP).
 
     F1 is that of class 1, and 0 if no row has this class or none is predicted to have it. `average` is the mean of both
-    scores, which GLUE's total score uses. Raises InputError for any other label.
+    scores, which GLUE's total score uses.
     """
     from sklearn.metrics import f1_score
 
-    texts = _as_text(gold, predictions)
-    unknown = sorted({label for side in texts for label in side} - {"0", "1"})
-    if unknown:
-        raise InputError(f"label {unknown[0]!r} is neither 0 nor 1; use macro_f1 for other labels")
     scores = accuracy(gold, predictions)
-    f1 = float(f1_score(*([label == "1" for label in side] for side in texts), zero_division=0.0))
+    f1 = float(f1_score(*([label == "1" for label in side] for side in (gold, predictions)), zero_division=0.0))
     return scores | {"f1": f1, "average": (scores["accuracy"] + f1) / 2}
 
 
-def macro_f1(gold: Sequence[Label], predictions: Sequence[Label]) -> Scores:
+def macro_f1(gold: Sequence[str], predictions: Sequence[str]) -> Scores:
     """Return {"accuracy", "macro_f1"}: the unweighted mean of F1 over the labels in `gold` or `predictions`."""
     from sklearn.metrics import f1_score
 
-    f1 = f1_score(*_as_text(gold, predictions), average="macro", zero_division=0.0)
+    f1 = f1_score(gold, predictions, average="macro", zero_division=0.0)
     return accuracy(gold, predictions) | {"macro_f1": float(f1)}
 
 
-def matthews(gold: Sequence[Label], predictions: Sequence[Label]) -> Scores:
+def matthews(gold: Sequence[str], predictions: Sequence[str]) -> Scores:
     """Return {"matthews", "accuracy"}: Matthews correlation in [-1, 1] (GLUE: CoLA).
 
     The correlation is 0 if all gold labels or all predictions are equal, as in scikit-learn.
     """
     from sklearn.metrics import matthews_corrcoef
 
-    texts = _as_text(gold, predictions)
     # scikit-learn gives 0 as well, with a warning where both sides have the same single label.
-    is_constant = any(len(set(side)) == 1 for side in texts)
-    correlation = 0.0 if is_constant else float(matthews_corrcoef(*texts))
+    is_constant = any(len(set(side)) == 1 for side in (gold, predictions))
+    correlation = 0.0 if is_constant else float(matthews_corrcoef(gold, predictions))
     return {"matthews": correlation} | accuracy(gold, predictions)
 
 
@@ -66,8 +62,7 @@ def accuracy_by_id(gold: Mapping[str, Label], predictions: Mapping[str, Label]) 
 
     A missing prediction counts as wrong; `skipped` is their number. Predictions without a gold label are ignored.
     """
-    check_not_empty(gold)
-    right = [key in predictions and str(predictions[key]) == str(label) for key, label in gold.items()]
+    right = [predictions.get(key) == label for key, label in gold.items()]
     skipped = sum(key not in predictions for key in gold)
     return {"accuracy": sum(right) / len(right), "total": len(right), "skipped": skipped}
 
@@ -88,6 +83,21 @@ def race(gold: Mapping[str, Label], predictions: Mapping[str, Label]) -> Scores:
     return accuracy_by_id(gold, predictions) | parts
 
 
-def _as_text(gold: Sequence[Label], predictions: Sequence[Label]) -> tuple[list[str], list[str]]:
-    check_rows(gold, predictions)
-    return [str(label) for label in gold], [str(label) for label in predictions]
+def correlation(gold: Sequence[float], predictions: Sequence[float]) -> Scores:
+    """Return {"pearson", "spearman", "average"}, each in [-1, 1]. Tied values share their mean rank in Spearman's.
+
+    A correlation is undefined if all gold scores or all predictions are equal, or if there is only one row. scipy gives
+    NaN then; here it is 0, as Matthews correlation is, because NaN compares false with every other checkpoint.
+    """
+    from scipy.stats import pearsonr, spearmanr
+
+    if np.ptp(gold) == 0 or np.ptp(predictions) == 0:
+        return {"pearson": 0.0, "spearman": 0.0, "average": 0.0}
+    pearson = float(pearsonr(predictions, gold).statistic)
+    spearman = float(spearmanr(predictions, gold).statistic)
+    return {"pearson": pearson, "spearman": spearman, "average": (pearson + spearman) / 2}
+
+
+def mean_squared_error(gold: Sequence[float], predictions: Sequence[float]) -> Scores:
+    """Return {"mean_squared_error"}, in the square of the scores' unit."""
+    return {"mean_squared_error": float(np.mean((np.asarray(gold) - np.asarray(predictions)) ** 2))}

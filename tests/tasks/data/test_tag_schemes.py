@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tasks.kinds.tagging.tag_schemes import Entity, entities_of, tag_set, tags_of, to_iob2
+from tasks.data.tag_schemes import Entity, entities_of, tag_set, tags_of, to_iob2
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,31 @@ def test_of_overlapping_entities_the_longest_is_tagged() -> None:
 
 def test_the_tag_set_has_upstreams_order() -> None:
     assert tag_set(["PER", "ORG"]) == ("B-PER", "I-PER", "B-ORG", "I-ORG", "O")
+
+
+def begins(tags: list[str], index: int) -> bool:
+    """Return whether an entity begins at a token, by the rules in conlleval."""
+    before = tags[index - 1] if index else "O"
+    if tags[index] == "O":
+        return False
+    return before == "O" or before[2:] != tags[index][2:] or tags[index][0] in "BS" or before[0] in "ES"
+
+
+def plain_entities(tags: list[str]) -> list[Entity]:
+    found = []
+    for first in range(len(tags)):
+        if begins(tags, first):
+            last = first
+            while last + 1 < len(tags) and tags[last + 1] != "O" and not begins(tags, last + 1):
+                last += 1
+            found.append(Entity(tags[first][2:], first, last + 1))
+    return found
+
+
+@pytest.mark.parametrize("prefixes", ["BI", "I", "BIES"])
+def test_entities_of_any_sequence_follow_the_rules_of_conlleval(prefixes: str) -> None:
+    draw = random.Random(4)
+    choices = ["O", *(f"{prefix}-{kind}" for prefix in prefixes for kind in ("PER", "LOC"))]
+    for _ in range(500):
+        tags = draw.choices(choices, k=draw.randint(0, 9))
+        assert list(entities_of(tags)) == plain_entities(tags), tags

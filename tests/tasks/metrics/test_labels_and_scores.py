@@ -1,0 +1,119 @@
+"""Metrics of classes and of numbers give scores computed by hand, also in degenerate cases."""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+
+import pytest
+
+from reader.errors import InputError
+from tasks.metrics.labels_and_scores import (
+    accuracy,
+    accuracy_by_id,
+    accuracy_f1,
+    correlation,
+    macro_f1,
+    matthews,
+    mean_squared_error,
+    race,
+)
+
+# True positives 2, false positives 1, false negatives 1, true negatives 4.
+GOLD = ["1", "1", "1", "0", "0", "0", "0", "0"]
+PREDICTIONS = ["1", "1", "0", "1", "0", "0", "0", "0"]
+
+
+def test_figures_of_a_binary_task_follow_from_its_table() -> None:
+    assert accuracy(GOLD, PREDICTIONS) == {"accuracy": 6 / 8}
+    expected = {"accuracy": 6 / 8, "f1": 2 / 3, "average": (6 / 8 + 2 / 3) / 2}
+    assert accuracy_f1(GOLD, PREDICTIONS) == pytest.approx(expected)
+    assert macro_f1(GOLD, PREDICTIONS) == pytest.approx({"accuracy": 6 / 8, "macro_f1": (2 / 3 + 8 / 10) / 2})
+    correlation = (2 * 4 - 1 * 1) / math.sqrt(3 * 3 * 5 * 5)
+    assert matthews(GOLD, PREDICTIONS) == pytest.approx({"matthews": correlation, "accuracy": 6 / 8})
+
+
+def test_macro_f1_is_the_mean_over_labels_of_either_side() -> None:
+    # a: 2 right of 2 predicted and 3 gold; b: 1 right of 2 predicted and 1 gold; c: only predicted.
+    scores = macro_f1(["a", "a", "a", "b"], ["a", "a", "b", "b"])
+    assert scores["macro_f1"] == pytest.approx((4 / 5 + 2 / 3) / 2)
+    scores = macro_f1(["a", "a", "a", "b"], ["a", "a", "c", "b"])
+    assert scores["macro_f1"] == pytest.approx((4 / 5 + 1 + 0) / 3)
+
+
+def test_matthews_is_the_correlation_of_random_labels() -> None:
+    draw = random.Random(0)
+    for _ in range(20):
+        gold, predictions = [draw.choices([0, 1], k=30) for _ in range(2)]
+        pairs = list(zip(gold, predictions, strict=True))
+        means = sum(gold) / 30, sum(predictions) / 30
+        covariance = sum((a - means[0]) * (b - means[1]) for a, b in pairs)
+        scale = math.sqrt(sum((a - means[0]) ** 2 for a in gold) * sum((b - means[1]) ** 2 for b in predictions))
+        assert matthews([*map(str, gold)], [*map(str, predictions)])["matthews"] == pytest.approx(covariance / scale)
+
+
+def test_constant_predictions_give_the_official_figures_without_warnings() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert matthews([*"101"], [*"111"])["matthews"] == 0
+        assert matthews([*"11"], [*"11"]) == {"matthews": 0, "accuracy": 1}
+        assert accuracy_f1([*"101"], [*"000"]) == pytest.approx({"accuracy": 1 / 3, "f1": 0, "average": 1 / 6})
+        assert accuracy_f1([*"00"], [*"00"])["f1"] == 0
+        assert accuracy_f1([*"101"], [*"111"])["f1"] == pytest.approx(0.8)
+
+
+def test_accuracy_by_id_counts_missing_answers_as_wrong_and_ignores_unknown_ones() -> None:
+    scores = accuracy_by_id({"a": 0, "b": 1, "c": 2}, {"a": 0, "b": 2, "unknown": 1})
+    assert scores == pytest.approx({"accuracy": 1 / 3, "total": 3, "skipped": 1})
+
+
+def test_race_gives_accuracy_over_all_questions_and_per_school() -> None:
+    gold = {"high/1-0": "A", "high/1-1": "B", "high2.txt/0": "C", "middle/1-0": "D"}
+    scores = race(gold, {"high/1-0": "A", "high/1-1": "C", "middle/1-0": "D"})
+    assert scores == pytest.approx({"accuracy": 2 / 4, "high": 1 / 3, "middle": 1, "total": 4, "skipped": 1})
+    assert "high" not in race({"middle/1-0": "D"}, {})
+    with pytest.raises(InputError, match="'junior/1-0'"):
+        race({"junior/1-0": "A"}, {})
+
+
+def plain_pearson(xs: list[float], ys: list[float]) -> float:
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    covariance = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True))
+    return covariance / math.sqrt(sum((x - mean_x) ** 2 for x in xs) * sum((y - mean_y) ** 2 for y in ys))
+
+
+def plain_ranks(xs: list[float]) -> list[float]:
+    """Return the rank of each value; equal values share the mean of their ranks."""
+    return [sum(other < x for other in xs) + (sum(other == x for other in xs) + 1) / 2 for x in xs]
+
+
+def test_correlations_agree_with_the_definitions_also_with_ties() -> None:
+    draw = random.Random(1)
+    for _ in range(20):
+        gold = [float(draw.randint(0, 5)) for _ in range(25)]
+        predictions = [float(round(value + draw.gauss(0, 2))) for value in gold]
+        pearson = plain_pearson(gold, predictions)
+        spearman = plain_pearson(plain_ranks(gold), plain_ranks(predictions))
+        expected = {"pearson": pearson, "spearman": spearman, "average": (pearson + spearman) / 2}
+        assert correlation(gold, predictions) == pytest.approx(expected)
+
+
+def test_the_order_of_a_monotone_curve_gives_spearman_1_but_not_pearson_1() -> None:
+    scores = correlation([0, 1, 2, 3], [0, 1, 8, 27])
+    assert scores["spearman"] == pytest.approx(1)
+    # Deviations from the means (1.5 and 9): 13.5 + 4 - 0.5 + 27 = 44; squares 5 and 81 + 64 + 1 + 324 = 470.
+    assert scores["pearson"] == pytest.approx(44 / math.sqrt(5 * 470))
+
+
+@pytest.mark.parametrize(
+    ("gold", "predictions"), [([1.0, 2.0, 3.0], [0.1, 0.1, 0.1]), ([2.5, 2.5], [1.0, 3.0]), ([1.0], [1.0])]
+)
+def test_an_undefined_correlation_is_0(gold: list[float], predictions: list[float]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert correlation(gold, predictions) == {"pearson": 0, "spearman": 0, "average": 0}
+
+
+def test_mean_squared_error_is_the_mean_of_the_squares() -> None:
+    assert mean_squared_error([1, 2, 3], [1, 4, 0]) == {"mean_squared_error": pytest.approx((0 + 4 + 9) / 3)}
