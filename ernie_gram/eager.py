@@ -17,8 +17,7 @@ from ernie_gram.formats.model import Model
 from ernie_gram.graph import dynamic_mode
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.encoder import Encoder
-from ernie_gram.model.pooler import Pooler
+from ernie_gram.model.encoder import Encoder, Pooler
 from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, all_logits, probabilities
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.network import PretrainModel

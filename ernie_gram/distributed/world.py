@@ -11,21 +11,33 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
+from typing import TYPE_CHECKING
 
 from ernie_gram.distributed.device import check_device, use_device
-from ernie_gram.distributed.gloo import connect_first_group
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
 from ernie_gram.distributed.ranks import World as World
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import hide_progress
 
+if TYPE_CHECKING:
+    import paddle
+
 WORLD_SIZE = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 # Set by our launcher: the file for this process's heartbeat (see run/heartbeat.py), and the launcher's process.
 HEARTBEAT = os.environ.get("ERNIE_GRAM_HEARTBEAT")
 _LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
+
+if TYPE_CHECKING:
+    import paddle
+
+# The store of the second group. It is needed as long as the process runs.
+_second_store: paddle.base.core.TCPStore | None = None
+_PORT_KEY = "port of the second store"
+STORE_SECONDS = 900  # Paddle's own limit for its first store
 
 prepare_environment()
 if RANK:
@@ -59,8 +71,39 @@ def start_world(device: str, precision: str = "float32", attention: str = "plain
         with quiet():
             if not use_gpu:
                 os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
-                connect_first_group(RANK, WORLD_SIZE)
+                _connect_first_group(RANK, WORLD_SIZE)
             # It would warn that the first group is there already.
             fleet.init(is_collective=True, log_level="ERROR")
     paddle.enable_static()
     return World(RANK, WORLD_SIZE, place)
+
+
+def _connect_first_group(rank: int, size: int) -> None:
+    """Connect this process, which computes on a CPU, to all others, and give the groups that follow a new store.
+
+    Call it before `fleet.init`. Paddle 3.3.1 makes two groups of all processes: its default one, and one for data
+    parallelism. In each, gloo reads the addresses of the other processes from a store, and some of the keys do not
+    contain the group. So a process that connects in the second group can read an address of the first one, where nobody
+    listens any more; the job then ends with "Connection refused", or after 150 seconds with "TIMEOUT". Two of three
+    starts of four processes failed like that. Here the second group gets a store of its own. Rank 0 serves it on a free
+    port of the machine whose address all processes know.
+    """
+    global _second_store
+    import paddle
+    from paddle.distributed import collective
+
+    paddle.distributed.init_parallel_env()
+    first_store = paddle.base.core.create_or_get_global_tcp_store()
+    host = paddle.distributed.ParallelEnv().trainer_endpoints[0].rsplit(":", 1)[0]
+    if rank == 0:
+        first_store.set(_PORT_KEY, str(_free_port()))
+    port = int(first_store.get(_PORT_KEY))
+    _second_store = paddle.base.core.TCPStore(host, port, rank == 0, size, STORE_SECONDS)
+    collective._set_default_store(_second_store)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        port: int = listener.getsockname()[1]
+        return port

@@ -30,8 +30,8 @@ from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.planning.trial_step import random_batch, shortened
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import step_flops
 from ernie_gram.training.program import build_training
 from reader.errors import InputError
 from reader.system.installation import CONF

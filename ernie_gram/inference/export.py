@@ -22,8 +22,7 @@ from ernie_gram.inference.description import (
 )
 from ernie_gram.model import parameters as declared
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.encoder import Encoder
-from ernie_gram.model.pooler import Pooler
+from ernie_gram.model.encoder import Encoder, Pooler
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.variables import set_parameters

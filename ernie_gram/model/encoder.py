@@ -17,9 +17,8 @@ from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph import float32, marked_layer, up_to_multiple
 from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.distance_buckets import SELF
 from ernie_gram.model.layers import Embedding, LayerNorm, Linear, dropout, embedding, ones_column, optional
-from ernie_gram.model.parameters import EncoderParameters, LayerParameters
+from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
 from ernie_gram.model.relative_position import bias_rows, relative_bias
 
 
@@ -195,3 +194,19 @@ class Encoder(nn.Layer):
             return Stream(padding_B11L, paddle.zeros([1], "float32"), ones)
         own_bias = self.relative.weight[SELF].reshape([1, -1, 1, 1])
         return Stream(padding_B11L + bias_rows(relative_ALL, queries.slots), own_bias, ones)
+
+
+class Pooler(nn.Layer):
+    """tanh(h W + b) of the encoder's output h for [CLS], as in BERT: one vector for a whole sequence.
+
+    It is for fine-tuning and inference; pre-training does not train it.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.hidden_size = config.hidden_size
+        self.transform = Linear(pooler(config))
+
+    def forward(self, context_NH: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
+        """Return [B, H] for the encoder's context rows, [N, H], of sequences with `length` slots (L) each."""
+        return F.tanh(self.transform(context_NH.reshape([-1, length, self.hidden_size])[:, 0]))

@@ -12,8 +12,8 @@ from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.planning.sizes import sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.operations import FORWARD, recomputed_flops, step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import FORWARD, recomputed_flops, step_flops
 from reader.batches.sampler import accumulation_steps
 
 DAY = 24 * 60 * 60.0

@@ -19,8 +19,8 @@ import paddle
 
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
-from ernie_gram.pretraining.operations import recomputed_flops, step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
 from ernie_gram.training.program import build_training
 from reader.batches import fields
 from reader.batches.fields import Batch

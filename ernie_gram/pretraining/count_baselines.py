@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.frequencies import log_frequencies
 from ernie_gram.pretraining.prepare import HELD_OUT, feeders
+from ernie_gram.pretraining.sizes import log_frequencies
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG
 from reader.batches import fields

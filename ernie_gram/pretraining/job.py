@@ -15,13 +15,11 @@ from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.model import Model
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
-from ernie_gram.pretraining.frequencies import log_frequencies
 from ernie_gram.pretraining.network import PretrainModel, softmax_options
-from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.prepare import Run
 from ernie_gram.pretraining.programs import build_evaluation
-from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import TERMS, evaluated, fields_of, sparse_parameters, terms_of
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
+from ernie_gram.pretraining.terms.catalog import TERMS, evaluated, fields_of, sparse_parameters, step_flops, terms_of
 from ernie_gram.pretraining.terms.term import Reference
 from ernie_gram.pretraining.warm_start import StartValue, Units, warm_start_values
 from ernie_gram.run.checkpoint import Arrays

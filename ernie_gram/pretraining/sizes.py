@@ -1,4 +1,4 @@
-"""The sizes of what is predicted, and of a batch.
+"""The sizes of what is predicted, its frequencies, and the sizes of a batch.
 
 Shape letters: B sequences, L context slots, M predicted slots, K query rows per sequence, Q query rows without padding;
 F tokens, N n-grams, C = F + N classes.
@@ -89,3 +89,8 @@ class BatchShape:
     def fine_rows(self) -> int:
         """Q, rounded."""
         return round(self.sequences * self.fine)
+
+
+def log_frequencies(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return log p of every class by its frequency in the training corpus, with add-one smoothing; float64 [C]."""
+    return np.log((counts + 1) / (counts.sum() + len(counts)))

@@ -1,4 +1,5 @@
-"""The logged values of a training step: they stay on the device until they are read.
+"""The logged values of a training step: they stay on the device until they are read. If the loss or the gradient is not
+finite, training stops, or says which update was skipped.
 
 A fetch would make the program wait for a GPU at every step, and another set of fetches would be a second program, which
 Paddle prepares from the beginning. So the program writes the values into one small variable.
@@ -6,12 +7,16 @@ Paddle prepares from the beginning. So the program writes the values into one sm
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import paddle
 
+from ernie_gram.training.config import TrainerConfig
 from ernie_gram.training.variables import get_arrays, zeros
 
+Values = Mapping[str, float]
 # The name of the variable.
 STEP_VALUES = "step_values"
 
@@ -62,3 +67,34 @@ def keep(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> StepValu
 def not_finite(*values: paddle.Tensor) -> paddle.Tensor:
     """Return whether any of some scalars is not finite, a bool scalar."""
     return paddle.logical_not(paddle.isfinite(paddle.stack([value.detach().reshape([]) for value in values])).all())
+
+
+def reason_to_stop(values: Values, settings: TrainerConfig) -> str:
+    """Return why training must stop after a step, or "".
+
+    `values` are the fetches of the step (see program.build_training). With `skipped` among them, the program has
+    skipped the update if they are not finite.
+    """
+    can_skip = "skipped" in values
+    in_a_row = values.get("skipped_in_a_row", 0)
+    if in_a_row >= settings.max_skipped:
+        return f"{in_a_row:.0f} updates in a row were skipped (trainer.max_skipped), {_described(values)}"
+    # A scale of the loss is only to blame for a gradient.
+    tolerated = can_skip and (settings.not_finite == "skip" or math.isfinite(values["loss"]))
+    is_finite = math.isfinite(values["loss"]) and math.isfinite(values["grad_norm"])
+    return "" if is_finite or tolerated else _described(values)
+
+
+def skip_message(step: int, values: Values) -> str:
+    """Return the line for the console that says that an update was skipped."""
+    scale = f"; the loss is now scaled by {values['loss_scale']:g}" if "loss_scale" in values else ""
+    return f"step {step}: update skipped, {_described(values)}; {values['skipped']:.0f} skipped so far{scale}"
+
+
+def logged_values(values: Values) -> dict[str, float]:
+    """Return the values for the log: those that are finite, without `skipped_in_a_row`."""
+    return {name: value for name, value in values.items() if math.isfinite(value) and name != "skipped_in_a_row"}
+
+
+def _described(values: Values) -> str:
+    return f"the loss is {values['loss']}, its gradient {values['grad_norm']}"

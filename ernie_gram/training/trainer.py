@@ -21,11 +21,11 @@ from ernie_gram.run.background_save import BackgroundSaver
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.run.run_log import RunLog
 from ernie_gram.training.accumulation import Updater
-from ernie_gram.training.finite_values import logged_values, reason_to_stop, skip_message
 from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.selection import Progress
+from ernie_gram.training.step_values import logged_values, reason_to_stop, skip_message
 from ernie_gram.training.stopping import StopAgreement
 from ernie_gram.training.variables import get_arrays, get_shapes, optimizer_names, set_arrays
 from reader.batches.fields import Batch
@@ -120,7 +120,7 @@ class Trainer:
         return messages
 
     def train(self) -> None:
-        """Train to the last step. Raises InputError if values are not finite (see finite_values.reason_to_stop).
+        """Train to the last step. Raises InputError if values are not finite (see step_values.reason_to_stop).
 
         Ends the process, after a checkpoint, if a signal has asked any rank to end (see termination.py).
         """

@@ -15,9 +15,8 @@ from paddle.nn import functional as F
 
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.encoder import activation
+from ernie_gram.model.encoder import Pooler, activation
 from ernie_gram.model.layers import LayerNorm, Linear, dropout, optional
-from ernie_gram.model.pooler import Pooler
 from ernie_gram.training.job import Feeds, LossTerm
 from reader.batches.fields import INPUT_IDS, LENGTHS, SLOTS
 from tasks.kinds.base import LABELS, Kind

@@ -28,8 +28,8 @@ import numpy as np
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
-from ernie_gram.pretraining.operations import recomputed_flops, step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
 from ernie_gram.training.config import TrainerConfig
 from tests.support.objectives import OBJECTIVES
 

@@ -81,9 +81,8 @@ def encoder_output_for(
     """
     import paddle
 
-    from ernie_gram.model.encoder import Encoder
+    from ernie_gram.model.encoder import Encoder, Pooler
     from ernie_gram.model.parameters import encoder as declare_encoder
-    from ernie_gram.model.pooler import Pooler
     from ernie_gram.training.variables import set_arrays
 
     feeds = {"ids": ids, "lengths": lengths, "sentences": sentences}

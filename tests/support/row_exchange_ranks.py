@@ -77,7 +77,7 @@ def sum_each(executor: paddle.static.Executor, world: World, sparse: frozenset[s
 def main() -> None:
     """Run both, by row and densely."""
     world = start_world("cpu")
-    # Without a store of its own, the second group of processes connects only by chance (see distributed/gloo.py).
+    # Without a store of its own, the second group of processes connects only by chance (see distributed/world.py).
     assert collective._default_store is not paddle.base.core.create_or_get_global_tcp_store()
     executor = paddle.static.Executor(world.place)
     collectives.BUCKET_NUMBERS = BUCKET_NUMBERS

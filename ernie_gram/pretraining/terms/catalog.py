@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
+from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.comprehensive import Comprehensive
-from ernie_gram.pretraining.terms.contiguous import Contiguous
-from ernie_gram.pretraining.terms.explicit import Explicit
 from ernie_gram.pretraining.terms.generator import Generator
+from ernie_gram.pretraining.terms.masked_units import Contiguous, Explicit
+from ernie_gram.pretraining.terms.products import attention, feed_forward, layer_products, projections
 from ernie_gram.pretraining.terms.replaced_tokens import ReplacedTokens
 from ernie_gram.pretraining.terms.term import Term
 from reader.batches import fields
@@ -16,6 +17,9 @@ from reader.batches.fields import Field
 
 # In the order in which their parameters are made and their losses are logged.
 TERMS: list[Term] = [Contiguous(), Explicit(), Comprehensive(), Generator(), ReplacedTokens()]
+
+# Operations of a product in the forward pass, and with its backward pass with respect to both factors.
+FORWARD, TRAINING = 1, 3
 
 
 def terms_of(objective: ObjectiveConfig) -> list[Term]:
@@ -37,3 +41,36 @@ def fields_of(terms: Iterable[Term]) -> tuple[Field, ...]:
 def sparse_parameters(config: PretrainConfig) -> frozenset[str]:
     """Return the names of parameters of which a step uses few rows (see training.job.Job)."""
     return frozenset().union(*(term.sparse_parameters(config) for term in terms_of(config.objective)))
+
+
+def step_flops(
+    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, factor: int = TRAINING
+) -> dict[str, float]:
+    """Return the floating-point operations of a step of one process, by part of the network.
+
+    Counted are matrix products, which dominate (see products.py).
+
+    `factor` is TRAINING, or FORWARD for the forward pass alone.
+    """
+    model, terms = config.model, terms_of(config.objective)
+    parts = {
+        "projections": projections(model, shape.rows),
+        "feed-forward": feed_forward(model, shape.rows),
+        "attention": attention(model, shape.rows, shape.slots),
+    }
+    for term in terms:
+        parts |= term.products(config, sizes, shape)
+    flops = {name: float(factor * value) for name, value in parts.items()}
+    for term in terms:
+        flops |= term.products_without_gradient(config, sizes, shape)
+    return flops
+
+
+def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:
+    """Return the operations of a step of one process that trainer.recompute adds: a forward pass of all layers."""
+    if not config.trainer.recompute:
+        return 0.0
+    queries = shape.query_rows if config.objective.has_queries else 0
+    beside = (term.encoder(config) for term in terms_of(config.objective))
+    encoders = [(config.model, shape.rows + queries), *((model, shape.rows) for model in beside if model)]
+    return float(sum(layer_products(model, rows, shape.slots) for model, rows in encoders))

@@ -11,9 +11,9 @@ from ernie_gram.model.parameters import HeadParameters, head
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.heads import prediction_head
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.masked_units import summed
 from ernie_gram.pretraining.terms.products import encoder_products, head_products
 from ernie_gram.pretraining.terms.term import Encoded, Softmax, Term
-from ernie_gram.pretraining.terms.units import summed
 from ernie_gram.pretraining.trunk import Trunk
 from reader.batches import fields
 from reader.batches.fields import Batch

@@ -16,9 +16,9 @@ from ernie_gram.pretraining.chunked_softmax import BLOCKS, CrossEntropy, LazyLog
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.heads import prediction_head
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.masked_units import summed
 from ernie_gram.pretraining.terms.products import encoder_products, head_products
 from ernie_gram.pretraining.terms.term import Encoded, Reference, Softmax, Term
-from ernie_gram.pretraining.terms.units import summed
 from ernie_gram.pretraining.trunk import Trunk, TrunkParameters
 from ernie_gram.training.job import Feeds
 from reader.batches import fields

@@ -12,7 +12,7 @@ from tests.support.static_programs import run
 def test_the_pooler_reads_the_first_slot_of_every_sequence() -> None:
     import paddle
 
-    from ernie_gram.model.pooler import Pooler
+    from ernie_gram.model.encoder import Pooler
 
     config = ModelConfig(hidden_size=12, num_attention_heads=3)
     hidden = np.random.default_rng(1).standard_normal((3, 5, 12)).astype("float32")

@@ -33,7 +33,7 @@ def start_value(head: int, bucket: int) -> float:
 
 @pytest.mark.parametrize("heads", [1, 2, 6, 16])
 def test_the_distance_start_prefers_near_keys_on_one_side(heads: int) -> None:
-    from ernie_gram.model.distance_buckets import distance_start
+    from ernie_gram.model.parameters import distance_start
 
     expected = [[start_value(head, bucket) for head in range(heads)] for bucket in range(33)]
     assert distance_start(heads).tolist() == expected
@@ -43,7 +43,7 @@ def test_the_distance_start_prefers_near_keys_on_one_side(heads: int) -> None:
 def test_the_start_applies_to_the_table_of_the_generator_too(start: str) -> None:
     import paddle
 
-    from ernie_gram.model.distance_buckets import distance_start
+    from ernie_gram.model.parameters import distance_start
     from ernie_gram.pretraining.config import DataConfig, PretrainConfig
     from ernie_gram.pretraining.network import PretrainModel
     from ernie_gram.pretraining.sizes import CorpusSizes

@@ -12,8 +12,8 @@ from ernie_gram.planning.prediction import largest_batch, predict
 from ernie_gram.planning.report import report
 from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.pretraining.config import PathsConfig
-from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import step_flops
 from ernie_gram.training.config import TrainerConfig
 from tests.support.small_model import MODEL, config_of
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ernie_gram.pretraining.operations import FORWARD, recomputed_flops, step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import FORWARD, recomputed_flops, step_flops
 from ernie_gram.training.config import TrainerConfig
 from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
 

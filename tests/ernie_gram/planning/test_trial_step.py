@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
-from ernie_gram.pretraining.operations import recomputed_flops, step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
 from ernie_gram.training.config import TrainerConfig
 from tests.support.further_cases import only
 from tests.support.small_model import MODEL, RUNGS, config_of

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
-from ernie_gram.pretraining.frequencies import log_frequencies
-from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.sizes import CorpusSizes, log_frequencies
 from ernie_gram.pretraining.terms.catalog import evaluated
 from ernie_gram.pretraining.terms.term import Reference
 from ernie_gram.training.config import TrainerConfig

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
+from ernie_gram.pretraining.terms.catalog import step_flops
 from tests.support.small_model import NGRAMS, RUNGS, TOKENS, config_of, random_batch
 
 

@@ -21,9 +21,8 @@ from ernie_gram.planning.exchange import FLOAT, step_exchange
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes
-from ernie_gram.pretraining.operations import step_flops
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import TERMS
+from ernie_gram.pretraining.terms.catalog import TERMS, step_flops
 from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
 from ernie_gram.pretraining.trunk import Trunk
 from ernie_gram.run import checkpoint

@@ -1,4 +1,4 @@
-"""Terms that predict masked units over the classes of the head "mask_lm": what both kinds of masking share.
+"""The terms that predict masked units over the classes of the head "mask_lm": contiguous and explicit masking.
 
 Their metrics are over the masked units of held-out text. The probability of a unit with several predicted slots is the
 product over its slots; it is predicted correctly if all of them are.
@@ -12,7 +12,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.pretraining.chunked_softmax import CrossEntropy
-from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.products import head_products
 from ernie_gram.pretraining.terms.term import Encoded, Reference, Softmax, Term
@@ -82,3 +82,28 @@ class MaskedUnits(Term):
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         return {"head": head_products(declare_head(config, sizes), shape.predicted_rows)}
+
+
+class Contiguous(MaskedUnits):
+    """Contiguous masking, the baseline: every token of a masked unit is a [MASK] and is predicted there (section 3.1).
+
+    -log p(x | z_\\M) of every contiguously masked token, over F classes (equation 1).
+    """
+
+    name = "token"
+    labels = fields.TOKEN_LABELS
+    fields = (fields.TOKEN_LABELS,)
+
+    def weight(self, objective: ObjectiveConfig) -> float:
+        return 0.0 if objective.is_explicit else objective.fine_weight
+
+
+class Explicit(MaskedUnits):
+    """Explicit masking: a masked unit is one [MASK], and its identity is predicted there (section 3.2).
+
+    -log p(y | context) of the unit at every masked slot, over C classes (equation 2; first sum of equation 3).
+    """
+
+    name = "coarse"
+    labels = fields.COARSE_LABELS
+    fields = (fields.COARSE_LABELS,)
