@@ -247,7 +247,8 @@ def _as_argument(value: Any) -> str:
 
 def explained_yaml(config: Any, indent: str = "") -> str:
     """Return a config as YAML that can be read back; a comment from the docstring precedes each field."""
-    meanings = {p.arg_name: " ".join((p.description or "").split()) for p in parse_docstring(config.__doc__).params}
+    explained = [p for kind in reversed(type(config).__mro__) for p in parse_docstring(kind.__doc__ or "").params]
+    meanings = {p.arg_name: " ".join((p.description or "").split()) for p in explained}
     text = ""
     for name in _types(type(config)):
         value = getattr(config, name)

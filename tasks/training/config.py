@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from ernie_gram.config.checks import require, require_finite
+from ernie_gram.config.checks import require
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.training.config import OptimizerConfig, TrainerConfig
+from ernie_gram.training.config import AdamWConfig, LoopConfig, OptimizerConfig, TrainerConfig, shared_settings
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings, SpanSettings
 
 
@@ -60,11 +60,12 @@ class DropoutConfig:
 
 
 @dataclass(frozen=True)
-class FinetuneOptimizer:
+class FinetuneOptimizer(AdamWConfig):
     """AdamW with layer-wise rates (paper, appendix A), linear warm-up and linear decay to 0.
 
+    The learning rate is that of the output layers.
+
     Attributes:
-        learning_rate: peak learning rate of the output layers, reached at the end of the warm-up.
         batch_size: samples per step, over all processes. A sample is a text or a pair, a question with its options
             (multiple choice), or a window of a long text (span, tagging).
         length_pool: samples are sorted by length within pools of this many batches, which leaves less padding, but
@@ -73,49 +74,30 @@ class FinetuneOptimizer:
         warmup_share: share of all steps over which the learning rate rises from 0.
         layer_decay: factor between the learning rates of neighbouring layers: of L layers, layer i (from 0) has the
             rate layer_decay^(L - i), the embeddings have layer_decay^(L + 1), and the layers above the encoder have 1.
-        weight_decay: decoupled weight decay of matrices and embeddings; LayerNorm and biases do not decay.
-        beta1: decay rate of Adam's first moment.
-        beta2: decay rate of Adam's second moment.
-        epsilon: Adam's epsilon.
-        max_grad_norm: maximum global norm of the gradient; larger gradients are scaled down.
         precision: "float32"; or "bfloat16" for matrix products and what lies between them (see docs/gpu.md).
     """
 
     learning_rate: float = 5e-5
+    beta2: float = 0.999
     batch_size: int = 32
     length_pool: int = 1
     epochs: int = 3
     warmup_share: float = 0.1
     layer_decay: float = 0.8
-    weight_decay: float = 0.01
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-6
-    max_grad_norm: float = 1.0
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
-        require_finite(self, "optimizer")
+        super().__post_init__()
         require(self.batch_size > 0, "optimizer.batch_size", "must be positive")
         require(self.length_pool > 0, "optimizer.length_pool", "must be positive; 1 draws every batch at random")
         require(self.epochs > 0, "optimizer.epochs", "must be positive")
         require(0 <= self.warmup_share < 1, "optimizer.warmup_share", "must lie in [0, 1)")
         require(0 < self.layer_decay <= 1, "optimizer.layer_decay", "must lie in (0, 1]; 1 means equal rates")
-        self.for_steps(1)
 
     def for_steps(self, max_steps: int) -> OptimizerConfig:
-        """Return the settings of the training loop for a run of `max_steps` steps; checks those that are left."""
-        return OptimizerConfig(
-            learning_rate=self.learning_rate,
-            warmup_steps=int(self.warmup_share * max_steps),
-            decay_steps=max_steps,
-            beta1=self.beta1,
-            beta2=self.beta2,
-            epsilon=self.epsilon,
-            weight_decay=self.weight_decay,
-            max_grad_norm=self.max_grad_norm,
-            precision=self.precision,
-        )
+        """Return the settings of the training loop for a run of `max_steps` steps."""
+        warmup_steps, shared = int(self.warmup_share * max_steps), shared_settings(self, AdamWConfig)
+        return OptimizerConfig(**shared, warmup_steps=warmup_steps, decay_steps=max_steps, precision=self.precision)
 
 
 @dataclass(frozen=True)
@@ -156,58 +138,27 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
-class FinetuneTrainer:
-    """Logging, checkpoints and devices.
+class FinetuneTrainer(LoopConfig):
+    """Memory, logging, checkpoints and devices.
 
     Attributes:
-        log_every: steps between lines of the log.
-        micro_batch: maximum number of samples that one process holds at a time. A larger share of the batch is divided
-            by length into equal micro-batches, whose gradients are added up before the update: less memory, and less
-            padding. It decides which random numbers dropout draws, and nothing else. null means no maximum.
         save_every: steps between checkpoints; null means after each epoch. There is also one after the last step.
-        keep_checkpoints: number of newest checkpoints to keep; the best model is kept beside them.
-        resume: "auto" continues from the newest checkpoint in paths.output, if there is one; "never" refuses a folder
-            that has checkpoints; the path of a checkpoint continues from that one and removes newer ones.
-        workers: threads that prepare batches, per process.
-        device: "cpu", "gpu", or "auto" for the GPU if Paddle finds one.
-        recompute: compute the encoder's layers again in the backward pass instead of keeping what they compute: less
-            memory, a third more operations, and the same result to the bit.
-        visualdl: also write curves for VisualDL to the folder visualdl of the run.
-        hang_seconds: with several processes, the launcher ends the job if one makes no progress for this time; 0 for
-            never. Steps, batches of an evaluation and checkpoints are progress.
     """
 
-    micro_batch: int | None = None
     log_every: int = 50
-    save_every: int | None = None
     keep_checkpoints: int = 1
-    resume: str = "auto"
-    workers: int = 1
-    device: Literal["auto", "cpu", "gpu"] = "auto"
-    recompute: bool = False
     visualdl: bool = False
-    hang_seconds: int = 1800
+    save_every: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require(self.save_every is None or self.save_every > 0, "trainer.save_every", "must be positive or null")
-        self.for_steps(1, 1, None)
 
     def for_steps(self, max_steps: int, epoch_steps: int, eval_every: int | None) -> TrainerConfig:
-        """Return the settings of the training loop for a run of `max_steps` steps; checks those that are left."""
-        return TrainerConfig(
-            max_steps=max_steps,
-            micro_batch=self.micro_batch,
-            log_every=self.log_every,
-            eval_every=eval_every or epoch_steps,
-            save_every=self.save_every or epoch_steps,
-            keep_checkpoints=self.keep_checkpoints,
-            resume=self.resume,
-            workers=self.workers,
-            device=self.device,
-            recompute=self.recompute,
-            visualdl=self.visualdl,
-            hang_seconds=self.hang_seconds,
-        )
+        """Return the settings of the training loop for a run of `max_steps` steps."""
+        eval_every, save_every = eval_every or epoch_steps, self.save_every or epoch_steps
+        shared = shared_settings(self, LoopConfig)
+        return TrainerConfig(**shared, max_steps=max_steps, eval_every=eval_every, save_every=save_every)
 
 
 @dataclass(frozen=True)
