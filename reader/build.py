@@ -26,13 +26,18 @@ from reader.build_messages import (
     warn_of_unknown_tokens,
 )
 from reader.build_options import (
+    add_input,
+    add_output,
+    add_resources,
+    add_segmenter,
+    add_text_format,
+    add_vocab,
     check_output,
     open_text,
     parse_orders,
     parse_positive,
     parse_shard,
     resources_from,
-    shared_options,
 )
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
@@ -199,16 +204,20 @@ def nonblank_lines(text: TextFiles, phase: Phase) -> Iterator[str]:
 
 def build_parser() -> OneLineParser:
     """Return the parser of the command line."""
-    text_format, output, input_output, resources, vocab, segmenter = shared_options()
     main = OneLineParser(description=__doc__)
     commands = main.add_subparsers(required=True, metavar="vocab | lexicon | corpus | join | check | inspect")
 
-    def add(name: str, run: Callable[[argparse.Namespace], None], *parents: OneLineParser) -> argparse.ArgumentParser:
-        parser = commands.add_parser(name, parents=parents, help=run.__doc__, description=run.__doc__)
+    def add(
+        name: str, run: Callable[[argparse.Namespace], None], *groups: Callable[[argparse.ArgumentParser], None]
+    ) -> argparse.ArgumentParser:
+        parser = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
         parser.set_defaults(run=run)
+        for add_options in groups:
+            add_options(parser)
         return parser
 
-    command = add("vocab", build_vocab, input_output, segmenter)
+    text = add_text_format, add_output, add_input
+    command = add("vocab", build_vocab, *text, add_segmenter)
     command.add_argument(
         "--tokenizer",
         choices=[kind.kind for kind in KINDS],
@@ -222,7 +231,7 @@ def build_parser() -> OneLineParser:
         help="maximum number of tokens, including special tokens (%(default)s)",
     )
 
-    command = add("lexicon", build_lexicon, input_output, vocab, segmenter, resources)
+    command = add("lexicon", build_lexicon, *text, add_vocab, add_segmenter, add_resources)
     command.add_argument(
         "--top",
         type=parse_orders,
@@ -267,7 +276,7 @@ def build_parser() -> OneLineParser:
         help="master URL of Spark, such as local[8], yarn or spark://HOST:7077 (local[*])",
     )
 
-    command = add("corpus", build_corpus_command, input_output, vocab, resources)
+    command = add("corpus", build_corpus_command, *text, add_vocab, add_resources)
     command.add_argument(
         "--lexicon",
         type=Path,
@@ -283,13 +292,13 @@ def build_parser() -> OneLineParser:
         "`join` concatenates the shards",
     )
 
-    command = add("join", join_command, output)
+    command = add("join", join_command, add_output)
     command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
 
     command = add("check", check_command)
     command.add_argument("corpus", type=Path, nargs="+", metavar="CORPUS", help="corpora")
 
-    command = add("inspect", inspect_lexicon, text_format)
+    command = add("inspect", inspect_lexicon, add_text_format)
     command.add_argument("lexicon", type=Path, metavar="LEXICON", help="a lexicon.tsv")
     command.add_argument(
         "--entries",

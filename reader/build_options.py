@@ -7,9 +7,8 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
-from reader.errors import InputError, OneLineParser
+from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
 from reader.system.output_files import add_output_file, check_output_path
 from reader.text.input_files import CORPUS_INFO, find_files
@@ -59,39 +58,24 @@ def parse_positive(text: str) -> int:
     return int(text)
 
 
-class SharedOptions(NamedTuple):
-    """Groups of options; each is a parent parser for the parsers of commands.
-
-    Attributes:
-        text_format: how text is read.
-        output: where the result is written.
-        input_output: `text_format`, `output`, and the input files.
-        resources: memory and processes.
-        vocab: the vocabulary.
-        segmenter: how Han characters are split into words.
-    """
-
-    text_format: OneLineParser
-    output: OneLineParser
-    input_output: OneLineParser
-    resources: OneLineParser
-    vocab: OneLineParser
-    segmenter: OneLineParser
-
-
-def shared_options() -> SharedOptions:
-    """Return new parsers for the groups."""
-    text_format = OneLineParser(add_help=False)
-    text_format.add_argument(
+def add_text_format(parser: argparse.ArgumentParser) -> None:
+    """Add the options for how text is read."""
+    parser.add_argument(
         "--text_field",
         default="text",
         help="field of a .jsonl record that contains its text; doc.body is body inside doc (%(default)s)",
     )
-    text_format.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
-    output = OneLineParser(add_help=False)
-    add_output_file(output, "--output", "path of the result", metavar="PATH", required=True)
-    input_output = OneLineParser(add_help=False, parents=[text_format, output])
-    input_output.add_argument(
+    parser.add_argument("--cased", dest="lowercase", action="store_false", help="keep case and accents")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options for where the result is written."""
+    add_output_file(parser, "--output", "path of the result", metavar="PATH", required=True)
+
+
+def add_input(parser: argparse.ArgumentParser) -> None:
+    """Add the input files."""
+    parser.add_argument(
         "--input",
         nargs="+",
         required=True,
@@ -99,38 +83,46 @@ def shared_options() -> SharedOptions:
         help="files, folders or quoted globs (hidden files and corpora in folders are skipped); .txt (a blank line "
         "between documents) or .jsonl (one document per line), optionally compressed as .gz",
     )
-    resources = OneLineParser(add_help=False)
-    resources.add_argument(
+
+
+def add_resources(parser: argparse.ArgumentParser) -> None:
+    """Add memory and processes, see `resources_from`."""
+    parser.add_argument(
         "--memory",
         type=parse_memory,
         default="2GB",
         metavar="SIZE",
         help="maximum memory of all processes together (%(default)s)",
     )
-    resources.add_argument(
+    parser.add_argument(
         "--processes",
         type=parse_positive,
         default=os.cpu_count() or 1,
         metavar="N",
         help="number of processes (default: all cores, here %(default)s)",
     )
-    vocab = OneLineParser(add_help=False)
-    vocab.add_argument(
+
+
+def add_vocab(parser: argparse.ArgumentParser) -> None:
+    """Add the vocabulary."""
+    parser.add_argument(
         "--vocab",
         type=Path,
         required=True,
         metavar="FILE",
         help="vocab.txt in BERT's format, or a .model file of sentencepiece",
     )
-    segmenter = OneLineParser(add_help=False)
-    segmenter.add_argument(
+
+
+def add_segmenter(parser: argparse.ArgumentParser) -> None:
+    """Add the choice of how Han characters are split into words."""
+    parser.add_argument(
         "--segmenter",
         choices=SEGMENTERS,
         default=SEGMENTERS[0],
         help="how Han characters are split into words: jieba; char (each character is a word); space (words are "
         "already separated by spaces). WordPiece splits such words into single characters in any case (%(default)s)",
     )
-    return SharedOptions(text_format, output, input_output, resources, vocab, segmenter)
 
 
 def resources_from(args: argparse.Namespace) -> Resources:

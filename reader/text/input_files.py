@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.errors import InputError, print_warning
+from reader.errors import InputError
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
-MAX_SHOWN_LINKS = 3  # in the warning of dangling links
 CORPUS_INFO = "corpus.json"  # this file marks a folder as a corpus, which contains no text files
 
 
@@ -20,8 +19,8 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
     """Return the distinct text files that `inputs` (files, folders or glob patterns) refer to, in sorted order.
 
     `other` lists files that are not text, such as a vocabulary. They are left out unless `inputs` names them directly.
-    Symbolic links to missing files or folders are left out with a warning on standard error. Raises InputError for an
-    input that matches no text file, and for a file of an unknown format.
+    Raises InputError for an input that matches no text file, for a file of an unknown format, and for a symbolic link
+    to a missing file or folder.
     """
     found: dict[Path, Path] = {}
     others = {path.resolve() for path in other}
@@ -39,11 +38,8 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
             elif match.is_file() or _is_dangling(match):
                 files.append(match)
         if dangling := sorted(filter(_is_dangling, files)):
-            shown = ", ".join(map(str, dangling[:MAX_SHOWN_LINKS]))
-            more = f" and {len(dangling) - MAX_SHOWN_LINKS:,} more" if len(dangling) > MAX_SHOWN_LINKS else ""
-            print_warning(f"left out, because the target of the symbolic link is missing: {shown}{more}")
-        there = (file for file in files if not _is_dangling(file))
-        files = [file for file in there if file == path or file.resolve() not in others]
+            raise InputError(f"{dangling[0]}: the target of this symbolic link is missing; remove the link, or mend it")
+        files = [file for file in files if file == path or file.resolve() not in others]
         if not files:
             raise InputError(f"{name}: refers to no text file; expected {', '.join(SUFFIXES)} files")
         found.update((file.resolve(), file) for file in files)
