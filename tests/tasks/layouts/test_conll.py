@@ -47,6 +47,5 @@ def test_a_line_with_too_few_fields_makes_its_sentence_bad(tmp_path: Path) -> No
 
 def test_a_line_that_is_not_utf8_makes_its_sentence_bad(tmp_path: Path) -> None:
     bad, good = read(Conll(), write(tmp_path / "t", b"EU I-ORG\n\xff O\n\nPeter I-PER\n"))
-    assert isinstance(bad, BadRow)
     assert "bad line 2: not UTF-8" in bad.reason
     assert isinstance(good, Row)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from tasks.layouts.json_lines import JsonLines
-from tasks.layouts.rows import BadRow, Row
 from tests.support.task_files import read, values, write_lines
 
 LAYOUT = JsonLines({"id": "id", "text_a": "keyword", "text_b": "abst", "label": "label"})
@@ -24,9 +23,7 @@ def test_files_without_labels_have_ids(tmp_path: Path) -> None:
 def test_a_missing_key_is_a_bad_row(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t", {"keywords": "a", "abst": "c", "label": "1"}, {"keyword": "a", "abst": "c"})
     keyword, label = read(LAYOUT, path)
-    assert isinstance(keyword, BadRow)
     assert keyword.reason == "no key 'keyword' in the object; did you mean keywords?"
-    assert isinstance(label, BadRow)
     assert label.reason == "no key 'label' in the object"
 
 
@@ -41,7 +38,5 @@ def test_values_may_be_in_objects_inside_the_object(tmp_path: Path) -> None:
     good = {"doc": {"title": "a", "body": {"text": "b"}}, "label.name": "1"}
     bad = {"doc": {"title": "a", "body": "text"}, "label": {"name": "1"}}
     first, second = read(layout, write_lines(tmp_path / "t", good, bad))
-    assert isinstance(first, Row)
     assert first.values == {"text_a": "a", "text_b": "b", "label": "1"}
-    assert isinstance(second, BadRow)
     assert second.reason == "no key 'doc.body.text' in the object"

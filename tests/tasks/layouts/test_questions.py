@@ -1,4 +1,4 @@
-"""SQuAD's JSON, and DuReader's files with documents."""
+"""SQuAD's JSON, DuReader's preprocessed files, and RACE's articles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reader.errors import InputError
-from tasks.layouts.questions import DuReaderDocuments, Squad
+from tasks.layouts.questions import DuReaderDocuments, Race, Squad
 from tasks.layouts.rows import BadRow, OmittedRow, Row
 from tests.support.task_files import read, values, write, write_json, write_lines
 
@@ -23,7 +23,6 @@ def squad(*questions: Any) -> dict[str, Any]:
 def test_a_row_is_a_question_with_the_context_of_its_paragraph(tmp_path: Path) -> None:
     path = write_json(tmp_path / "t.json", squad({"id": "q", "question": "?", "answers": [ANSWER]}))
     [row] = read(Squad(), path)
-    assert isinstance(row, Row)
     assert row.values == {"id": "q", "question": "?", "context": "a b c", "answers": [ANSWER]}
     assert str(row.place) == f"{path}, data[1].paragraphs[0].qas[0] (id q)"
 
@@ -38,9 +37,7 @@ def test_version_2_has_questions_without_answers(tmp_path: Path) -> None:
 def test_gold_values_are_not_read_without_labels(tmp_path: Path) -> None:
     path = write_json(tmp_path / "t.json", squad({"id": "q", "question": "?", "answers": [ANSWER]}, {"id": "r"}))
     question, bad = read(Squad(), path, labelled=False)
-    assert isinstance(question, Row)
     assert "answers" not in question.values
-    assert isinstance(bad, BadRow)
     assert bad.reason == "no 'question'"
 
 
@@ -107,3 +104,42 @@ def test_dureaders_questions_without_span_are_omitted_and_broken_ones_bad(tmp_pa
     omitted, *bad = read(DuReaderDocuments(), path)
     assert isinstance(omitted, OmittedRow)
     assert [isinstance(row, BadRow) for row in bad] == [True] * 3
+
+
+ARTICLE = {
+    "article": "An article.",
+    "questions": ["What is _ ?", "Why?"],
+    "options": [["a", "b", "c", "d"], ["e", "f", "g", "h"]],
+    "answers": ["C", "A"],
+    "id": "high1.txt",
+}
+
+
+def test_a_row_is_a_question_and_its_id_has_the_school(tmp_path: Path) -> None:
+    for school in ("high", "middle"):
+        write_json(tmp_path / school / "1.txt", ARTICLE)
+    rows = values(Race(), tmp_path / "high", tmp_path / "middle")
+    assert [row["id"] for row in rows] == ["high/1-0", "high/1-1", "middle/1-0", "middle/1-1"]
+    first = {"question": "What is _ ?", "options": ["a", "b", "c", "d"], "answer": 2, "context": "An article."}
+    assert rows[0] == {"id": "high/1-0", **first}
+    assert "answer" not in values(Race(), tmp_path / "high", labelled=False)[0]
+
+
+def test_broken_files_and_answers_are_bad_rows(tmp_path: Path) -> None:
+    write(tmp_path / "1.txt", '{"article":\n')
+    write_json(tmp_path / "2.txt", {**ARTICLE, "answers": ["A"]})
+    write_json(tmp_path / "3.txt", {**ARTICLE, "answers": ["A", "5"]})
+    write_json(tmp_path / "4.txt", [])
+    json_error, lengths, good, letter, other = read(Race(), tmp_path)
+    assert isinstance(json_error, BadRow)
+    assert str(json_error.place) == f"{tmp_path / '1.txt'}:2"
+    assert "equally long" in lengths.reason
+    assert isinstance(good, Row)
+    assert isinstance(letter, BadRow)
+    assert str(letter.place).endswith("3.txt, question 1")
+    assert isinstance(other, BadRow)
+
+
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no files \*\.txt in this folder"):
+        read(Race(), tmp_path)

@@ -1,0 +1,153 @@
+"""CLUENER, CLUEWSC2020, C3 and ChID."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reader.errors import InputError
+from tasks.layouts.clue import BLANK, C3, Chid, Cluener, CluewscMarked
+from tasks.layouts.rows import BadRow, Row
+from tests.support.task_files import read, values, write_json, write_lines
+
+
+def test_the_last_character_of_a_span_is_inclusive_in_the_file(tmp_path: Path) -> None:
+    label = {"name": {"叶老桂": [[4, 6]]}, "company": {"浙商": [[0, 1], [7, 8]]}}
+    [row] = values(Cluener(), write_lines(tmp_path / "t", {"text": "浙商信贷叶老桂浙商", "label": label}))
+    assert row["entities"] == [("name", 4, 7, "叶老桂"), ("company", 0, 2, "浙商"), ("company", 7, 9, "浙商")]
+    assert all(row["text"][start:end] == surface for _, start, end, surface in row["entities"])
+
+
+def test_test_files_have_an_id_and_no_label(tmp_path: Path) -> None:
+    assert values(Cluener(), write_lines(tmp_path / "t", {"id": 0, "text": "x"}), labelled=False) == [
+        {"id": 0, "text": "x"}
+    ]
+
+
+def test_other_objects_are_bad_rows(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "t", {"label": {}}, {"text": "x"}, {"text": "x", "label": {"name": {"x": [0, 0]}}})
+    assert [isinstance(row, BadRow) for row in read(Cluener(), path)] == [True] * 3
+
+
+def record(text: str, span1: tuple[str, int], span2: tuple[str, int], **fields: Any) -> dict[str, Any]:
+    target = {"span1_text": span1[0], "span1_index": span1[1], "span2_text": span2[0], "span2_index": span2[1]}
+    return {"text": text, "target": target, "idx": 0, "label": "true", **fields}
+
+
+@pytest.mark.parametrize(
+    ("text", "span1", "span2", "marked"),
+    [
+        ("像树叶飘入，他走", ("树叶", 1), ("他", 6), "像_树叶_飘入，[他]走"),
+        ("他看见树叶", ("树叶", 3), ("他", 0), "[他]看见_树叶_"),
+        ("树叶他", ("树叶", 0), ("他", 2), "_树叶_[他]"),
+        ("他树叶", ("树叶", 1), ("他", 0), "[他]_树叶_"),
+        ("他说他走", ("说", 1), ("他", 2), "他_说_[他]走"),
+        # A wrong index: the nearest occurrence is marked.
+        ("他说完他走", ("说", 0), ("他", 4), "他_说_完[他]走"),
+        # The phrase holds the pronoun.
+        ("见他的书", ("他的书", 1), ("他", 1), "见_[他]的书_"),
+    ],
+)
+def test_both_spans_are_marked_in_the_text(
+    tmp_path: Path, text: str, span1: tuple[str, int], span2: tuple[str, int], marked: str
+) -> None:
+    [row] = values(CluewscMarked(), write_lines(tmp_path / "t", record(text, span1, span2)))
+    assert row == {"text_a": marked, "label": "true"}
+
+
+def test_a_span_that_is_not_in_the_text_is_a_bad_row(tmp_path: Path) -> None:
+    missing = record("他说", ("我", 0), ("他", 0))
+    no_index = record("他说", ("说", 1), ("他", 0))
+    del no_index["target"]["span2_index"]
+    no_label = record("他说", ("说", 1), ("他", 0))
+    del no_label["label"]
+    path = write_lines(tmp_path / "t", missing, no_index, {"text": "x"})
+    assert [row.reason[:13] for row in read(CluewscMarked(), path) if isinstance(row, BadRow)] == [
+        "span1_text '我",
+        "no span2_text",
+        "no 'text' or ",
+    ]
+    unlabelled = values(CluewscMarked(), write_lines(tmp_path / "u", no_label | {"id": 4}), labelled=False)
+    assert unlabelled == [{"text_a": "[他]_说_", "id": 4}]
+
+
+QUESTION = {"question": "什么?", "choice": ["一", "二"], "answer": "二"}
+DOCUMENT = [["男：甲", "女：乙"], [QUESTION, QUESTION], "10-74"]
+
+
+def test_a_row_is_a_question_and_ids_differ_between_files(tmp_path: Path) -> None:
+    paths = [write_json(tmp_path / f"c3-{part}-dev.json", [DOCUMENT]) for part in "dm"]
+    rows = values(C3(), *paths)
+    assert rows[0] == {
+        "id": "c3-d-dev/10-74-0",
+        "context": "男：甲\n女：乙",
+        "question": "什么?",
+        "options": ["一", "二"],
+        "answer": "二",
+    }
+    assert len({row["id"] for row in rows}) == 4
+
+
+def test_questions_of_test_files_have_an_id_and_no_answer(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "test.json", [[["x"], [{"question": "?", "choice": ["a", "b"], "id": 5}], "1"]])
+    [row] = values(C3(), path, labelled=False)
+    assert row == {"id": "5", "context": "x", "question": "?", "options": ["a", "b"]}
+
+
+@pytest.mark.parametrize("document", [[["x"], []], ["x", [QUESTION], "1"], [[1], [QUESTION], "1"], {}])
+def test_other_documents_are_bad_rows(tmp_path: Path, document: Any) -> None:
+    [bad] = read(C3(), write_json(tmp_path / "t.json", [document]))
+    assert isinstance(bad, BadRow)
+    assert str(bad.place).endswith("t.json, document 0")
+
+
+def test_a_missing_key_is_a_bad_row_and_other_json_is_refused(tmp_path: Path) -> None:
+    [bad] = read(C3(), write_json(tmp_path / "t.json", [[["x"], [{"question": "?", "choice": []}], "1"]]))
+    assert bad.reason == "no 'answer'"
+    with pytest.raises(InputError, match="expected a list"):
+        read(C3(), write_json(tmp_path / "t.json", {}))
+
+
+CANDIDATES = [f"成语{number}" for number in range(10)]
+LINE = {"content": ["甲#idiom1#乙#idiom2#丙", "#idiom3#"], "candidates": CANDIDATES}
+
+
+def test_each_blank_of_each_passage_is_a_row_of_one_group(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "dev.json", LINE, {"content": ["#idiom4#"], "candidates": CANDIDATES[:7]})
+    answers = write_json(tmp_path / "a.json", {f"#idiom{number}#": number for number in range(1, 5)})
+    rows = values(Chid(), path, answers)
+    assert [(row["id"], row["answer"], row["group"]) for row in rows] == [
+        ("#idiom1#", 1, "1"),
+        ("#idiom2#", 2, "1"),
+        ("#idiom3#", 3, "1"),
+        ("#idiom4#", 4, "2"),
+    ]
+    assert [row["context"] for row in rows] == ["甲____乙……丙", "甲……乙____丙", "____", "____"]
+    for row in rows:
+        assert row["context"][slice(*row["blank"])] == BLANK
+        assert "idiom" not in row["context"]
+    assert [len(row["options"]) for row in rows] == [10, 10, 10, 7]
+
+
+def test_files_without_labels_come_alone(tmp_path: Path) -> None:
+    rows = values(Chid(), write_lines(tmp_path / "test.json", LINE), labelled=False)
+    assert [row["id"] for row in rows] == ["#idiom1#", "#idiom2#", "#idiom3#"]
+    assert not any("answer" in row for row in rows)
+
+
+def test_answers_and_blanks_must_belong_together(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "dev.json", LINE, {"content": ["x"], "candidates": CANDIDATES}, {"content": "x"})
+    answers = write_json(tmp_path / "a.json", {"#idiom1#": 0, "#idiom2#": 0, "#idiom9#": 0})
+    one, two, *bad = read(Chid(), path, answers)
+    assert isinstance(one, Row)
+    assert isinstance(two, Row)
+    assert [(str(row.place), row.reason[:16]) for row in bad if isinstance(row, BadRow)] == [
+        (f"{path}:1, #idiom3#", "no answer for th"),
+        (f"{path}:2", "a passage withou"),
+        (f"{path}:3", "no list 'content"),
+        (f"{answers}, #idiom9#", "an answer for a "),
+    ]
+    with pytest.raises(InputError, match="answer file of ChID"):
+        read(Chid(), path, write_json(tmp_path / "b.json", []))
