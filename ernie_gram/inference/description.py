@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.run.checkpoint import CHECKSUMS, verify
 from reader.errors import InputError
-from reader.system.atomic_files import sha256_of
 from reader.tokenization.vocabulary_file import FILE_NAMES
 
 PROGRAM, PARAMETERS = "model.json", "model.pdiparams"
-DESCRIPTION, CHECKSUMS = "inference.json", "checksums.json"
+DESCRIPTION = "inference.json"
 FORMAT_VERSION = 1
 # The kinds of outputs of a model without a task.
 ENCODER, FILL_MASK = "encoder", "fill_mask"
@@ -87,40 +87,19 @@ class Description:
         return json.dumps({"format_version": FORMAT_VERSION, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
 
 
-def write_checksums(folder: Path) -> None:
-    """Write the SHA-256 of every file of a folder that is not yet under its final name."""
-    sums = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
-    (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
-
-
-def verify_folder(folder: Path) -> None:
-    """Raise InputError unless a folder is complete and has the checksums stored when it was written."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; write one with `ernie-gram export-inference`")
-    if not (folder / CHECKSUMS).is_file() and not (folder / DESCRIPTION).is_file():
-        raise InputError(f"{folder}: not an exported model; write one with `ernie-gram export-inference`")
-    try:
-        sums = json.loads((folder / CHECKSUMS).read_text(encoding="utf-8"))
-        for name in {DESCRIPTION, PROGRAM, PARAMETERS} - sums.keys():
-            raise InputError(f"{folder / CHECKSUMS}: damaged: it does not list {name}; export the model again")
-        for name, expected in sums.items():
-            if Path(name).name != name:
-                raise InputError(f"{folder / CHECKSUMS}: damaged: {name!r} is not the name of a file in this folder")
-            if sha256_of(folder / name) != expected:
-                raise InputError(f"{folder / name}: truncated or altered (its SHA-256 is not the one written)")
-    except FileNotFoundError as error:
-        raise InputError(f"{error.filename}: missing from the exported model; export it again") from error
-    except (ValueError, AttributeError, TypeError) as error:
-        raise InputError(f"{folder / CHECKSUMS}: damaged: {error}") from error
-
-
 def load_description(folder: Path) -> Description:
     """Verify the folder of an exported model, and return its description.
 
     Raises InputError if a file is missing or altered, or if the description is invalid or of another format version.
     """
-    verify_folder(folder)
     path = folder / DESCRIPTION
+    if not path.is_file() and not (folder / CHECKSUMS).is_file():
+        reason = "not an exported model" if folder.is_dir() else "no such folder"
+        raise InputError(f"{folder}: {reason}; write one with `ernie-gram export-inference`")
+    try:
+        verify(folder, None, "exported model")
+    except InputError as error:
+        raise InputError(f"{error}; export it again") from error
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
         version = tree.pop("format_version")

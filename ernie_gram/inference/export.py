@@ -18,12 +18,11 @@ from ernie_gram.inference.description import (
     ArraySpec,
     Description,
     TextSettings,
-    write_checksums,
 )
 from ernie_gram.model import parameters as declared
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
-from ernie_gram.run.checkpoint import Arrays
+from ernie_gram.run.checkpoint import Arrays, write_checksums
 from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.variables import set_parameters
 from reader.batches import fields

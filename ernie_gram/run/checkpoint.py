@@ -108,8 +108,7 @@ def _write(path: Path, state: State, arrays: dict[str, Arrays]) -> None:
         except SafetensorError as error:
             raise SystemRefusedError(f"{path}: could not be written: {error}") from error
         (folder / STATE).write_text(json.dumps(vars(state), indent=1) + "\n")
-        sums = {name: sha256_of(folder / name) for name in (*arrays, STATE)}
-        (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n")
+        write_checksums(folder)
 
 
 def best_step(output: Path) -> int | None:
@@ -130,17 +129,28 @@ def remove_beyond(output: Path, step: int) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-def verify(path: Path, names: tuple[str, ...] = FILES) -> None:
-    """Raise InputError unless the named files of a checkpoint have the checksums stored when it was written."""
+def write_checksums(folder: Path) -> None:
+    """Write the SHA-256 of every file of a folder that is not yet under its final name."""
+    sums = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+    (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
+
+
+def verify(path: Path, names: tuple[str, ...] | None = FILES, kind: str = "checkpoint") -> None:
+    """Raise InputError unless files of a checkpoint have the checksums stored when it was written.
+
+    Args:
+        names: of the files; None means all.
+        kind: what the folder is, for errors.
+    """
     if not path.is_dir():
-        raise InputError(f"{path}: no such checkpoint")
+        raise InputError(f"{path}: no such {kind}")
     try:
-        sums: dict[str, str] = json.loads((path / CHECKSUMS).read_text())
-        for name in names:
+        sums: dict[str, str] = json.loads((path / CHECKSUMS).read_text(encoding="utf-8"))
+        for name in sums if names is None else names:
             if sha256_of(path / name) != sums[name]:
                 raise InputError(f"{path / name}: truncated or altered (its SHA-256 is not the one written)")
     except FileNotFoundError as error:
-        raise InputError(f"{error.filename}: missing from the checkpoint") from error
+        raise InputError(f"{error.filename}: missing from the {kind}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path / CHECKSUMS}: damaged: {error}") from error
 

@@ -14,7 +14,7 @@ import pytest
 from ernie_gram.distributed.world import start_world
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model
-from ernie_gram.inference.description import load_description, write_checksums
+from ernie_gram.inference.description import load_description
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.inference.texts import EncodedText, TextEncoder
@@ -22,6 +22,7 @@ from ernie_gram.inference.units import Guess, best_units
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.run.checkpoint import write_checksums
 from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
 from reader.errors import InputError
@@ -200,13 +201,6 @@ def test_an_invalid_description_is_refused(folder: Path, change: dict[str, Any],
     (folder / "checksums.json").unlink()
     write_checksums(folder)
     with pytest.raises(InputError, match=message):
-        load_description(folder)
-
-
-def test_names_that_lead_out_of_the_folder_are_not_read(folder: Path) -> None:
-    sums = json.loads((folder / "checksums.json").read_text())
-    (folder / "checksums.json").write_text(json.dumps(sums | {"../secret": "0"}))
-    with pytest.raises(InputError, match=r"'\.\./secret' is not the name of a file in this folder"):
         load_description(folder)
 
 
