@@ -16,7 +16,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from reader.console_script import MODULES, TOPICS, main
 from reader.errors import InputError
 from reader.system.installation import CONF, child_environment, settings_file
-from tests.reader.test_commands import COMMANDS, INTERRUPT
+from tests.reader.test_commands import COMMANDS
 from tests.support.commands import ROOT, Done, call, python
 from tests.support.further_cases import only
 from tests.support.import_graph import sources
@@ -140,16 +140,6 @@ def test_the_same_option_is_given_in_the_same_way_to_every_command() -> None:
     assert [name for name in found if not re.fullmatch("--[a-z_]+", name)] == []
     # The predictions for one file are in one file.
     assert {name for name, ways in found.items() if len(ways) > 1} == {"--input"}
-
-
-def test_a_command_can_be_interrupted_while_it_loads() -> None:
-    code = INTERRUPT + (
-        "from reader.console_script import main\n"
-        "sys.argv = ['ernie-gram', 'sweep']\n"
-        "print(interrupted(main, 'tasks.sweep', 1), interrupted(main, 'ernie_gram', 1))\n"
-    )
-    done = python("-c", code)
-    assert (done.stdout, done.stderr) == ("130 130\n", "error: interrupted\n" * 2)
 
 
 def test_a_command_that_runs_cleans_up_when_it_is_interrupted(tmp_path: Path) -> None:

@@ -35,56 +35,44 @@ def filled_feeder_of(corpus: Corpus, max_seq_len: int, pack_documents: bool) -> 
 
 
 class Observed(NamedTuple):
-    """Masked sequences, int64 [S] each. The window is the first three quarters of the slots of a full sequence.
+    """Masked sequences, int64 [S] each.
 
     units: number of units; tokens: number of tokens before masking, without [CLS] and [SEP].
     slots: number of slots with [CLS] and [SEP], L; hidden: extra tokens that the masks hide (tokens of the masked
     units, minus one each), H.
-    window_masks: masks in the window; window_units: visible units in it; window_hidden: extra tokens hidden in it, or
-    -1 if the sequence ends in the window.
     """
 
     units: np.ndarray
     tokens: np.ndarray
     slots: np.ndarray
     hidden: np.ndarray
-    window_masks: np.ndarray
-    window_units: np.ndarray
-    window_hidden: np.ndarray
 
 
 def observe(feeder: Feeder, epochs: int) -> Observed:
     """Return the sequences of some epochs, in the order of (epoch, sequence)."""
     firsts = feeder.starts[:-1]
     ends = feeder.documents[np.searchsorted(feeder.documents, firsts, "right")]
-    window = 3 * (feeder.limits.max_tokens + 2) // 4
     units, limits = np.asarray(feeder.corpus.units), feeder.limits
-    return Observed(*_observe(units, firsts, ends, feeder.corpus.unit_tokens, limits, epochs, window).T)
+    return Observed(*_observe(units, firsts, ends, feeder.corpus.unit_tokens, limits, epochs).T)
 
 
 @numba.njit
-def _observe(units, firsts, ends, unit_tokens, limits, epochs, window):  # type: ignore[no-untyped-def]
-    rows = np.zeros((epochs * len(firsts), 7), np.int64)
+def _observe(units, firsts, ends, unit_tokens, limits, epochs):  # type: ignore[no-untyped-def]
+    rows = np.zeros((epochs * len(firsts), 4), np.int64)
     for row in range(len(rows)):
         epoch, index = row // len(firsts), row % len(firsts)
         part = units[firsts[index] : ends[index]][: limits.max_tokens]
         keys = unit_keys(len(part), SEED, epoch, index)
         size = sequence_length(part, keys, unit_tokens, limits)
         masked = choose_units(keys[:size], FRACTION, limits.reserve)
-        tokens = hidden = window_masks = window_units = window_hidden = 0
+        tokens = hidden = 0
         slot = 1
         for u in range(size):
             extra = unit_tokens[part[u]] - 1
             tokens += extra + 1
             hidden += extra if masked[u] else 0
-            if slot < window:
-                window_masks += masked[u]
-                window_units += not masked[u]
-                window_hidden += extra if masked[u] else 0
             slot += 1 if masked[u] else extra + 1
-        rows[row] = np.array([size, tokens, slot + 1, hidden, window_masks, window_units, window_hidden])
-        if slot <= window:
-            rows[row, 6] = -1
+        rows[row] = np.array([size, tokens, slot + 1, hidden])
     return rows
 
 
@@ -171,71 +159,3 @@ def test_the_input_does_not_depend_on_the_hidden_units(corpus: Corpus) -> None:
     """Nothing that the model reads changes if other units of any length are hidden: neither the tokens nor [SEP]."""
     assert unchanged_inputs(feeder_of(corpus, 64, pack_documents=True)) > 0.98
     assert unchanged_inputs(filled_feeder_of(corpus, 64, pack_documents=True)) < 0.5
-
-
-def mutual_information(a: np.ndarray, b: np.ndarray) -> float:
-    """Return the plug-in estimate of the mutual information of two integer variables, in nats."""
-    joint = np.zeros((int(np.ptp(a)) + 1, int(np.ptp(b)) + 1))
-    np.add.at(joint, (a - a.min(), b - b.min()), 1 / len(a))
-    product = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
-    return float((joint[joint > 0] * np.log(joint[joint > 0] / product[joint > 0])).sum())
-
-
-class Leak(NamedTuple):
-    """What the length of a sequence reveals about its hidden tokens.
-
-    correlation: partial correlation between L and the extra tokens hidden in the window, given the masks and the
-        visible units in the window (linear, quadratic and product terms).
-    information: mutual information of the two in nats, given the masks and the quartile of the visible units.
-    entropy: entropy of the extra tokens hidden in the window, in nats.
-    """
-
-    correlation: float
-    information: float
-    entropy: float
-
-
-def measure_leak(seen: Observed) -> Leak:
-    """Measure the leak.
-
-    What is given must not contain L itself: the masks and the visible tokens of the whole sequence add up to L.
-    Therefore, a window of fixed size is given: the first three quarters of the slots of a full sequence. Masks and
-    visible units in the window give the density of n-grams in the text, which a model may use. The position of [SEP],
-    behind the window, must not add to it. Sequences that end in the window are left out.
-
-    A plug-in estimate from a finite sample is too high. The same estimate with L permuted is subtracted from it.
-    """
-    seen = Observed(*(values[seen.window_hidden >= 0] for values in seen))
-    slots, hidden = seen.slots, seen.window_hidden
-    masks, units = seen.window_masks.astype(float), seen.window_units.astype(float)
-    given = np.stack([np.ones(len(slots)), masks, units, masks * units, masks**2, units**2], axis=1)
-    residuals = [values - given @ np.linalg.lstsq(given, values.astype(float))[0] for values in (slots, hidden)]
-    quartiles = np.searchsorted(np.quantile(units, [0.25, 0.5, 0.75]), units)
-    strata = seen.window_masks * 4 + quartiles
-    random = np.random.default_rng(0)
-    information = 0.0
-    for stratum in np.unique(strata):
-        a, b = slots[strata == stratum], hidden[strata == stratum]
-        chance = mutual_information(random.permutation(a), b)
-        information += len(a) / len(slots) * (mutual_information(a, b) - chance)
-    entropy = mutual_information(hidden, hidden)
-    return Leak(float(np.corrcoef(*residuals)[0, 1]), information, entropy)
-
-
-@pytest.mark.parametrize(("max_seq_len", "pack_documents"), CUTS)
-def test_the_length_of_a_sequence_does_not_reveal_its_hidden_tokens(
-    corpus: Corpus, max_seq_len: int, pack_documents: bool
-) -> None:
-    samples = 100_000 if max_seq_len == 64 else 40_000
-    filled, now = (make(corpus, max_seq_len, pack_documents) for make in (filled_feeder_of, feeder_of))
-    before, after = (measure_leak(observe(feeder, samples // len(feeder))) for feeder in (filled, now))
-    print(f"{max_seq_len} tokens, {'packed' if pack_documents else 'not packed'}: {before=}, {after=}")  # shown by -s
-    assert before.information > 0.25 * before.entropy
-    if (max_seq_len, pack_documents) == (512, False):
-        # Only some ten documents are longer than the window, and their lengths and their n-grams are not independent.
-        assert after.information < 0.2 * before.information
-        return
-    assert after.information < 0.03 * after.entropy
-    assert abs(after.correlation) < 0.05
-    if pack_documents:  # otherwise, sequences that end with their document weaken the correlation
-        assert before.correlation < -0.8

@@ -62,15 +62,6 @@ def test_an_error_in_the_middle_of_the_text_leaves_no_files(built: Path, tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["bad.txt"]
 
 
-def test_a_result_is_overwritten_only_on_request(built: Path) -> None:
-    before = (built / "vocab.txt").read_bytes()
-    arguments = ["--input", str(built / "train.txt"), "--output", str(built / "vocab.txt")]
-    done = call(main, "vocab", *arguments, "--size", "500")
-    assert done.returncode == 2
-    assert "already exists" in done.stderr
-    assert (built / "vocab.txt").read_bytes() == before
-
-
 @pytest.mark.parametrize("stage", ["cut/0", "cut/2", "cut/*"])
 def test_a_killed_build_is_resumed(built: Path, tmp_path: Path, stage: str) -> None:
     (tmp_path / "text.txt").write_bytes((built / "train.txt").read_bytes() * 40)

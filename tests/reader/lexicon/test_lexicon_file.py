@@ -86,16 +86,6 @@ def test_t_is_students_t_up_to_the_degrees_of_freedom() -> None:
     assert ours == pytest.approx(scipys * math.sqrt(total / (total - 1)), rel=1e-12)
 
 
-def test_long_ngrams_are_left_out_and_counted(built: Path, tmp_path: Path) -> None:
-    output = tmp_path / "lexicon.tsv"
-    text = ["--input", str(built / "train.txt"), "--vocab", str(built / "vocab.txt"), "--top", "2:400,3:200"]
-    build("lexicon", *text, "--max_ngram_tokens", "3", "--output", str(output))
-    short = Lexicon.load(output)
-    whole = Lexicon.load(built / "lexicon.tsv")
-    assert short.info.left_out - whole.info.left_out == len(whole) - len(short) > 0
-    assert set(entries_of(short.ngrams)) < set(entries_of(whole.ngrams))
-
-
 @pytest.mark.parametrize("min_count", [3, 12])
 def test_min_count_leaves_out_rare_ngrams_and_is_kept(built: Path, tmp_path: Path, min_count: int) -> None:
     path = tmp_path / "lexicon.tsv"

@@ -13,14 +13,12 @@ import pytest
 from reader.corpus.units import UnitCutter
 from reader.errors import InputError
 from reader.tokenization import text_pieces, tokenizer
-from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han, split_run
-from reader.tokenization.chinese_segmentation import segmenter
+from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.text_pieces import WHITE_SPACE, TextPieces
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import load_vocabulary
-from reader.tokenization.word_spans import split_run_with_spans
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.reader.tokenization.test_basic_tokenizer import MIXED
 from tests.reader.tokenization.test_sentencepiece import OURS, trained
@@ -101,17 +99,6 @@ def test_the_bytes_of_a_character_share_its_span() -> None:
     spans = [*zip(encoding.starts.tolist(), encoding.ends.tolist(), strict=True)]
     assert tokens == ["▁", "s", "<0xE2>", "<0x98>", "<0x83>", "s", "▁", "f", "<0x69>"]
     assert spans == [(0, 0), (0, 1), (1, 3), (1, 3), (1, 3), (3, 4), (5, 5), (5, 6), (5, 6)]
-
-
-@pytest.mark.parametrize("lowercase", [True, False])
-def test_words_with_spans_equal_the_plain_words(lowercase: bool) -> None:
-    for cut_han in ("char", "jieba"):
-        cut = segmenter(cut_han)
-        for run in (
-            "".join(text.translate({ord(c): None for c in WHITE_SPACE})) for text in random_texts(500, ALPHABET)
-        ):
-            words = split_run_with_spans(run, lowercase, cut)
-            assert [word.text for word in words] == split_run(run, lowercase, cut), repr(run)
 
 
 def test_the_constants_of_the_pattern_agree_with_the_basic_tokenizer() -> None:
