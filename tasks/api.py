@@ -18,7 +18,7 @@ from reader.errors import InputError
 from tasks.data.examples import Example
 from tasks.data.features import Features, Float32s
 from tasks.kinds.task import Task
-from tasks.prediction.finetuned import Finetuned, is_exported, load_exported, load_finetuned, with_null_threshold_of
+from tasks.prediction.finetuned import Finetuned, load_finetuned, with_null_threshold_of
 from tasks.prediction.own_texts import load_texts, plain_values
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ class FineTuned:
         Raises InputError if the folder is not that of a fine-tuned model, or if it is damaged.
         """
         folder = Path(run)
-        if is_exported(folder):
-            model = load_exported(folder)
-        else:
-            model = load_finetuned(folder, None if checkpoint is None else Path(checkpoint))
+        model = load_finetuned(folder, None if checkpoint is None else Path(checkpoint))
         return cls(with_null_threshold_of(model, folder, lambda line: warnings.warn(line, stacklevel=2)))
 
     def predict(self, rows: Sequence[Row], batch_size: int = 32) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from ernie_gram.config.checks import require
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats import paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
@@ -137,6 +138,7 @@ def main() -> None:
 def export(arguments: argparse.Namespace) -> None:
     """Export RUN to DST, and print what was lost and written; raises InputError."""
     finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print)
+    require(finetuned.model is not None, "RUN", f"{arguments.run} is an exported program; give the run that it is of")
     if arguments.to == PADDLENLP:
         with progress(f"writing {arguments.folder}"):
             lost = export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss)

@@ -31,8 +31,6 @@ from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
 from tasks.prediction.finetuned import (
     Finetuned,
-    is_exported,
-    load_exported,
     load_finetuned,
     with_null_threshold_of,
 )
@@ -59,7 +57,8 @@ def keys_of_kinds() -> str:
     """Return a line for the kinds with the same keys of JSON lines: the kinds, and the keys."""
     kinds: dict[str, list[str]] = {}
     for kind in KINDS.values():
-        kinds.setdefault(kind.json_keys, []).append(kind.name)
+        keys = [role.name + " (a list)" * role.is_list for role in kind.roles if not role.is_gold and role.name != "id"]
+        kinds.setdefault(" or ".join([", ".join(keys), *["text"] * kind.splits_texts]), []).append(kind.name)
     return "\n".join(f"           {', '.join(names):<26}  {keys}" for keys, names in kinds.items())
 
 
@@ -116,16 +115,9 @@ def parse_arguments() -> argparse.Namespace:
 
 def load_model(arguments: argparse.Namespace) -> Finetuned:
     """Return the fine-tuned model with the threshold to use; raises InputError."""
-    if is_exported(arguments.run):
-        require(
-            arguments.checkpoint is None,
-            "--checkpoint",
-            f"{arguments.run} is an exported program and has none; leave it out",
-        )
-        require(max(arguments.processes, WORLD_SIZE) == 1, "--processes", "an exported program runs in one process")
-        finetuned = load_exported(arguments.run)
-    else:
-        finetuned = load_finetuned(arguments.run, arguments.checkpoint)
+    finetuned = load_finetuned(arguments.run, arguments.checkpoint)
+    is_alone = max(arguments.processes, WORLD_SIZE) == 1
+    require(finetuned.model is not None or is_alone, "--processes", "an exported program runs in one process")
     given = arguments.null_threshold
     if given is not None:
         require(

@@ -63,7 +63,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     Attributes:
         name: of the kind.
         roles: the values of a row of a table, or of JSON lines.
-        json_keys: those of them that JSON lines of one's own have, for the help of tasks.predict.
         layouts: the names of the layouts whose rows have these values (see registry/task_file.py).
         task_fields: the fields of Task that this kind reads and others do not. A kind with `labels` has labels, which
             may be found in the training file.
@@ -85,7 +84,6 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
 
     name: ClassVar[str]
     roles: ClassVar[tuple[Role, ...]]
-    json_keys: ClassVar[str]
     layouts: ClassVar[tuple[str, ...]] = ANY_KIND
     task_fields: ClassVar[tuple[str, ...]] = ()
     metrics: ClassVar[tuple[str, ...]]

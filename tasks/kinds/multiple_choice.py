@@ -94,7 +94,6 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         Role("answer", is_gold=True),
         ID,
     )
-    json_keys = "context, question, options (a list)"
     layouts = (*ANY_KIND, "race", "c3", "chid")
     metrics = ("accuracy", "accuracy_by_id", "race")
     submission = "letters"

@@ -85,7 +85,6 @@ class SentenceFeatures(Features):
 class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
     """What the kinds of one or two texts share. The last one of `training_fields` holds the gold values."""
 
-    json_keys = "text_a, and text_b for pairs"
     submission = "table"
     paddlenlp_class = "ErnieGramForSequenceClassification"
     input_fields = ENCODER_FIELDS
@@ -111,11 +110,11 @@ class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
         is_long = a.lengths + b.lengths > room
         kept_a, kept_b = truncated_pair(a.lengths, b.lengths, room)
         views = _views(a, kept_a, is_long & (has_second == 0), settings, training)
-        example_of = np.concatenate([view.examples for view in views])
+        parts, heads, tails = zip(*views, strict=True)
+        example_of = np.concatenate(parts)
         # Stable: the views of an example stay in their order.
         order = np.argsort(example_of, kind="stable")
-        head = joined([view.head for view in views]).take(order)
-        tail = joined([view.tail for view in views]).take(order)
+        head, tail = joined(heads).take(order), joined(tails).take(order)
         example_of = example_of[order]
         second = b.take(example_of).first(kept_b[example_of])
         inputs = table.assemble([head, tail], [second], has_second[example_of])
@@ -140,31 +139,21 @@ def example_means(values: Float32s, features: Features) -> Float32s:
     return (np.add.reduceat(values, firsts) / counts[:, np.newaxis]).astype(np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class _View:
-    """An input for some examples: two ranges of tokens of the first text, of which one may be empty."""
+def _views(
+    texts: Ranges, kept: Int64s, is_long: np.ndarray, settings: InputSettings, training: bool
+) -> list[tuple[Int64s, Ranges, Ranges]]:
+    """Return the inputs of all examples: one, or three for long single texts in evaluation (`is_long`, bool [N]).
 
-    examples: Int64s
-    head: Ranges
-    tail: Ranges
-
-
-def _views(texts: Ranges, kept: Int64s, is_long: np.ndarray, settings: InputSettings, training: bool) -> list[_View]:
-    """Return the views of all examples: one, or three for long single texts in evaluation (`is_long`, bool [N])."""
-    everyone = np.arange(len(kept))
-    nothing = texts.first(np.zeros_like(kept))
-    head = _View(everyone, texts.first(kept), nothing)
+    Each is the indices of some examples, and two ranges of tokens of their first texts, of which one may be empty.
+    """
+    everyone, nothing = np.arange(len(kept)), texts.first(np.zeros_like(kept))
     if settings.long_text == "head" or not is_long.any():
-        return [head]
+        return [(everyone, texts.first(kept), nothing)]
     share, whole = HEAD_SHARE
     head_lengths = np.where(is_long, kept * share // whole, kept)
-    both = _View(everyone, texts.first(head_lengths), texts.last(kept - head_lengths))
+    both = everyone, texts.first(head_lengths), texts.last(kept - head_lengths)
     if training or settings.long_text == "head_tail":
         return [both]
     long = np.flatnonzero(is_long)
     few, none = texts.take(long), nothing.take(long)
-    return [
-        _View(long, few.first(kept[long]), none),
-        _View(long, few.last(kept[long]), none),
-        both,
-    ]
+    return [(long, few.first(kept[long]), none), (long, few.last(kept[long]), none), both]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.config.checks import require
 from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
@@ -67,38 +68,29 @@ class Finetuned:
 
 
 def load_finetuned(run: Path, checkpoint: Path | None = None) -> Finetuned:
-    """Return the fine-tuned model of a run.
+    """Return the fine-tuned model of a run, or of an exported program (see tasks/export.py).
 
     Args:
-        run: the run's folder, of which the best model is read, or else the newest checkpoint; or one checkpoint.
+        run: the run's folder, of which the best model is read, or else the newest checkpoint; or one checkpoint; or the
+            folder of an exported program.
         checkpoint: another checkpoint of this run, or None.
 
     Raises InputError that names the folder or file if it is not that of a fine-tuned model, or if it is damaged.
     """
-    description = read_description(run)
-    model = read_model(checkpoint or run)
-    if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
-        raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
-    assert model.vocabulary is not None, "runs keep their vocabulary"
-    return Finetuned(model.source, description, Tokenizer(model.vocabulary, description.segmenter), model)
-
-
-def is_exported(folder: Path) -> bool:
-    """Return whether a folder is an exported program."""
-    return (folder / DESCRIPTION).is_file()
-
-
-def load_exported(folder: Path) -> Finetuned:
-    """Return the fine-tuned model of an exported program (see tasks/export.py).
-
-    Raises InputError that names the folder or file if it is not that of a fine-tuned model, or if it is damaged.
-    """
-    exported = load_description(folder)
-    if exported.outputs != TASK_SCORES:
-        raise InputError(f"{folder}: has {exported.outputs} outputs, not those of a task; use ernie-gram infer")
-    description = read_description(folder)
-    vocabulary = load_vocabulary(folder / exported.text.vocabulary, exported.text.lowercase)
-    return Finetuned(folder, description, Tokenizer(vocabulary, description.segmenter), None)
+    if (run / DESCRIPTION).is_file():
+        require(checkpoint is None, "--checkpoint", f"{run} is an exported program and has none; leave it out")
+        exported = load_description(run)
+        if exported.outputs != TASK_SCORES:
+            raise InputError(f"{run}: has {exported.outputs} outputs, not those of a task; use ernie-gram infer")
+        description, model = read_description(run), None
+        vocabulary = load_vocabulary(run / exported.text.vocabulary, exported.text.lowercase)
+    else:
+        description, model = read_description(run), read_model(checkpoint or run)
+        if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
+            raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
+        assert model.vocabulary is not None, "runs keep their vocabulary"
+        vocabulary = model.vocabulary
+    return Finetuned(model.source if model else run, description, Tokenizer(vocabulary, description.segmenter), model)
 
 
 def null_threshold_of(run: Path) -> float | None:

@@ -83,7 +83,6 @@ class Span(Kind[SpanExample, SpanFeatures]):
         Role("is_impossible", needed=False, is_gold=True, may_lack=True),
         ID,
     )
-    json_keys = "context, question"
     layouts = (*ANY_KIND, "squad", "dureader_documents")
     task_fields = ("unanswerable",)
     metrics = ("squad_v1", "squad_v2", "cmrc2018", "dureader_robust")
@@ -215,16 +214,8 @@ class Span(Kind[SpanExample, SpanFeatures]):
             )
             for sample in samples
         ]
-        settings = self.settings.span
-        by_characters = self.task.language == "zh"
-        return best_spans(
-            parts,
-            text,
-            context,
-            settings.n_best,
-            settings.max_answer_length,
-            by_characters,
-        )
+        settings, by_characters = self.settings.span, self.task.language == "zh"
+        return best_spans(parts, text, context, settings.n_best, settings.max_answer_length, by_characters)
 
     def _with_unanswerable(
         self,

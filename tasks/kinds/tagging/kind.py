@@ -55,7 +55,6 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
 
     name = "tagging"
     roles = (Role("tokens", is_list=True), Role("tags", is_gold=True, is_list=True), ID)
-    json_keys = "tokens (a list), or text"
     layouts = (*ANY_KIND, "conll", "cluener")
     task_fields = ("labels",)
     metrics = ("conlleval", "cluener")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reader.errors import InputError
-from tasks.kinds.multiple_choice import MultipleChoiceExample
-from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.task import Task
+from tasks.reading.official_files import available_splits
 from tasks.registry import TASKS, task_named
 from tests.support.commands import ROOT
-from tests.support.task_files import load, write, write_json, write_lines
+from tests.support.task_files import load, write, write_json
 
 KINDS = {
     "classification": "mnli qnli qqp sst2 cola mrpc rte wnli imdb ag_news xnli lcqmc chnsenticorp "
@@ -66,87 +67,66 @@ def test_every_module_of_the_registry_is_read() -> None:
     assert len(rows) == len(TASKS)
 
 
-def texts(task: str, folder: Path, split: str) -> list[tuple[str, str | None, str | None]]:
-    """Return both texts and the label of each example of a classification."""
-    examples = load(TASKS[task], folder, split).examples
-    return [(e.text_a, e.text_b, e.gold) for e in examples if isinstance(e, SentenceExample)]
+HEAD_OF_MNLI = "index\tsentence1\tsentence2\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n"
+ROW_OF_MNLI = "0\ta\tb\tneutral\tneutral\tentailment\tentailment\tentailment\tentailment\n"
+HEAD_OF_XNLI = "language\tgold_label\tsentence1\tsentence2\n"
+# A byte order mark, CR LF, and quotation marks that have no meaning.
+MRPC = '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t1\t2\t" He said .\t"" Yes "\r\n'
+CSL = {"id": 0, "abst": "摘要", "keyword": ["一", "二"], "label": "1"}
+OCNLI = [{"sentence1": "a", "sentence2": "b", "label": label, "label0": None} for label in ("-", "neutral")]
 
 
-def test_the_first_row_of_cola_is_an_example_but_the_head_of_its_test_file_is_not(tmp_path: Path) -> None:
-    write(tmp_path / "train.tsv", "gj04\t1\t\tFirst one.\ngj04\t0\t*\tSecond one.\n")
-    write(tmp_path / "test.tsv", "index\tsentence\n0\tThird one.\n")
-    assert texts("cola", tmp_path, "train") == [("First one.", None, "1"), ("Second one.", None, "0")]
-    assert texts("cola", tmp_path, "test") == [("Third one.", None, None)]
-
-
-def test_the_label_of_mnli_is_the_gold_label(tmp_path: Path) -> None:
-    names = ["index", "sentence1", "sentence2", "label1", "label2", "label3", "label4", "label5", "gold_label"]
-    row = ["0", "a", "b", "neutral", "neutral", "entailment", "entailment", "entailment", "entailment"]
-    write(tmp_path / "dev_matched.tsv", "\t".join(names) + "\n" + "\t".join(row) + "\n")
-    write(tmp_path / "train.tsv", "sentence1\tsentence2\tlabel1\tgold_label\na\tb\tneutral\tcontradiction\n")
-    write(tmp_path / "test_mismatched.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n")
-    assert texts("mnli", tmp_path, "dev_matched") == [("a", "b", "entailment")]
-    assert texts("mnli", tmp_path, "train") == [("a", "b", "contradiction")]
-    assert texts("mnli", tmp_path, "test_mismatched") == [("a", "b", None)]
-
-
-def test_short_lines_of_qqp_are_omitted(tmp_path: Path) -> None:
-    head = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-    write(tmp_path / "QQP" / "train.tsv", f"{head}1\t2\t3\ta\n4\t5\t6\ta\tb\t1\n")
-    report = load(TASKS["qqp"], tmp_path, "train").report
-    assert (report.rows, report.examples, len(report.omitted)) == (2, 1, 1)
-
-
-def test_mrpc_is_read_with_its_byte_order_mark_and_quotation_marks(tmp_path: Path) -> None:
-    head = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
-    write(tmp_path / "msr_paraphrase_train.txt", head + '1\t1\t2\t" He said .\t"" Yes "\r\n')
-    assert texts("mrpc", tmp_path, "train") == [('" He said .', '"" Yes "', "1")]
-
-
-def test_scores_of_stsb_are_numbers(tmp_path: Path) -> None:
-    write(tmp_path / "dev.tsv", "index\tsentence1\tsentence2\tscore\n0\ta\tb\t4.75\n")
-    [example] = load(TASKS["stsb"], tmp_path, "dev").examples
-    assert example.gold == 4.75
-
-
-def test_both_spellings_of_xnli_are_one_label_in_all_of_its_layouts(tmp_path: Path) -> None:
-    upstream, official = tmp_path / "upstream", tmp_path / "official"
-    write(upstream / "train.tsv", "text_a\ttext_b\tlabel\n甲\t乙\tcontradictory\n")
-    write(upstream / "dev.tsv", "text_a\ttext_b\tlabel\n甲\t乙\tcontradiction\n")
-    write(official / "XNLI-MT-1.0/multinli/multinli.train.zh.tsv", "premise\thypo\tlabel\n甲\t乙\tcontradictory\n")
-    head = "language\tgold_label\tsentence1\tsentence2\n"
-    write(official / "XNLI-1.0/xnli.dev.tsv", f"{head}ar\tneutral\tx\ty\nzh\tcontradiction\t甲\t乙\n")
-    for folder in (upstream, official):
-        for split in ("train", "dev"):
-            assert texts("xnli", folder, split) == [("甲", "乙", "contradiction")]
-
-
-def test_lcqmc_is_read_with_and_without_header(tmp_path: Path) -> None:
-    write(tmp_path / "train.txt", "甲\t乙\t1\n")
-    write(tmp_path / "dev.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n")
-    assert texts("lcqmc", tmp_path, "train") == texts("lcqmc", tmp_path, "dev") == [("甲", "乙", "1")]
-
-
-def test_the_keywords_of_csl_are_its_first_text(tmp_path: Path) -> None:
-    write_lines(tmp_path / "train.json", {"id": 0, "abst": "摘要", "keyword": ["一", "二"], "label": "1"})
-    assert texts("csl", tmp_path, "train") == [("一 二", "摘要", "1")]
-
-
-def test_rows_of_ocnli_without_gold_label_are_omitted(tmp_path: Path) -> None:
-    rows = [{"sentence1": "a", "sentence2": "b", "label": label, "label0": None} for label in ("-", "neutral")]
-    write_lines(tmp_path / "train.3k.json", *rows)
-    assert texts("ocnli", tmp_path, "train") == [("a", "b", "neutral")]
+@pytest.mark.parametrize(
+    ("task", "file", "content", "expected"),
+    [
+        # Train and dev have no header.
+        ("cola", "train.tsv", "gj04\t1\t\tOne.\ngj04\t0\t*\tTwo.\n", [("One.", None, "1"), ("Two.", None, "0")]),
+        ("cola", "test.tsv", "index\tsentence\n0\tThird one.\n", [("Third one.", None, None)]),
+        ("mnli", "dev_matched.tsv", HEAD_OF_MNLI + ROW_OF_MNLI, [("a", "b", "entailment")]),
+        ("mnli", "test_mismatched.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n", [("a", "b", None)]),
+        # A line that is too short is omitted.
+        ("qqp", "QQP/train.tsv", "id\tquestion1\tquestion2\tis_duplicate\n1\ta\n4\ta\tb\t1\n", [("a", "b", "1")]),
+        ("mrpc", "msr_paraphrase_train.txt", MRPC, [('" He said .', '"" Yes "', "1")]),
+        ("stsb", "dev.tsv", "index\tsentence1\tsentence2\tscore\n0\ta\tb\t4.75\n", [("a", "b", 4.75)]),
+        # Both spellings of a label, and all layouts.
+        ("xnli", "train.tsv", "text_a\ttext_b\tlabel\n甲\t乙\tcontradictory\n", [("甲", "乙", "contradiction")]),
+        ("xnli", "dev.tsv", "text_a\ttext_b\tlabel\n甲\t乙\tcontradiction\n", [("甲", "乙", "contradiction")]),
+        (
+            "xnli",
+            "XNLI-MT-1.0/multinli/multinli.train.zh.tsv",
+            "premise\thypo\tlabel\n甲\t乙\tcontradictory\n",
+            [("甲", "乙", "contradiction")],
+        ),
+        (
+            "xnli",
+            "XNLI-1.0/xnli.dev.tsv",
+            f"{HEAD_OF_XNLI}ar\tneutral\tx\ty\nzh\tcontradiction\t甲\t乙\n",
+            [("甲", "乙", "contradiction")],
+        ),
+        ("lcqmc", "train.txt", "甲\t乙\t1\n", [("甲", "乙", "1")]),
+        ("lcqmc", "dev.tsv", "text_a\ttext_b\tlabel\n甲\t乙\t1\n", [("甲", "乙", "1")]),
+        ("csl", "train.json", json.dumps(CSL), [("一 二", "摘要", "1")]),
+        ("ocnli", "train.3k.json", "\n".join(map(json.dumps, OCNLI)), [("a", "b", "neutral")]),
+        (
+            "ag_news",
+            "test.csv",
+            '"4","","A #39;quoted #39; text"\n"1","T","D"\n',
+            [("A'quoted' text", None, "4"), ("T D", None, "1")],
+        ),
+    ],
+)
+def test_official_files_of_texts_are_read(
+    tmp_path: Path, task: str, file: str, content: str, expected: list[tuple[Any, ...]]
+) -> None:
+    write(tmp_path / file, content)
+    [split] = available_splits(TASKS[task], tmp_path)
+    assert [(e.text_a, e.text_b, e.gold) for e in load(TASKS[task], tmp_path, split).examples] == expected
 
 
 def test_tags_of_msra_are_joined_by_a_control_character(tmp_path: Path) -> None:
     write(tmp_path / "train.tsv", "text_a\tlabel\n上\x02海\x021\tB-LOC\x02I-LOC\x02O\n")
     [example] = load(TASKS["msra_ner"], tmp_path, "train").examples
     assert (example.text, example.tags) == ("上海1", ("B-LOC", "I-LOC", "O"))
-
-
-def test_labels_of_ag_news_are_1_to_4_and_titles_may_be_empty(tmp_path: Path) -> None:
-    write(tmp_path / "test.csv", '"4","","A #39;quoted #39; text"\n"1","T","D"\n')
-    assert texts("ag_news", tmp_path, "test") == [("A'quoted' text", None, "4"), ("T D", None, "1")]
 
 
 def test_race_reads_the_schools_that_it_is_for(tmp_path: Path) -> None:
@@ -159,5 +139,4 @@ def test_race_reads_the_schools_that_it_is_for(tmp_path: Path) -> None:
         ("race_middle", ["middle/1-0"]),
     ):
         examples = load(TASKS[task], tmp_path, "dev").examples
-        assert [e.id for e in examples] == ids
-        assert all(isinstance(e, MultipleChoiceExample) and e.answer == 3 for e in examples)
+        assert [(e.id, e.answer) for e in examples] == [(each, 3) for each in ids]
