@@ -57,10 +57,9 @@ class PlannedRun(ABC):
         return [sys.executable, "-m", self.module, *self.arguments]
 
     @property
-    def device(self) -> tuple[str, str, str]:
-        """What `check_device` needs: trainer.device, optimizer.precision and the implementation of attention."""
-        model = getattr(self.config, "model", None)
-        return self.config.trainer.device, self.config.optimizer.precision, getattr(model, "attention", "plain")
+    def device(self) -> tuple[str, str]:
+        """What `check_device` needs: trainer.device and optimizer.precision."""
+        return self.config.trainer.device, self.config.optimizer.precision
 
     @property
     def settings(self) -> dict[str, Any]:
