@@ -59,8 +59,11 @@ def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended
     for outputs in ("encoder", "fill_mask"):
         run(export_inference.main, finished, tmp_path / outputs, "--outputs", outputs)
         assert on_gpu(pretended_gpu) == []
-        (answer,) = run(infer.main, tmp_path / outputs, "--input", tmp_path / "text")
-        assert pretended_gpu[2:] == ["enable_use_gpu 0"]
+        if outputs == "encoder":
+            (answer,) = run(infer.main, tmp_path / outputs, "--input", tmp_path / "text")
+        else:
+            (answer,) = run(fill_mask.main, tmp_path / outputs, text, "--json")
+        assert pretended_gpu[-1] == "enable_use_gpu 0"
         assert set(json.loads(answer)) == {"text", "vector" if outputs == "encoder" else "masks"}
     units = [[unit["unit"] for unit in json.loads(line)["masks"][0]] for line in (answer, *filled)]
     assert units[0] == units[1]
