@@ -34,7 +34,7 @@ MAX_TEXT_SIZE = 6_000_000  # in characters
 HELD_OUT_INTERVAL = 30  # about one document in HELD_OUT_INTERVAL is held out
 MIN_WORDS = 8
 FILES = ("train.txt", "held_out.txt", "train.tsv", "dev.tsv")
-MAX_LINES = 10  # of a document of one's own text: a book without blank lines is many documents
+MAX_LINES = 10  # of a document of the user's text: a book without blank lines is many documents
 # The task: its labels are the sources with the most held-out paragraphs.
 MAX_LABELS = 6
 MAX_ROWS = {"train": 400, "dev": 60}  # of one label

@@ -18,7 +18,7 @@ from ernie_gram.config.loading import config_from_tree
 from ernie_gram.formats.model import Model
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
-from reader.batches.sampler import held_rows
+from reader.batches.sampler import largest_micro_batch
 from reader.batches.sequences import CUT_VERSION
 from reader.corpus.memmap import CorpusInfo
 from reader.errors import InputError
@@ -229,7 +229,7 @@ class PretrainConfig:
 
     def held_sequences(self, processes: int) -> int:
         """Return the largest number of sequences that one of some processes holds at a time in training."""
-        return held_rows(self.data.batch_size, processes, self.trainer.micro_batch)
+        return largest_micro_batch(self.data.batch_size, processes, self.trainer.micro_batch)
 
     def assumed_rows(self, processes: int) -> int:
         """Return the number of masked slots that one of some processes holds: of full sequences without n-grams."""

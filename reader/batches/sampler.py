@@ -92,7 +92,7 @@ def accumulation_steps(batch_size: int, world: int, micro_batch: int | None) -> 
     return 1 if micro_batch is None else -(-_largest_share(batch_size, world) // micro_batch)
 
 
-def held_rows(batch_size: int, world: int, micro_batch: int | None) -> int:
+def largest_micro_batch(batch_size: int, world: int, micro_batch: int | None) -> int:
     """Return the largest number of rows of a batch that a rank holds at a time; see `accumulation_steps`."""
     return _largest_share(_largest_share(batch_size, world), accumulation_steps(batch_size, world, micro_batch))
 

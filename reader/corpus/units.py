@@ -8,8 +8,7 @@ import numpy as np
 
 from reader.corpus.boundaries import Int32s, Int64s, Units, cut_lines
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import Lexicon, segmenter_of
-from reader.lexicon.ngrams import NO_NGRAMS
+from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, segmenter_of
 from reader.tables.string_table import PackedStrings, take_strings
 from reader.tables.trie import build_trie
 from reader.tokenization.vocabulary import PieceTable, Vocabulary

@@ -30,9 +30,8 @@ from reader.lexicon.counting_stages import (
     merge_entry_lists,
     merge_words,
 )
-from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
+from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams
 from reader.lexicon.ngram_keys import ngram_totals
-from reader.lexicon.ngrams import NO_NGRAMS, NGrams
 from reader.lexicon.t_test import kth_largest, needed_count
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 

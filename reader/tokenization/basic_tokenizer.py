@@ -3,13 +3,18 @@
 White space separates words. Every Han character and every punctuation mark is a separate word. For an uncased
 vocabulary, text is converted to lower case and accents are removed. The vocabulary then splits each word into tokens
 (see vocabulary.py).
+
+`split_run_with_spans` also records where each character of a word is in the text. Folding changes lengths: "İ" becomes
+"i", a Hangul syllable becomes two or three letters, and an accent disappears. Every character of a word therefore has
+its own span of characters of the original text.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
-from itertools import groupby
+from collections.abc import Callable, Iterator
+from itertools import accumulate, groupby
+from typing import NamedTuple
 
 # Control characters that str.split() treats as white space. BERT removes them without splitting the text there.
 _NOT_SPACE = {ord(c): None for c in "\x0b\x0c\x1c\x1d\x1e\x1f\x85"}
@@ -76,3 +81,107 @@ def split_run(run: str, lowercase: bool, cut_han: Callable[[str], list[str]] = l
 def holds_text(word: str) -> bool:
     """Return whether a word contains a letter, a digit or a Han character. N-grams contain only such words."""
     return word.isalnum() or any(character.isalnum() for character in word)
+
+
+class WordSpan(NamedTuple):
+    """A word, and the span of each of its characters in the original text.
+
+    text: the word, folded; starts, ends: the original characters of text[i] are those in [starts[i], ends[i]). Both
+    lists are in ascending order, but not strictly: several characters may come from the same original character.
+    """
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+
+
+def split_run_with_spans(
+    run: str, lowercase: bool, cut_han: Callable[[str], list[str]] = list, offset: int = 0
+) -> list[WordSpan]:
+    """Return the words of a text that contains no white space: those of `basic_tokenizer.split_run`, with their spans.
+
+    Dropped characters belong to no span. Accents that folding removes belong to the span of the character before them,
+    if that character is kept, so that the text of a span is never cut between a letter and its accents.
+
+    Args:
+        run, lowercase, cut_han: see `split_run`.
+        offset: position of `run` in the original text.
+    """
+    if run.isascii() and run.isalnum():
+        text = run.lower() if lowercase else run
+        return [WordSpan(text, [*range(offset, offset + len(run))], [*range(offset + 1, offset + len(run) + 1)])]
+    ends_with_marks = _ends_with_marks(run, lowercase)
+    words: list[WordSpan] = []
+    kept = [i for i, character in enumerate(run) if not is_dropped(character)]
+    for in_han, group in groupby(kept, key=lambda i: is_han(run[i])):
+        positions = list(group)
+        text = "".join(run[i] for i in positions)
+        if lowercase:
+            text, positions = _fold_with_positions(text, positions)
+        # Folding may reorder characters (see below). Characters that changed places share their spans, so that starts
+        # and ends are in ascending order.
+        starts = [offset + i for i in accumulate(reversed(positions), min)][::-1]
+        ends = [offset + i for i in accumulate((ends_with_marks[i] for i in positions), max)]
+        for first, stop in _han_words(cut_han(text)) if in_han else _other_words(text):
+            words.append(WordSpan(text[first:stop], starts[first:stop], ends[first:stop]))
+    return words
+
+
+def count_leading_marks(text: str) -> int:
+    """Return the number of characters at the beginning of a text that folding removes (accents)."""
+    return next((i for i, character in enumerate(text) if fold(character)), len(text))
+
+
+def _ends_with_marks(run: str, lowercase: bool) -> list[int]:
+    """Return for each character the end of its span: its position + 1, or the end of the removed accents after it."""
+    ends = list(range(1, len(run) + 1))
+    if lowercase and not run.isascii():
+        for i in range(len(run) - 1, 0, -1):
+            if not fold(run[i]):
+                ends[i - 1] = ends[i]
+    return ends
+
+
+def _fold_with_positions(text: str, positions: list[int]) -> tuple[str, list[int]]:
+    """Return the folded text (see `basic_tokenizer.fold`), and the original position of each of its characters.
+
+    `positions` has the original position of each character of `text`.
+    """
+    folded = fold(text)
+    if folded == text or text.isascii():
+        return folded, positions
+    # The lower case of a character may depend on its context (the final sigma), but the number of characters does not.
+    lower_positions = [i for character, i in zip(text, positions, strict=True) for _ in character.lower()]
+    decomposed = [
+        (part, i)
+        for character, i in zip(text.lower(), lower_positions, strict=True)
+        for part in unicodedata.normalize("NFD", character)
+    ]
+    # NFD sorts consecutive combining characters by their combining class. Most of them are accents and are removed, but
+    # some remain, such as the tone marks of Hangul.
+    ordered: list[tuple[str, int]] = []
+    for _, group in groupby(decomposed, key=lambda pair: unicodedata.combining(pair[0]) > 0):
+        ordered += sorted(group, key=lambda pair: unicodedata.combining(pair[0]))
+    kept = [(character, i) for character, i in ordered if unicodedata.category(character) != "Mn"]
+    return "".join(character for character, _ in kept), [i for _, i in kept]
+
+
+def _han_words(words: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield the first character and the end of each word in the text that the words make up."""
+    end = 0
+    for word in words:
+        yield end, end + len(word)
+        end += len(word)
+
+
+def _other_words(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the first character and the end of each word: a punctuation mark, or what is between two of them."""
+    start = 0
+    for i, character in enumerate(text):
+        if is_punctuation(character):
+            if start < i:
+                yield start, i
+            yield i, i + 1
+            start = i + 1
+    if start < len(text):
+        yield start, len(text)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from reader.tokenization.basic_tokenizer import count_leading_marks, split_run_with_spans
 from reader.tokenization.chinese_segmentation import segmenter
 from reader.tokenization.vocabulary import Vocabulary
-from reader.tokenization.word_spans import count_leading_marks, split_run_with_spans
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]

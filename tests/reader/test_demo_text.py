@@ -1,4 +1,4 @@
-"""The text for a first model: English of the Python installation, or text of one's own."""
+"""The text for a first model: English of the Python installation, or text of the user."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
-from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
-from reader.lexicon.ngrams import NGrams
+from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of

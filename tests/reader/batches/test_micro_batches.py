@@ -7,7 +7,7 @@ from itertools import chain, islice
 import pytest
 
 from reader.batches.feeder import Feeder, Masking
-from reader.batches.sampler import accumulation_steps, held_rows, micro_batch_rows, rank_share
+from reader.batches.sampler import accumulation_steps, largest_micro_batch, micro_batch_rows, rank_share
 from reader.corpus.memmap import Corpus
 from tests.support.cluster_simulation import global_batch, rows_of
 
@@ -16,7 +16,7 @@ from tests.support.cluster_simulation import global_batch, rows_of
 @pytest.mark.parametrize(("batch_size", "world"), [(1, 1), (3, 2), (15, 2), (7, 7), (80, 64), (5112, 64)])
 def test_micro_batches_divide_the_share_of_every_rank(batch_size: int, world: int, micro_batch: int) -> None:
     steps = accumulation_steps(batch_size, world, micro_batch)
-    largest = held_rows(batch_size, world, micro_batch)
+    largest = largest_micro_batch(batch_size, world, micro_batch)
     assert largest <= micro_batch
     sizes = []
     for rank in range(world):
@@ -32,7 +32,7 @@ def test_micro_batches_divide_the_share_of_every_rank(batch_size: int, world: in
 
 def test_without_a_limit_a_share_is_one_micro_batch() -> None:
     assert accumulation_steps(5112, 64, None) == 1
-    assert held_rows(5112, 64, None) == 80
+    assert largest_micro_batch(5112, 64, None) == 80
     assert micro_batch_rows(5112, 1, 64, 1) == [rank_share(5112, 1, 64)]
 
 

@@ -13,8 +13,7 @@ from scipy.stats import ttest_1samp
 from tokenizers.models import WordPiece
 
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import Lexicon, info_path
-from reader.lexicon.ngrams import NGrams
+from reader.lexicon.lexicon_file import Lexicon, NGrams, info_path
 from reader.lexicon.t_test import t_statistic
 from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.vocabulary_file import load_vocabulary
