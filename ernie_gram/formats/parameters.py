@@ -29,14 +29,12 @@ class Loaded:
 
     Attributes:
         config: the settings, completed by what the file holds: vocab_size, use_pooler, out_emb_size.
-        arrays: float32, under our names.
-        has_token_head: whether there is a head over the tokens, tied to the token embedding.
+        arrays: float32, under our names; with HEAD_BIAS if there is a head over tokens, tied to the token embedding.
         notes: what was changed or left out, one line each.
     """
 
     config: ModelConfig
     arrays: Arrays
-    has_token_head: bool
     notes: tuple[str, ...]
 
 
@@ -87,7 +85,7 @@ def load_parameters(path: Path, column: Column, config: ModelConfig, always_read
             notes.append(f"{name} is not zero, so the model reads it, although {key} is false in its settings")
         elif arrays.pop(name).any():
             notes.append(f"left out {name}: the model does not read it ({key} is false)")
-    return Loaded(completed, arrays, HEAD_BIAS in arrays, tuple(notes))
+    return Loaded(completed, arrays, tuple(notes))
 
 
 def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> tuple[ModelConfig, Renaming]:

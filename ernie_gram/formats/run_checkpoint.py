@@ -1,6 +1,7 @@
 """Checkpoints of our own training: a run's folder, or one checkpoint.
 
-In the folder of a pre-training run, the newest valid `step_N` is read; in that of a fine-tuning, the best model.
+In the folder of a pre-training run, the newest valid `step_N` is read; in the folder of a fine-tuning,
+the best model.
 """
 
 from __future__ import annotations

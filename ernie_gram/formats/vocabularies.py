@@ -68,23 +68,22 @@ def assembled(
     else:
         check_vocabulary(vocabulary, len(loaded.arrays["word_embedding"]), folder)
     arrays = dict(loaded.arrays)
-    if loaded.has_token_head and len(arrays[HEAD_BIAS]) > len(arrays["word_embedding"]):
+    if HEAD_BIAS not in arrays:
+        return Model(folder, format_name, loaded.config, arrays, vocabulary, notes=notes)
+    classes, rows = len(arrays[HEAD_BIAS]), len(arrays["word_embedding"])
+    tokens = classes if vocabulary is None else len(vocabulary)
+    if not tokens <= classes <= rows:
         raise InputError(
-            f"{folder}: the prediction head has {len(arrays[HEAD_BIAS]):,} classes, but the token embedding "
-            f"{len(arrays['word_embedding']):,} rows"
+            f"{folder}: the prediction head has {classes:,} classes, but the vocabulary {tokens:,} tokens, and the "
+            f"token embedding {rows:,} rows"
         )
-    if loaded.has_token_head and vocabulary is not None:
-        classes = len(arrays[HEAD_BIAS])
-        if classes < len(vocabulary):
-            raise InputError(
-                f"{folder}: the prediction head has {classes:,} classes, but the vocabulary {len(vocabulary):,} tokens"
-            )
-        arrays[HEAD_BIAS] = arrays[HEAD_BIAS][: len(vocabulary)]
-        # What we wrote ourselves for unused rows changes nothing, see heads.py.
-        if (loaded.arrays[HEAD_BIAS][len(vocabulary) :] > NEVER).any():
-            notes = (*notes, f"the prediction head keeps {len(vocabulary):,} of {classes:,} classes, the tokens")
-    pretraining = token_head_settings(loaded.config) if loaded.has_token_head else None
-    return Model(folder, format_name, loaded.config, arrays, vocabulary, None, pretraining, notes)
+    # What we wrote ourselves for unused rows changes nothing, see heads.py.
+    if (arrays[HEAD_BIAS][tokens:] > NEVER).any():
+        notes = (*notes, f"the prediction head keeps {tokens:,} of {classes:,} classes, the tokens")
+    arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]
+    return Model(
+        folder, format_name, loaded.config, arrays, vocabulary, None, token_head_settings(loaded.config), notes
+    )
 
 
 def check_vocabulary(vocabulary: Vocabulary, num_rows: int, folder: Path) -> None:

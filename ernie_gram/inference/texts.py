@@ -62,18 +62,18 @@ class TextEncoder:
         parts = self._tokenizer.encode_batch(texts)
         if not all(len(part) for part in parts):
             raise InputError("empty text")
-        room, kept = self.max_tokens - 1 - len(parts), [len(part) for part in parts]
+        room, lengths = self.max_tokens - 1 - len(parts), [len(part) for part in parts]
         if truncate and len(parts) == 1:
-            kept = [min(kept[0], room)]
-        elif truncate and sum(kept) > room:
-            first = min(kept[0], max(room - kept[1], -(-room // 2)))
-            kept = [first, min(kept[1], room - first)]
+            lengths = [min(lengths[0], room)]
+        elif truncate and sum(lengths) > room:
+            first = min(lengths[0], max(room - lengths[1], -(-room // 2)))
+            lengths = [first, min(lengths[1], room - first)]
         ids, offsets = [self.vocabulary.cls], list[tuple[int, int] | None]([None])
-        for part, stop in zip(parts, kept, strict=True):
+        for part, stop in zip(parts, lengths, strict=True):
             ids += [*part.ids[:stop].tolist(), self.vocabulary.sep]
             offsets += [*zip(part.starts[:stop].tolist(), part.ends[:stop].tolist(), strict=True), None]
         self._check_length(len(ids))
-        sentence_ids = (np.arange(len(ids)) >= kept[0] + 2).astype(np.int64)
+        sentence_ids = (np.arange(len(ids)) >= lengths[0] + 2).astype(np.int64)
         return EncodedText(np.array(ids, np.int64), sentence_ids, offsets)
 
     def encode_masked(self, text: str) -> Int64s:

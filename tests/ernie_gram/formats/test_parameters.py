@@ -85,7 +85,7 @@ def test_half_precision_and_ignored_parameters_are_read_and_said(tmp_path: Path)
     assert any("1 of" in note and "float16" in note for note in loaded.notes)
     assert any("bert.embeddings.position_ids" in note for note in loaded.notes)
     assert any("cls.seq_relationship.bias: the head for sentence pairs" in note for note in loaded.notes)
-    assert not loaded.has_token_head
+    assert "mask_lm_out_fc.b_0" not in loaded.arrays
 
 
 def test_a_table_that_another_program_trained_is_read_although_the_settings_say_otherwise(tmp_path: Path) -> None:
