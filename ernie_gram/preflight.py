@@ -19,12 +19,12 @@ import shutil
 import sys
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, World, start_world
-from ernie_gram.planning.cluster import Cluster, Speeds
 from ernie_gram.planning.sizes import assumed_shape, measured_shape
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
@@ -35,6 +35,9 @@ from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
 from reader.system.progress import progress
+
+if TYPE_CHECKING:
+    from ernie_gram.planning.prediction import Speeds
 
 # Of the peak that is given for a device.
 ASSUMED_UTILISATION = 0.4
@@ -158,8 +161,7 @@ def main() -> None:
         load_paddle()
     # Imported late: the terms of the objective need Paddle.
     from ernie_gram.planning.conflicts import conflicts
-    from ernie_gram.planning.prediction import predict
-    from ernie_gram.planning.report import report
+    from ernie_gram.planning.prediction import Cluster, predict, report
 
     sizes, shape = _sizes(own, config, run, ranks)
     with progress("measuring this machine"):
@@ -232,10 +234,12 @@ def _speeds(
     own: argparse.Namespace, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, world: World | None
 ) -> tuple[Speeds, list[str]]:
     """Return the speeds that are given or measured, and lines about those that were measured."""
+    # Imported late, as below: it loads Paddle.
+    from ernie_gram.planning.prediction import Speeds
+
     given = Speeds(own.peak_tflops and own.peak_tflops * 1e12, own.utilisation, own.bandwidth)
     if world is None:
         return given, []
-    # Imported late: it loads Paddle.
     from ernie_gram.planning.speeds import measure_missing
 
     return measure_missing(given, config, sizes, shape, own.gpus, world)

@@ -6,7 +6,6 @@ Shape letters: B sequences, L slots (the maximum over the batch), M masked slots
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -106,12 +105,6 @@ class TextEncoder:
             fields.INPUT_IDS.name: padded(rows, self.vocabulary.pad),
             fields.LENGTHS.name: lengths,
         }
-
-    def masked_text(self, ids: Int64s) -> str:
-        """Return the text of one sequence of token IDs, [CLS] and [SEP] included, with masks numbered from 1."""
-        vocabulary, number = self.vocabulary, count(1)
-        tokens = ids[1:-1].tolist()
-        return vocabulary.text(f"[MASK {next(number)}]" if token == vocabulary.mask else token for token in tokens)
 
     def _check_length(self, num_tokens: int) -> None:
         if num_tokens > self.max_tokens:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ernie_gram.planning.cluster import Cluster
-from ernie_gram.planning.prediction import Prediction, fitting_sequences
+from ernie_gram.planning.prediction import Cluster, Prediction, fitting_sequences
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes
 

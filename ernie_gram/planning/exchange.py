@@ -1,8 +1,7 @@
-"""What a step sends between processes, what a checkpoint takes on disk, and which checkpoints exist when."""
+"""What a step sends between processes, what a checkpoint takes on disk, and how many checkpoints there are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -76,13 +75,6 @@ def used_rows(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> 
 def checkpoint_bytes(config: PretrainConfig, sizes: CorpusSizes) -> int:
     """Return the size of a checkpoint, except for names and settings: some hundred bytes per parameter."""
     return CHECKPOINT_COPIES * FLOAT * count(parameter_shapes(config, sizes))
-
-
-def checkpoint_steps(config: PretrainConfig) -> Iterator[int]:
-    """Yield the steps after which a checkpoint is written, in order."""
-    trainer = config.trainer
-    yield from range(trainer.save_every, trainer.max_steps, trainer.save_every)
-    yield trainer.max_steps
 
 
 def checkpoints_on_disk(config: PretrainConfig) -> int:

@@ -11,7 +11,7 @@ import paddle
 # isort: on
 
 from ernie_gram.distributed.measure import exchange_bandwidth, matmul_peak
-from ernie_gram.planning.cluster import Speeds
+from ernie_gram.planning.prediction import Speeds
 from ernie_gram.planning.trial_step import measured_utilisation
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes

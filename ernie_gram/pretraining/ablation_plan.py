@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -69,19 +69,6 @@ def parts_of(config: PretrainConfig) -> dict[str, object]:
     }
 
 
-def shared_settings(config: PretrainConfig) -> dict[str, object]:
-    """Return the settings in which rungs must not differ, by name."""
-    objective = config.objective
-    return {
-        "model": replace(config.model, use_relative_position=False),
-        "data": config.data,
-        "objective": (objective.mask_fraction, objective.output_bias, objective.ngram_start),
-        "generator": config.generator,
-        "optimizer": config.optimizer,
-        "trainer": config.trainer,
-    } | {f"objective.{key}": getattr(objective, key) for key in term_weights() if getattr(objective, key)}
-
-
 def _load(options: list[str]) -> tuple[PretrainConfig, set[str]]:
     return load_config(PretrainConfig, options, "run_ablation", "", {})
 
@@ -108,11 +95,6 @@ def plan(
             for key, value in parts_of(config).items():
                 require(value == own_parts[rung][key], key, f"makes {rung} another rung; leave it out")
             runs.append(AblationRun(folder, {"rung": rung}, seed, LAUNCHER, tuple(options), config, given))
-    shared: dict[str, object] = {}
-    for run in runs:
-        for what, value in shared_settings(run.config).items():
-            if shared.setdefault(what, value) != value:
-                raise InputError(f"{CONFIGS / run.rung}.yaml: its {what} differs from that of the other rungs")
     return runs
 
 

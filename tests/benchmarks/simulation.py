@@ -14,8 +14,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ernie_gram.planning.cluster import Cluster
-from ernie_gram.planning.prediction import predict
+from ernie_gram.planning.prediction import Cluster, predict
 from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.batches.feeder import Feeder, Masking

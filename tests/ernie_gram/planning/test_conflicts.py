@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from ernie_gram.planning.cluster import Cluster
 from ernie_gram.planning.conflicts import conflicts
-from ernie_gram.planning.prediction import predict
+from ernie_gram.planning.prediction import Cluster, predict
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from tests.support.configs import load
 

@@ -13,7 +13,6 @@ from ernie_gram.distributed.buckets import BUCKET_NUMBERS
 from ernie_gram.planning.exchange import (
     Exchange,
     checkpoint_bytes,
-    checkpoint_steps,
     checkpoints_on_disk,
     step_exchange,
 )
@@ -74,14 +73,12 @@ def test_checkpoints_are_those_that_the_loop_of_the_trainer_writes(max_steps: in
     trainer = TrainerConfig(max_steps=max_steps, save_every=save_every, keep_checkpoints=keep)
     config = replace(PretrainConfig(), trainer=trainer, optimizer=replace(PretrainConfig().optimizer, warmup_steps=0))
     disk: list[int] = []
-    steps, largest = [], 0
+    largest = 0
     for step in range(1, max_steps + 1):
         if step % save_every == 0 or step == max_steps:
-            steps.append(step)
             disk.append(step)
             largest = max(largest, len(disk))
             disk = disk[-keep:]
-    assert list(checkpoint_steps(config)) == steps
     assert checkpoints_on_disk(config) == largest
 
 
@@ -89,7 +86,5 @@ def test_the_predicted_checkpoint_has_the_size_and_the_steps_of_a_real_one(built
     config = load("--config", str(finished / "config.yaml"))
     assert read_yaml(finished / "config.yaml")["trainer"]["max_steps"] == 24
     sizes = CorpusSizes(1000, 600)
-    found = sorted(int(path.name[5:]) for path in finished.glob("step_*"))
-    assert found == list(checkpoint_steps(config))[-config.trainer.keep_checkpoints :]
     arrays = sum(path.stat().st_size for path in (finished / "step_24").glob("*.safetensors"))
     assert 0 < arrays - checkpoint_bytes(config, sizes) < 40_000

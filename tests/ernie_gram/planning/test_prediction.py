@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ernie_gram.planning.cluster import Cluster
 from ernie_gram.planning.memory import rank_memory
-from ernie_gram.planning.prediction import largest_batch, predict
-from ernie_gram.planning.report import report
+from ernie_gram.planning.prediction import Cluster, largest_batch, predict, report
 from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.pretraining.config import PathsConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
