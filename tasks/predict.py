@@ -37,7 +37,7 @@ from tasks.prediction.finetuned import (
 from tasks.prediction.own_texts import FORMS, load_texts
 from tasks.reading.data_option import MEANING, add_bad_row_option, data_folder
 from tasks.reading.load import Examples, load_split
-from tasks.reading.submissions import form_of, json_line, submission_files
+from tasks.reading.submissions import companions_of, form_of, json_line, submission_files
 
 # Bad rows that are listed on the console.
 MAX_LISTED = 20
@@ -165,36 +165,20 @@ def load_rows(arguments: argparse.Namespace, finetuned: Finetuned) -> Examples:
     return load_split(finetuned.task, arguments.data, split_of(arguments, finetuned), arguments.on_bad_row)
 
 
-def files_to_write(
-    arguments: argparse.Namespace, finetuned: Finetuned, rows: Examples, predictions: Predictions
-) -> dict[Path, bytes]:
-    """Return the content of each file to write."""
-    path = main_file(arguments, finetuned.task, rows.report.split)
-    if arguments.input or arguments.json:
-        return {path: "".join(map(json_line, finetuned.kind.records(predictions))).encode()}
-    files = submission_files(predictions, rows.report.split)
-    main, *others = files
-    return {path: files[main], **{path.parent / name: files[name] for name in others}}
-
-
-def main_file(arguments: argparse.Namespace, task: Task, split: str) -> Path:
-    """Return the file to write, or the first one of several."""
+def files_to_write(arguments: argparse.Namespace, task: Task, split: str) -> list[Path]:
+    """Return the files to write, the main one first. In a folder it has the official name."""
     output: Path = arguments.output
-    if not output.is_dir():
-        return output
     is_records = arguments.input or arguments.json
-    return output / (f"{task.name}_{split}.jsonl" if is_records else form_of(task).file_name(task, split))
+    name = f"{task.name}_{split}.jsonl" if is_records else form_of(task).file_name(task, split)
+    main = output / name if output.is_dir() else output
+    return [main, *(main.parent / name for name in (() if is_records else companions_of(task)))]
 
 
-def check_files(arguments: argparse.Namespace, task: Task, rows: Examples) -> None:
-    """Raise InputError unless all files to write may be written; those of a folder are known only now."""
-    path = main_file(arguments, task, rows.report.split)
-    paths = [path]
-    if not (arguments.input or arguments.json):
-        nothing = Predictions(task, (), (), (), null_threshold=0.0)
-        paths += [path.parent / name for name in form_of(task).companions(nothing)]
-    for path in paths:
-        check_output_path("--output", path, arguments.overwrite, rows.report.files)
+def contents(arguments: argparse.Namespace, finetuned: Finetuned, predictions: Predictions, split: str) -> list[bytes]:
+    """Return the content of each of the files to write."""
+    if arguments.input or arguments.json:
+        return ["".join(map(json_line, finetuned.kind.records(predictions))).encode()]
+    return [*submission_files(predictions, split).values()]
 
 
 def start_processes(count: int) -> None:
@@ -212,7 +196,9 @@ def main() -> None:
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
     check_device(arguments.device, finetuned.description.precision, processes, key="--device")
     rows = load_rows(arguments, finetuned)
-    check_files(arguments, finetuned.task, rows)
+    paths = files_to_write(arguments, finetuned.task, rows.report.split)
+    for path in paths:  # those of a folder are known only now
+        check_output_path("--output", path, arguments.overwrite, rows.report.files)
     if arguments.processes > 1 and WORLD_SIZE == 1:
         start_processes(arguments.processes)
     if RANK == 0:
@@ -227,8 +213,8 @@ def main() -> None:
         return
     with progress("finding the answers"):
         predictions = finetuned.kind.decode(scores, features, rows.examples)
-        files = files_to_write(arguments, finetuned, rows, predictions)
-    for path, content in files.items():
+        files = contents(arguments, finetuned, predictions, rows.report.split)
+    for path, content in zip(paths, files, strict=True):
         with atomic_file(path) as partial:
             partial.write_bytes(content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")

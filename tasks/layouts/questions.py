@@ -6,7 +6,7 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from reader.errors import InputError
 from tasks.data.examples import Place
@@ -31,31 +31,23 @@ class Squad:
             top = read_json(path)
             if not isinstance(top, dict) or not isinstance(top.get("data"), list):
                 raise InputError(f"{path}: no list 'data'; this is not a file in SQuAD's format")
-            for entry in _items(top, "data", path, ""):
-                yield from [entry] if isinstance(entry, BadRow) else _entry_rows(path, *entry, wanted.labelled)
+            for found in _questions(path, top, ("data", "paragraphs", "qas"), "", {}):
+                yield found if isinstance(found, BadRow) else _row(path, *found, wanted.labelled)
 
 
-Item: TypeAlias = tuple[str, Any]
-
-
-def _items(value: Any, key: str, path: Path, name: str) -> Iterator[Item | BadRow]:
-    """Yield the JSON path and the value of each item of a list in an object, or one bad row without such a list."""
-    found = value.get(key) if isinstance(value, dict) else None
-    if not isinstance(found, list):
-        yield BadRow(Place(path, part=name), f"no list {key!r}")
+def _questions(
+    path: Path, value: Any, keys: Sequence[str], name: str, paragraph: Any
+) -> Iterator[tuple[str, Any, Any] | BadRow]:
+    """Yield the JSON path of each question, its paragraph and itself; or one bad row for an object without a list."""
+    if not keys:
+        yield name, paragraph, value
         return
-    prefix = f"{name}." if name else ""
-    yield from ((f"{prefix}{key}[{index}]", item) for index, item in enumerate(found))
-
-
-def _entry_rows(path: Path, name: str, entry: Any, labelled: bool) -> Iterator[AnyRow]:
-    for paragraph in _items(entry, "paragraphs", path, name):
-        if isinstance(paragraph, BadRow):
-            yield paragraph
-            continue
-        paragraph_name, value = paragraph
-        for question in _items(value, "qas", path, paragraph_name):
-            yield question if isinstance(question, BadRow) else _row(path, question[0], value, question[1], labelled)
+    found = value.get(keys[0]) if isinstance(value, dict) else None
+    if not isinstance(found, list):
+        yield BadRow(Place(path, part=name), f"no list {keys[0]!r}")
+        return
+    for index, item in enumerate(found):
+        yield from _questions(path, item, keys[1:], f"{name}{'.' * bool(name)}{keys[0]}[{index}]", value)
 
 
 def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labelled: bool) -> AnyRow:

@@ -51,13 +51,11 @@ class Form:
         file_name: (task, split) -> the name that the benchmark asks for.
         content: predictions -> the content of the file.
         layout: reads such a file; a row has an `id` and an `answer`, or `tokens` and `tags`.
-        companions: predictions -> further files beside it, by name.
     """
 
     file_name: Callable[[Task, str], str]
     content: Callable[[Predictions], str]
     layout: Layout
-    companions: Callable[[Predictions], dict[str, bytes]] = lambda predictions: {}
 
 
 def form_of(task: Task) -> Form:
@@ -69,7 +67,13 @@ def submission_files(predictions: Predictions, split: str) -> dict[str, bytes]:
     """Return the content of each file of the submission of a split, by its official name, the main file first."""
     form = form_of(predictions.task)
     main = form.file_name(predictions.task, split)
-    return {main: form.content(predictions).encode(), **form.companions(predictions)}
+    files = {main: form.content(predictions).encode()}
+    return files | {name: no_answer_probabilities(predictions).encode() for name in companions_of(predictions.task)}
+
+
+def companions_of(task: Task) -> tuple[str, ...]:
+    """Return the names of further files beside the main one of a submission."""
+    return (NA_PROB,) if task.unanswerable else ()
 
 
 def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Example], omitted: int) -> Predictions:
@@ -175,20 +179,18 @@ def tag_columns(predictions: Predictions) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def no_answer_probabilities(predictions: Predictions) -> dict[str, bytes]:
-    """Return na_prob.json if questions may be unanswerable, else nothing.
+def no_answer_probabilities(predictions: Predictions) -> str:
+    """Return the content of na_prob.json, of tasks whose questions may be unanswerable.
 
     A probability above 0.5 means no answer. It is the logistic function of the difference between the question's
     `na_score` and the threshold (see Span.decode). The answers in the main file are "" for the same questions, and no
     probability exceeds 1, the default threshold of the official script; so its scores for the main file do not change.
     """
-    if not predictions.task.unanswerable:
-        return {}
     threshold = predictions.null_threshold
     assert threshold is not None
     details = zip(predictions.examples, predictions.details, strict=True)
     values = {example.id: _logistic(detail["na_score"] - threshold) for example, detail in details}
-    return {NA_PROB: json_line(values).encode()}
+    return json_line(values)
 
 
 def json_line(value: Any) -> str:
@@ -219,7 +221,7 @@ class JsonObject:
 TABLE, LINES = Tsv({"id": "index", "answer": "prediction"}), JsonLines({"id": "id", "answer": "label"})
 FORMS = {
     "glue": Form(glue_file_name, index_table, TABLE),
-    "squad": Form(predictions_file_name, answers_by_id, JsonObject(), no_answer_probabilities),
+    "squad": Form(predictions_file_name, answers_by_id, JsonObject()),
     "clue": Form(clue_file_name, labelled_lines, LINES),
     "json_object": Form(clue_file_name, answers_by_id, JsonObject()),
     "table": Form(lambda task, split: f"{task.name}_{split}.tsv", index_table, TABLE),

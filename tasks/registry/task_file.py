@@ -32,6 +32,7 @@ from tasks.layouts.tables import Csv, Tsv
 from tasks.layouts.text_folders import TextFolders
 from tasks.registry import task_named
 
+Parser = Callable[[Any, str], Any]
 # Layouts by name. The kinds of tasks say which of them hold their values.
 LAYOUTS: dict[str, type] = {
     "tsv": Tsv,
@@ -202,18 +203,16 @@ def _flag(value: Any, key: str) -> bool:
     return value
 
 
-def _header(value: Any, key: str) -> str:
-    """Return Tsv's setting; YAML reads `yes` and `no` as truth values."""
-    found = value if not isinstance(value, bool) else "yes" if value else "no"
-    if found not in ("yes", "no", "auto"):
-        raise _expected(key, "yes, no or auto", value)
-    return str(found)
+def _choice(*names: str) -> Parser:
+    """Return a parser of one of these names; YAML reads `yes` and `no` as truth values."""
 
+    def parse(value: Any, key: str) -> str:
+        found = value if not isinstance(value, bool) else "yes" if value else "no"
+        if found not in names:
+            raise _expected(key, f"one of {', '.join(names)}", value)
+        return str(found)
 
-def _cleaner(value: Any, key: str) -> str:
-    if value not in CLEANERS:
-        raise _expected(key, f"one of {', '.join(CLEANERS)}", value)
-    return str(value)
+    return parse
 
 
 def _range(value: Any, key: str) -> tuple[float, float]:
@@ -223,7 +222,6 @@ def _range(value: Any, key: str) -> tuple[float, float]:
     return float(numbers[0]), float(numbers[1])
 
 
-Parser = Callable[[Any, str], Any]
 TASK_KEYS = ("kind", "language", "layout", "files", "unlabelled", "metric", "name")
 FIELDS: dict[str, Parser] = {
     "title": _text,
@@ -236,12 +234,12 @@ FIELDS: dict[str, Parser] = {
 }
 PARSERS: dict[str, Parser] = {
     "columns": _columns,
-    "header": _header,
+    "header": _choice("yes", "no", "auto"),
     "names": _texts,
     "list_separator": _text,
     "where": _label_map,
     "omit_short_rows": _flag,
-    "clean": _cleaner,
+    "clean": _choice(*CLEANERS),
     "classes": _labels,
     "token_column": _number,
     "tag_column": _number,
