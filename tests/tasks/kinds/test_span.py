@@ -166,28 +166,6 @@ def test_gold_positions_give_the_gold_texts_and_the_best_scores() -> None:
         assert scores["f1"] == 100.0
 
 
-def test_exceptions_of_the_round_trip_are_found() -> None:
-    def example(context: str, text: str) -> SpanExample:
-        start = context.index(text)
-        return SpanExample("0", context, "q", (Answer(text, CharSpan(start, start + len(text))),), False, PLACE)
-
-    too_long = example("a b c d e f g h", "a b c d e f")
-    kind = span_kind("squad1", max_answer_length=5)
-    assert [each.reason for each in round_trip_exceptions(kind, [too_long], tokenizer())] == [
-        "longer than max_answer_length"
-    ]
-    kind = span_kind("squad1")
-    long = example("a b c d e f g h i j k l m n o p", "d e f g h i j k l m")
-    assert [each.reason for each in round_trip_exceptions(kind, [long], tokenizer())] == ["ends outside its window"]
-    # A word without tokens in the vocabulary is one [UNK].
-    inside = example("a 猫猫é b", "é")
-    assert round_trip_exceptions(kind, [inside], tokenizer()) == []
-    unknown = example("a β1 b", "1")
-    [unequal] = round_trip_exceptions(kind, [unknown], tokenizer())
-    assert (unequal.gold, unequal.found) == ("1", "β1")
-    assert unequal.reason == "does not begin and end at the edges of tokens"
-
-
 def test_the_best_threshold_is_found_on_labelled_questions_only() -> None:
     examples = [
         SpanExample(str(i), "c d", "q", () if impossible else (Answer("c", CharSpan(0, 1)),), impossible, PLACE)

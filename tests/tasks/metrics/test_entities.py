@@ -45,4 +45,4 @@ def test_cluener_averages_the_types_by_surface_and_also_counts_spans() -> None:
     expected = {"f1": (4 / 5 + 0 + 0) / 3, "span_precision": 1 / 4, "span_recall": 1 / 4, "span_f1": 1 / 4}
     expected |= {"name_f1": 4 / 5, "address_f1": 0, "game_f1": 0}
     assert scores == pytest.approx(expected)
-    assert cluener([{}], [{}])["f1"] == 0
+    assert cluener([{}], [{}])["f1"] == cluener(gold, [{}, {}])["f1"] == 0

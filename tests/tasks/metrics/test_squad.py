@@ -83,3 +83,8 @@ def test_squad_v2_refuses_missing_predictions_and_probabilities() -> None:
         squad_v2(GOLD, {"a": "x"})
     with pytest.raises(InputError, match="question 'a' has no probability of no answer"):
         squad_v2(GOLD, TEXTS, {})
+
+
+def test_empty_texts_are_right_for_unanswerable_questions_only() -> None:
+    scores = squad_v2({"a": ["red"], "b": ["blue"], "c": []}, {"a": "", "b": "", "c": ""})
+    assert (scores["HasAns_f1"], scores["NoAns_f1"], scores["f1"]) == (0, 100, pytest.approx(100 / 3))

@@ -74,12 +74,6 @@ def test_skipped_rows_are_counted_and_listed(tmp_path: Path) -> None:
     assert loaded.report.lines()[-1] == f"    {path}:5: too few fields: 1 instead of at least 2"
 
 
-def test_rows_without_gold_label_are_no_error(tmp_path: Path) -> None:
-    write(tmp_path / "train.tsv", "a\tlabel\nx\t1\ny\t-\n")
-    report = load(TASK, tmp_path).report
-    assert (report.rows, report.examples, len(report.omitted), len(report.bad)) == (2, 1, 1, 0)
-
-
 def test_a_file_without_examples_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "train.tsv", "a\tlabel\nx\t-\n")
     with pytest.raises(InputError, match=r"train.tsv: no example of Pairs in 1 row$"):
@@ -142,12 +136,6 @@ def test_types_of_entities_are_found_in_the_training_file(tmp_path: Path) -> Non
     assert with_labels(task, tmp_path).labels == ("LOC", "PER")
 
 
-def test_files_without_labels_have_examples_without_gold_values(tmp_path: Path) -> None:
-    write(tmp_path / "test.tsv", "index\ta\tlabel\n0\tx\tUNKNOWN\n")
-    [example] = load(TASK, tmp_path, "test").examples
-    assert (example.text_a, example.gold) == ("x", None)
-
-
 def question(row_id: str, answer: str) -> dict[str, Any]:
     return {"id": row_id, "question": "?", "answers": [{"text": answer, "answer_start": 0}]}
 
@@ -185,14 +173,3 @@ def test_notes_count_examples_only(tmp_path: Path) -> None:
     report = load_split(task, tmp_path, "train", "skip").report
     assert report.notes == {"questions with equal options": 1}
     assert len(report.bad) == 1
-
-
-def test_questions_of_a_table_may_have_no_answer(tmp_path: Path) -> None:
-    columns = {"context": "c", "question": "q", "answers": "a"}
-    task = dataclasses.replace(
-        TASK, kind="span", metric="squad_v2", layout=Tsv(columns), labels=None, omitted_labels=(), unanswerable=True
-    )
-    write(tmp_path / "train.tsv", "c\tq\ta\tnone\nabc\t?\tb\tfalse\nabc\t?\t\ttrue\nabc\t?\tb\tTrue\n")
-    flagged = dataclasses.replace(task, layout=Tsv(columns | {"is_impossible": "none"}))
-    for of, expected in ((task, [False, True, False]), (flagged, [False, True, True])):
-        assert [e.is_impossible for e in load(of, tmp_path).examples if isinstance(e, SpanExample)] == expected
