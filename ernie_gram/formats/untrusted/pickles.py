@@ -30,7 +30,7 @@ ALLOWED = (
     *("BINFLOAT", "BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES", "BINBYTES8"),
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "EMPTY_LIST", "APPEND", "APPENDS", "SETITEM", "SETITEMS"),
     *("EMPTY_TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "TUPLE", "BINPUT", "LONG_BINPUT", "MEMOIZE", "BINGET"),
-    *("LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BINPERSID"),
+    *("LONG_BINGET", "GLOBAL", "STACK_GLOBAL", "BINPERSID"),
 )
 
 DAMAGED = (pickle.UnpicklingError, ValueError, TypeError, LookupError, OverflowError, AttributeError, struct.error)
@@ -116,6 +116,13 @@ class ArrayUnpickler(pickle._Unpickler):
         """Operation EMPTY_DICT."""
         self.stack.append(Entries())
 
+    def load_call(self) -> None:
+        """Operation REDUCE."""
+        arguments, function = self.stack.pop(), self.stack.pop()
+        if not isinstance(arguments, tuple):  # each character of a long text would be an object
+            raise ValueError("the arguments of a call are not a tuple")
+        self.stack.append(function(*arguments))
+
     def load_state(self) -> None:
         """Operation BUILD."""
         state, target = self.stack.pop(), self.stack[-1]
@@ -127,6 +134,7 @@ class ArrayUnpickler(pickle._Unpickler):
 _inherited = {name: pickle._Unpickler.dispatch[getattr(pickle, name)[0]] for name in ALLOWED}
 OPERATIONS: dict[int, Any] = {getattr(pickle, name)[0]: operation for name, operation in _inherited.items()} | {
     pickle.EMPTY_DICT[0]: ArrayUnpickler.load_entries,
+    pickle.REDUCE[0]: ArrayUnpickler.load_call,
     pickle.BUILD[0]: ArrayUnpickler.load_state,
     # Python would fill an array of the claimed size with zeros before it reads.
     pickle.BYTEARRAY8[0]: _inherited["BINBYTES8"],

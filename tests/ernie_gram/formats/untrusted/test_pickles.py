@@ -126,6 +126,7 @@ DAMAGED = {
     "list of objects": (state(b"K\x01\x85", b"]Na"), "arrays of Python objects"),
     "no type": (state(b"K\x01\x85", kind=b"N"), "an array without a type"),
     "short state": (b"\x80\x04" + ARRAY + b"K\x01\x85b.", "5 parts"),
+    "arguments of text": (b"\x80\x02cnumpy\ndtype\n" + text("f4") + b"R.", "arguments of a call are not a tuple"),
     "call of a type": (b"\x80\x02cnumpy\nndarray\n)R.", "not callable"),
     "wrong number of arguments": (b"\x80\x02cnumpy.core.multiarray\n_reconstruct\n)R.", "damaged: .* missing 3"),
     "state of text": (b"\x80\x02" + text("a") + b"}b.", "sets the state of a value of type str"),
