@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +19,11 @@ import numpy.typing as npt
 
 from reader.tables.string_table import (
     PackedStrings,
-    StringTable,
     empty_table,
     find_or_add_strings,
     list_strings,
     pack_strings,
+    unpack_strings,
 )
 from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han, is_punctuation, split_run
 from reader.tokenization.chinese_segmentation import cut_runs, segmenter
@@ -50,9 +51,7 @@ Int64s = npt.NDArray[np.int64]
 
 _HAN_MODES = {"char": HAN_PER_CHARACTER, "space": HAN_PER_RUN}
 _BUFFER_BYTES = 1 << 20  # bytes of text that the compiled pass splits per call
-# The cache of split runs is cleared when its runs exceed this size in bytes. Most runs of a text repeat, but memory is
-# bounded.
-MAX_CACHED_RUN_BYTES = 1 << 24
+MAX_CACHED_RUNS = 1 << 17  # most runs of a text repeat
 
 
 @cache
@@ -108,10 +107,6 @@ class _SplitBuffers(NamedTuple):
         )
 
 
-def _empty_run_cache() -> tuple[StringTable, RunWords]:
-    return empty_table(), RunWords(np.zeros(0, np.int32), np.zeros(1, np.int64))
-
-
 class WordIndex:
     """Assigns consecutive IDs to distinct words, in order of first occurrence.
 
@@ -123,11 +118,10 @@ class WordIndex:
     def __init__(self, lowercase: bool, han: str = "char") -> None:
         self.lowercase = lowercase
         self.table = empty_table()
-        self._han, self._cut_han = han, segmenter(han)
+        cut_han = segmenter(han)
+        self._split_run = lru_cache(MAX_CACHED_RUNS)(lambda run: [*split_run(run, lowercase, cut_han), ""])
         self._han_mode = _HAN_MODES.get(han, HAN_SEGMENTED)
         self._buffers = _SplitBuffers.allocate(_BUFFER_BYTES)
-        # A cache: the runs that were split in Python, and their words.
-        self._run_table, self._run_words = _empty_run_cache()
 
     def __len__(self) -> int:
         """Return the number of distinct words."""
@@ -169,30 +163,11 @@ class WordIndex:
         stream[item_kinds == DOCUMENT_END] = DOCUMENT_END
         if not num_runs and not han_size:
             return stream
-        run_ids = np.zeros(0, np.int32)
-        if num_runs:
-            if self._run_table.offsets[self._run_table.used[0]] > MAX_CACHED_RUN_BYTES:
-                self._run_table, self._run_words = _empty_run_cache()
-            num_cached = int(self._run_table.used[0])
-            runs = PackedStrings(buffers.run_ends[: num_runs + 1], buffers.run_bytes)
-            self._run_table, run_ids = find_or_add_strings(self._run_table, runs)
-            try:
-                new_runs = list_strings(self._run_table, num_cached)
-            except UnicodeDecodeError:
-                self._run_table, self._run_words = _empty_run_cache()
-                raise
-            words: list[str] = []
-            for run in new_runs:
-                words += split_run(run, self.lowercase, self._cut_han)
-                words.append("")
-            new = self._add_run_words(pack_strings(words))
-            self._run_words = RunWords(
-                np.concatenate([self._run_words.words, new.words]),
-                np.concatenate([self._run_words.offsets, self._run_words.offsets[-1] + new.offsets[1:]]),
-            )
+        runs = unpack_strings(PackedStrings(buffers.run_ends[: num_runs + 1], buffers.run_bytes))
+        run_words = pack_strings([*chain.from_iterable(map(self._split_run, runs))])
         # Runs of Han characters are not cached, because they seldom repeat.
         han_words = cut_runs(buffers.han_bytes[:han_size]) if han_size else pack_strings([])
-        return insert_run_words(stream, item_kinds, run_ids, self._run_words, self._add_run_words(han_words))
+        return insert_run_words(stream, item_kinds, self._add_run_words(run_words), self._add_run_words(han_words))
 
     def _add_run_words(self, words: PackedStrings) -> RunWords:
         """Return the IDs of the words of several runs. In `words`, "" (which has the ID -1) follows each run."""

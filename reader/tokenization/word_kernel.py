@@ -222,28 +222,22 @@ def split_bytes(
 
 
 @numba.njit(cache=True, nogil=True)
-def insert_run_words(
-    stream: Int32s, item_kinds: Int8s, run_ids: Int32s, run_words: RunWords, han_run_words: RunWords
-) -> Int32s:
+def insert_run_words(stream: Int32s, item_kinds: Int8s, run_words: RunWords, han_run_words: RunWords) -> Int32s:
     """Return the stream with the words of each run in place of its item.
 
-    The i-th RUN_ITEM is replaced by the words of run run_ids[i], the i-th HAN_ITEM by those of the i-th run of Han
+    The i-th RUN_ITEM is replaced by the words of the i-th run, the i-th HAN_ITEM by those of the i-th run of Han
     characters.
     """
     words, offsets = run_words
     han_words, han_offsets = han_run_words
-    total = len(stream) - len(run_ids) - (len(han_offsets) - 1) + len(han_words)
-    for run in run_ids:
-        total += offsets[run + 1] - offsets[run]
-    out = np.empty(total, np.int32)
+    out = np.empty(len(stream) - (len(offsets) - 1) - (len(han_offsets) - 1) + len(words) + len(han_words), np.int32)
     filled = next_run = next_han = 0
     for i in range(len(stream)):
         if item_kinds[i] == RUN_ITEM:
-            run = run_ids[next_run]
-            next_run += 1
-            for j in range(offsets[run], offsets[run + 1]):
+            for j in range(offsets[next_run], offsets[next_run + 1]):
                 out[filled] = words[j]
                 filled += 1
+            next_run += 1
         elif item_kinds[i] == HAN_ITEM:
             for j in range(han_offsets[next_han], han_offsets[next_han + 1]):
                 out[filled] = han_words[j]

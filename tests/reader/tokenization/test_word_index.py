@@ -59,7 +59,7 @@ def test_real_text_and_every_basic_multilingual_plane_character_are_split_correc
 
 def test_runs_may_fill_the_buffers_and_exceed_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_index, "_BUFFER_BYTES", 64)
-    monkeypatch.setattr(word_index, "MAX_CACHED_RUN_BYTES", 40)
+    monkeypatch.setattr(word_index, "MAX_CACHED_RUNS", 10)
     lines = ["x" * size for size in (62, 63, 64, 65, 127, 128, 129)] + ["a b " + "y" * size for size in (59, 60, 61)]
     lines += [f"café{i % 9} é{i}" for i in range(40)] + ["中" * 100 + "é" * 90]
     for han in SEGMENTERS:
