@@ -39,11 +39,15 @@ class Split:
     sources: tuple[Source, ...]
     labelled: bool = True
 
+    def __or__(self, other: Split) -> Split:
+        """Return a split whose files may be those of either."""
+        return Split((*self.sources, *other.sources), self.labelled)
 
-def files(*alternatives: str | tuple[str, ...], labelled: bool = True) -> Split:
-    """Return a split of which each alternative is a file or several files, all in the task's layout."""
+
+def files(*alternatives: str | tuple[str, ...], labelled: bool = True, layout: Layout | None = None) -> Split:
+    """Return a split of which each alternative is a file or several files, in the task's layout or another one."""
     names = ((names,) if isinstance(names, str) else names for names in alternatives)
-    return Split(tuple(Source(of_source) for of_source in names), labelled)
+    return Split(tuple(Source(of_source, layout) for of_source in names), labelled)
 
 
 @dataclass(frozen=True)

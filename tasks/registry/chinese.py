@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tasks.kinds.task import Source, Split, Task, files
+from tasks.kinds.task import Task, files
 from tasks.layouts.questions import DuReaderDocuments, Squad
 from tasks.layouts.tables import Tsv
 
@@ -10,6 +10,7 @@ from tasks.layouts.tables import Tsv
 XNLI_COLUMNS = {"text_a": "sentence1", "text_b": "sentence2", "label": "gold_label"}
 XNLI_OFFICIAL = Tsv(XNLI_COLUMNS, where={"language": "zh"})
 XNLI_OFFICIAL_TRAIN = Tsv({"text_a": "premise", "text_b": "hypo", "label": "label"})
+XNLI_FOLDERS, MULTINLI = ("XNLI-1.0", "XNLI-MT-1.0"), "multinli/multinli.train.zh.tsv"
 PAIRS = {"text_a": "text_a", "text_b": "text_b", "label": "label"}
 TSV_FILES = {name: files(f"{name}.tsv") for name in ("train", "dev", "test")}
 
@@ -22,26 +23,12 @@ CHINESE = (
         metric="accuracy",
         layout=Tsv(PAIRS),
         splits={
-            "train": Split(
-                (
-                    Source(("train.tsv",)),
-                    Source(("multinli.train.zh.tsv",), XNLI_OFFICIAL_TRAIN),
-                    Source(("multinli/multinli.train.zh.tsv",), XNLI_OFFICIAL_TRAIN),
-                    Source(("XNLI-MT-1.0/multinli/multinli.train.zh.tsv",), XNLI_OFFICIAL_TRAIN),
-                )
-            ),
+            "train": files("train.tsv") | files("multinli.train.zh.tsv", MULTINLI, layout=XNLI_OFFICIAL_TRAIN),
             **{
-                name: Split(
-                    (
-                        Source((f"{name}.tsv",)),
-                        Source((f"xnli.{name}.tsv",), XNLI_OFFICIAL),
-                        Source((f"XNLI-1.0/xnli.{name}.tsv",), XNLI_OFFICIAL),
-                    )
-                )
-                for name in ("dev", "test")
+                name: files(f"{name}.tsv") | files(f"xnli.{name}.tsv", layout=XNLI_OFFICIAL) for name in ("dev", "test")
             },
         },
-        folders=("xnli",),
+        folders=(*XNLI_FOLDERS, "xnli", *(f"xnli/{name}" for name in XNLI_FOLDERS)),
         labels=("contradiction", "entailment", "neutral"),
         # The official train file says "contradictory", dev and test say "contradiction".
         label_aliases={"contradictory": "contradiction"},
@@ -112,19 +99,11 @@ CHINESE = (
         # Upstream's task package has it in SQuAD's format; DuReader's own preprocessed files hold the same spans.
         layout=Squad(),
         splits={
-            name: Split(
-                (
-                    Source((f"{name}.json",)),
-                    Source((f"{folder}/search.{name}.json", f"{folder}/zhidao.{name}.json"), DuReaderDocuments()),
-                    Source(
-                        (f"preprocessed/{folder}/search.{name}.json", f"preprocessed/{folder}/zhidao.{name}.json"),
-                        DuReaderDocuments(),
-                    ),
-                )
-            )
+            name: files(f"{name}.json")
+            | files((f"{folder}/search.{name}.json", f"{folder}/zhidao.{name}.json"), layout=DuReaderDocuments())
             for name, folder in (("train", "trainset"), ("dev", "devset"))
         },
-        folders=("dureader",),
+        folders=("dureader", "preprocessed", "dureader/preprocessed"),
     ),
     Task(
         name="msra_ner",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.kinds.task import Source, Split, Task, files
+from tasks.kinds.task import Task, files
 from tasks.layouts.tables import Tsv
 
 SENTENCES = {"text_a": "sentence1", "text_b": "sentence2"}
@@ -17,8 +17,8 @@ QQP_COLUMNS = {"text_a": "question1", "text_b": "question2", "label": "is_duplic
 NLI_LABELS = ("contradiction", "entailment", "neutral")
 
 
-def glue_task(name: str, title: str, columns: Mapping[str, str], labels: tuple[str, ...], **fields: Any) -> Task:
-    """Return a classification task of GLUE with train.tsv, dev.tsv and test.tsv; `fields` overrides the fields."""
+def glue_task(name: str, title: str, columns: Mapping[str, str], labels: tuple[str, ...] | None, **fields: Any) -> Task:
+    """Return a task of GLUE with train.tsv, dev.tsv and test.tsv; `fields` overrides those of a classification."""
     defaults = {
         "language": "en",
         "kind": "classification",
@@ -74,7 +74,7 @@ GLUE = (
             {"text_a": "sentence", "label": "label"}, header="no", names=("source", "label", "mark", "sentence")
         ),
         splits=TRAIN_AND_DEV
-        | {"test": Split((Source(("test.tsv",), Tsv({"text_a": "sentence", "id": "index"})),), labelled=False)},
+        | {"test": files("test.tsv", labelled=False, layout=Tsv({"text_a": "sentence", "id": "index"}))},
     ),
     glue_task(
         "mrpc",
@@ -90,17 +90,15 @@ GLUE = (
         },
     ),
     glue_task("rte", "RTE", SENTENCES, ("entailment", "not_entailment")),
-    Task(
-        name="stsb",
-        title="STS-B",
-        language="en",
+    glue_task(
+        "stsb",
+        "STS-B",
+        SENTENCES,
+        None,
         kind="regression",
         metric="correlation",
         layout=Tsv({**SENTENCES, "score": "score"}),
-        splits=TRAIN_AND_DEV | {"test": TEST},
-        folders=("STS-B", "glue/STS-B"),
         score_range=(0.0, 5.0),
-        submission="glue",
     ),
     glue_task("wnli", "WNLI", SENTENCES, ("0", "1")),
 )
