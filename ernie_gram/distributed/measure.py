@@ -5,14 +5,12 @@ from __future__ import annotations
 import resource
 import statistics
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import paddle
 import paddle.distributed as dist
 
-from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.ranks import World
 
 # A product of a feed-forward network of the base model: rows of 4 sequences of 512 tokens.
@@ -73,15 +71,6 @@ def exchange_bandwidth(executor: paddle.static.Executor, world: World) -> float:
     seconds = [_run_seconds(executor, program, last) for _ in range(EXCHANGES + 1)]
     sent = 2 * (world.size - 1) / world.size * EXCHANGED_NUMBERS * np.dtype(np.float32).itemsize
     return sent / statistics.median(seconds[1:])
-
-
-def exchange_seconds(executor: paddle.static.Executor, shapes: Sequence[Sequence[int]], world: World) -> float:
-    """Return the seconds in which float32 tensors of these shapes are summed over all processes, and nothing else."""
-    program = paddle.static.Program()
-    with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
-        summed = sum_over_ranks([paddle.zeros(list(shape), "float32") for shape in shapes], world)
-        last = summed[-1].flatten()[:1]
-    return min(_run_seconds(executor, program, last) for _ in range(3))
 
 
 def _run_seconds(executor: paddle.static.Executor, program: paddle.static.Program, last: paddle.Tensor) -> float:

@@ -55,30 +55,22 @@ class OptimizerConfig(AdamWConfig):
             attention weights, while parameters, residual connections, LayerNorm and losses stay float32. float16 is for
             GPUs without bfloat16 (V100); Paddle has no kernels for it on a CPU.
         loss_scale: factor of the loss in the backward pass of the first step, a power of two. It halves when a gradient
-            is not finite, and that update is skipped; it doubles after loss_scale_steps updates in a row. null means
+            is not finite, and that update is skipped; it doubles after 2000 updates in a row. null means
             65536 with float16, whose gradients would otherwise underflow, and no scaling with other precisions.
-        loss_scale_steps: updates in a row after which the scale of the loss doubles; null means 2000.
     """
 
     warmup_steps: int = 10000
     decay_steps: int | None = None
     precision: Literal["float32", "bfloat16", "float16"] = "float32"
     loss_scale: float | None = None
-    loss_scale_steps: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.warmup_steps >= 0, "optimizer.warmup_steps", "must not be negative")
         require(self.decay_steps is None or self.decay_steps > 0, "optimizer.decay_steps", "must be positive or null")
-        scale, steps = self.loss_scale, self.loss_scale_steps
+        scale = self.loss_scale
         is_power = scale is None or (scale >= 1 and math.frexp(scale)[0] == 0.5)
         require(is_power, "optimizer.loss_scale", "must be a power of two (1, 2, 4, ...) or null")
-        require(steps is None or steps > 0, "optimizer.loss_scale_steps", "must be positive or null")
-        require(
-            steps is None or self.first_loss_scale is not None,
-            "optimizer.loss_scale_steps",
-            "the loss is not scaled: set optimizer.precision to float16, or optimizer.loss_scale",
-        )
 
     @property
     def first_loss_scale(self) -> float | None:

@@ -49,7 +49,6 @@ class UpdateGuard:
     def __init__(self, settings: OptimizerConfig, is_made_elsewhere: bool = False) -> None:
         """`is_made_elsewhere` is true for the second program of a training, which shares the state of the first."""
         first = settings.first_loss_scale
-        self._steps = settings.loss_scale_steps or LOSS_SCALE_STEPS
         start = np.array([1.0 if first is None else first, 0, 0, 0], np.float32)
         self._state = shared(NAME, [len(start)]) if is_made_elsewhere else persistent(NAME, start)
         self.loss_scale = None if first is None else self._state[0]
@@ -68,7 +67,7 @@ class UpdateGuard:
         scale, steps, skipped, in_a_row = (self._state[i] for i in range(4))
         steps = (steps + 1) * good
         if self.loss_scale is not None:
-            grows = (steps >= self._steps).astype("float32")
+            grows = (steps >= LOSS_SCALE_STEPS).astype("float32")
             factor = good * (1 + grows) + (1 - good) * 0.5
             scale = paddle.clip(scale * factor, min=MIN_SCALE)
             steps = steps * (1 - grows)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import paddle
 
 from ernie_gram.distributed.collectives import sum_vector
-from ernie_gram.distributed.measure import allocated_peak, exchange_seconds, matmul_peak, process_peak
+from ernie_gram.distributed.measure import allocated_peak, matmul_peak, process_peak
 from ernie_gram.distributed.ranks import World
 from ernie_gram.training.config import TrainerConfig
 from reader.batches.fields import INPUT_IDS, LENGTHS, Batch
@@ -23,9 +23,9 @@ PEAK_SECONDS = 0.3
 # A larger share of waiting for batches is shown on the console.
 SHOWN_WAIT = 0.01
 # Names of the meters in the log.
-RATE, UTILISATION, WAIT, EXCHANGE = "sequences_per_second", "mfu", "feed_wait_share", "exchange_share"
+RATE, UTILISATION, WAIT = "sequences_per_second", "mfu", "feed_wait_share"
 TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
-METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, EXCHANGE, MEMORY, ALLOCATED)
+METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, MEMORY, ALLOCATED)
 
 Flops = Callable[[Batch], float]
 
@@ -64,18 +64,15 @@ class Counts:
         return np.array([self.seconds, self.waiting, self.tokens, self.slots, self.flops, peak])
 
 
-def rates(counts: npt.NDArray[np.float64], sequences: int, steps: int, exchange: float) -> dict[str, float]:
+def rates(counts: npt.NDArray[np.float64], sequences: int) -> dict[str, float]:
     """Return the meters of some steps, without the memory. What is unknown is left out.
 
     Args:
         counts: one row per process, [ranks, 6], as from Counts.vector; its last column is the peak in operations per
             second, 0 if unknown.
         sequences: number of sequences of these steps, all processes together.
-        steps: number of steps.
-        exchange: seconds of the exchange of one step, measured alone; 0 if there is none.
 
-    feed_wait_share is that of the process that waited longest: the others wait for it in the exchange. exchange_share
-    is a prediction: inside a step the exchange cannot be timed, because it is part of the program.
+    feed_wait_share is that of the process that waited longest: the others wait for it in the exchange.
     """
     seconds, waiting, tokens, slots, flops, peaks = counts.T
     longest = float(seconds.max())
@@ -85,8 +82,6 @@ def rates(counts: npt.NDArray[np.float64], sequences: int, steps: int, exchange:
     if flops.any() and peaks.all():
         found[UTILISATION] = float(flops.sum()) / (longest * float(peaks.sum()))
     found[WAIT] = float((waiting / seconds).max())
-    if exchange:
-        found[EXCHANGE] = exchange * steps / longest
     return found
 
 
@@ -104,23 +99,20 @@ class Meters:
         settings: TrainerConfig,
         precision: str,
         flops: Flops | None,
-        shapes: list[list[int]],
         executor: paddle.static.Executor,
         world: World,
     ) -> None:
-        """Measure the peak of this device, unless the settings give it, and the exchange of a step alone.
+        """Measure the peak of this device, unless the settings give it.
 
         Args:
             precision: of the matrix products.
             flops: operations of a batch of one process; None if unknown, then the peak is not needed.
-            shapes: of the gradients that a step exchanges.
         """
         self._flops, self._executor, self._world = flops, executor, world
         self._peak = 0.0
         if flops is not None:
             given = settings.peak_tflops
             self._peak = given * 1e12 if given else matmul_peak(executor, precision, PEAK_SECONDS)
-        self._exchange = exchange_seconds(executor, shapes, world) if world.size > 1 else 0.0
         self._counts, self._steps = Counts(), 0
 
     def add(self, batches: Sequence[Batch], waiting: float, seconds: float) -> None:
@@ -140,4 +132,4 @@ class Meters:
         counts = sum_vector(self._executor, rows.ravel(), world).reshape(rows.shape)
         self._counts, self._steps = Counts(), 0
         memory = {MEMORY: process_peak() / 1e9, ALLOCATED: allocated_peak(world) / 1e9}
-        return rates(counts, steps * batch_size, steps, self._exchange) | memory
+        return rates(counts, steps * batch_size) | memory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 import zlib
 from contextlib import closing
@@ -13,7 +12,6 @@ from functools import partial
 import numpy as np
 import paddle
 
-from ernie_gram.distributed.buckets import is_summed_by_row
 from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, sum_vector
 from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint, termination
@@ -27,7 +25,7 @@ from ernie_gram.training.meters import Meters, on_console
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.step_values import logged_values, reason_to_stop, skip_message
 from ernie_gram.training.stopping import StopAgreement
-from ernie_gram.training.variables import get_arrays, get_shapes, optimizer_names, set_arrays
+from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
 from reader.errors import InputError
 from reader.plurals import counted
@@ -143,7 +141,9 @@ class Trainer:
             self._evaluate_if_due()
             meters = None
             while self.step < settings.max_steps and not self.has_ended_early:
-                meters = meters or self._meters()
+                meters = meters or Meters(
+                    settings, self.job.optimizer.precision, self.job.flops, self.executor, self.world
+                )
                 began = time.monotonic()
                 beat(f"waits for the batch of step {self.step + 1}")
                 micro_batches = next(batches)
@@ -193,17 +193,6 @@ class Trainer:
     def has_ended_early(self) -> bool:
         """Whether the evaluations have not improved for as long as the job allows."""
         return self.job.selection is not None and self.progress.is_over(self.job.selection)
-
-    def _meters(self) -> Meters:
-        """Measure what the meters need of this device."""
-        job = self.job
-        # Of parameters that are exchanged by row, a step exchanges little.
-        shapes = [
-            shape
-            for name, shape in get_shapes(self.program.parameters).items()
-            if not (name in job.sparse_parameters and is_summed_by_row(math.prod(shape)))
-        ]
-        return Meters(job.trainer, job.optimizer.precision, job.flops, shapes, self.executor, self.world)
 
     def _update(self, micro_batches: list[Batch]) -> None:
         """Make one update. Its values stay on the device."""

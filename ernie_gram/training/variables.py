@@ -64,12 +64,6 @@ def get_arrays(names: list[str]) -> Arrays:
     return {name: np.array(scope.find_var(name).get_tensor()) for name in names}
 
 
-def get_shapes(names: list[str]) -> dict[str, list[int]]:
-    """Return the shapes of variables of the global scope by name."""
-    scope = paddle.static.global_scope()
-    return {name: scope.find_var(name).get_tensor().shape() for name in names}
-
-
 def set_arrays(arrays: Arrays, names: list[str], source: str, place: paddle.base.core.Place) -> None:
     """Set variables of the global scope.
 

@@ -163,7 +163,6 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
 
     training = [record for record in read_log(tmp_path / "run") if record["kind"] == "train"]
     assert [set(METERS) <= record.keys() for record in training] == [True, True]
-    assert "exchange_share" not in done.stdout
 
 
 SRUN = """#!/bin/bash

@@ -23,14 +23,13 @@ def test_the_rates_of_two_processes_are_those_of_the_whole_job() -> None:
     for counts, waiting in ((first, 0.0), (second, 0.5)):
         counts.add([batch(6, 10)], waiting, 2.0, lambda each: 100.0 * each["input_ids"].size)
         counts.add([batch(8), batch(4)], 0.0, 3.0, lambda each: 100.0 * each["input_ids"].size)
-    found = rates(np.stack([first.vector(1000.0), second.vector(3000.0)]), sequences=8, steps=2, exchange=0.25)
+    found = rates(np.stack([first.vector(1000.0), second.vector(3000.0)]), sequences=8)
     assert found == {
         "sequences_per_second": 8 / 5,
         "tokens_per_second": 2 * 28 / 5,
         "slots_per_second": 2 * (20 + 12) / 5,
         "mfu": 2 * 3200 / (5 * 4000),
         "feed_wait_share": 0.5 / 5,
-        "exchange_share": 2 * 0.25 / 5,
     }
     assert list(found) == [name for name in METERS if "_gb" not in name]
 
@@ -39,9 +38,9 @@ def test_what_is_unknown_is_left_out() -> None:
     """A job without the fields of sequences, without known operations, in one process."""
     counts = Counts()
     counts.add([{"points": np.ones((4, 2))}], 0.0, 2.0, None)
-    assert rates(counts.vector(0.0)[None], 4, 1, 0.0) == {"sequences_per_second": 2.0, "feed_wait_share": 0.0}
+    assert rates(counts.vector(0.0)[None], 4) == {"sequences_per_second": 2.0, "feed_wait_share": 0.0}
     counts.add([batch(3)], 0.0, 2.0, lambda each: 7.0)
-    assert "mfu" not in rates(counts.vector(0.0)[None], 4, 1, 0.0)
+    assert "mfu" not in rates(counts.vector(0.0)[None], 4)
 
 
 def test_the_console_shows_waiting_only_if_it_matters() -> None:
@@ -54,7 +53,7 @@ def test_the_console_shows_waiting_only_if_it_matters() -> None:
 def test_meters_start_anew_after_each_log_line() -> None:
     with fresh_scope() as executor:
         settings = TrainerConfig(peak_tflops=0.5)
-        meters = Meters(settings, "float32", lambda _: 1e12, [], executor, World(0, 1, executor.place))
+        meters = Meters(settings, "float32", lambda _: 1e12, executor, World(0, 1, executor.place))
         for _ in range(4):
             meters.add([batch(4, 2)], waiting=1.0, seconds=8.0)
         first = meters.take(batch_size=2)
@@ -83,7 +82,7 @@ def test_the_peak_is_measured_only_if_it_is_needed(monkeypatch: pytest.MonkeyPat
             (TrainerConfig(peak_tflops=1.0), lambda _: 1.0),
             (TrainerConfig(), lambda _: 1e12),
         ):
-            made = Meters(settings, "bfloat16", flops, [], executor, world)
+            made = Meters(settings, "bfloat16", flops, executor, world)
     assert asked == ["bfloat16"]
     made.add([batch(1)], 0.0, 1.0)
     assert made.take(1)["mfu"] == 0.5
