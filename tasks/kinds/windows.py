@@ -6,9 +6,8 @@ SQuAD: the window that maximizes min(tokens to its left, tokens to its right) + 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +17,11 @@ from tasks.data.features import Int64s
 LENGTH_WEIGHT = 0.01
 
 
-@dataclass(frozen=True, eq=False)
-class Windows:
+class Windows(NamedTuple):
     """Windows of one text or of several; all arrays are int64 and have one number for each window.
 
-    Attributes:
-        starts, lengths: the tokens [start, start + length) of the text.
-        own_starts, own_stops: the tokens that belong to the window, numbered in the text: [own_start, own_stop).
+    starts, lengths: the tokens [start, start + length) of the text; own_starts, own_stops: the tokens that belong to
+    the window, numbered in the text: [own_start, own_stop).
     """
 
     starts: Int64s
@@ -34,7 +31,7 @@ class Windows:
 
     def take(self, which: npt.NDArray[np.bool_]) -> Windows:
         """Return the windows for which `which` is true."""
-        return Windows(self.starts[which], self.lengths[which], self.own_starts[which], self.own_stops[which])
+        return Windows(*(numbers[which] for numbers in self))
 
 
 @lru_cache(maxsize=4096)
@@ -65,13 +62,5 @@ def windows_of_texts(num_tokens: Int64s, rooms: Int64s, stride: int) -> tuple[In
     """Return the windows of several texts, in their order; and int64, the index of the text of each window."""
     found = [windows_of(*sizes, stride) for sizes in zip(num_tokens.tolist(), rooms.tolist(), strict=True)]
     text_of = np.repeat(np.arange(len(found)), [len(windows.starts) for windows in found])
-    return text_of, Windows(
-        _joined([windows.starts for windows in found]),
-        _joined([windows.lengths for windows in found]),
-        _joined([windows.own_starts for windows in found]),
-        _joined([windows.own_stops for windows in found]),
-    )
-
-
-def _joined(arrays: Sequence[Int64s]) -> Int64s:
-    return np.concatenate([np.zeros(0, np.int64), *arrays])
+    nothing = np.zeros((len(Windows._fields), 0), np.int64)
+    return text_of, Windows(*np.concatenate([nothing, *map(np.stack, found)], axis=1))

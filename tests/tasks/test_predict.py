@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 from reader.system.progress import Phase
 from tasks.kinds.settings import KindSettings, SpanSettings
-from tasks.kinds.task import Task
 from tasks.predict import main
 from tasks.registry import TASKS
 from tasks.score import main as score
@@ -174,18 +172,6 @@ def test_entities_have_the_characters_of_the_text(tmp_path: Path) -> None:
     joined = records(run, "--input", tokens, output=tmp_path / "c")
     assert [record["tags"] for record in joined] == [record["tags"] for record in answers]
     assert all(" ".join(r["tokens"])[e["start"] : e["end"]] == e["text"] for r in joined for e in r["entities"])
-
-
-def chinese_tagging() -> Task:
-    return replace(TASKS["msra_ner"], labels=("X",))
-
-
-def test_chinese_texts_are_tagged_by_character(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", chinese_tagging())
-    path = write(tmp_path / "a.txt", "它 跑\n")
-    [record] = records(run, "--input", path, "--layout", "lines", output=tmp_path / "a")
-    assert record["tokens"] == ["它", " ", "跑"]
-    assert len(record["tags"]) == 3
 
 
 def test_options_and_scores_are_answered(tmp_path: Path) -> None:
