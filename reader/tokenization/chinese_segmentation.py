@@ -37,13 +37,24 @@ def segmenter(name: str) -> CutFunction:
     return cut
 
 
-def cut_runs(text: npt.NDArray[np.uint8]) -> PackedStrings:
-    """Return jieba's words of several runs of Han characters, with "" after the last word of each run.
+def cut_runs(name: str, text: npt.NDArray[np.uint8]) -> PackedStrings:
+    """Return the words of several runs of Han characters, with "" after the last word of each run.
 
-    `text` is uint8: the runs in UTF-8, each followed by a line feed.
+    Args:
+        name: of a segmenter.
+        text: uint8, the runs in UTF-8, each followed by a line feed.
     """
-    words = segmenter("jieba")(text.tobytes().decode("utf-8"))
-    # A line feed is a word of its own, and becomes "".
-    joined = np.frombuffer("".join(f"{word}\0" for word in words).encode(), np.uint8)
-    is_in_word = (joined != 0) & (joined != ord("\n"))
-    return PackedStrings(np.concatenate([[0], np.cumsum(is_in_word)[joined == 0]]), joined[is_in_word])
+    if name == "jieba":
+        # A line feed is a word of its own, and becomes "".
+        words = segmenter(name)(text.tobytes().decode("utf-8"))
+        text = np.frombuffer("".join(f"{word}\0" for word in words).encode(), np.uint8)
+    is_in_word = (text != 0) & (text != ord("\n"))
+    sizes = np.cumsum(is_in_word)
+    if name == "jieba":
+        ends = sizes[text == 0]
+    elif name == "space":
+        ends = np.repeat(sizes[text == ord("\n")], 2)
+    else:
+        # The last byte of a character: the next one does not continue it.
+        ends = sizes[np.append((text[1:] & 0xC0) != 0x80, True)]
+    return PackedStrings(np.concatenate([[0], ends]), text[is_in_word])

@@ -33,9 +33,6 @@ from reader.tokenization.word_kernel import (
     DROPPED,
     DROPPED_SPACE,
     HAN,
-    HAN_PER_CHARACTER,
-    HAN_PER_RUN,
-    HAN_SEGMENTED,
     LETTER,
     PUNCTUATION,
     SPACE,
@@ -49,7 +46,6 @@ Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
-_HAN_MODES = {"char": HAN_PER_CHARACTER, "space": HAN_PER_RUN}
 _BUFFER_BYTES = 1 << 20  # bytes of text that the compiled pass splits per call
 MAX_CACHED_RUNS = 1 << 17  # most runs of a text repeat
 
@@ -118,9 +114,8 @@ class WordIndex:
     def __init__(self, lowercase: bool, han: str = "char") -> None:
         self.lowercase = lowercase
         self.table = empty_table()
-        cut_han = segmenter(han)
+        self._han, cut_han = han, segmenter(han)
         self._split_run = lru_cache(MAX_CACHED_RUNS)(lambda run: [*split_run(run, lowercase, cut_han), ""])
-        self._han_mode = _HAN_MODES.get(han, HAN_SEGMENTED)
         self._buffers = _SplitBuffers.allocate(_BUFFER_BYTES)
 
     def __len__(self) -> int:
@@ -147,7 +142,7 @@ class WordIndex:
         state = np.zeros(2, np.int64)  # position of the next byte; whether the current line is not blank so far
         while state[0] < len(data):
             num_items, num_runs, han_size, next_run_size = split_bytes(
-                data, state, classes, self.lowercase, self._han_mode, *self._buffers
+                data, state, classes, self.lowercase, *self._buffers
             )
             parts.append(self._word_ids(num_items, num_runs, han_size))
             if next_run_size >= len(self._buffers.item_kinds):
@@ -166,7 +161,7 @@ class WordIndex:
         runs = unpack_strings(PackedStrings(buffers.run_ends[: num_runs + 1], buffers.run_bytes))
         run_words = pack_strings([*chain.from_iterable(map(self._split_run, runs))])
         # Runs of Han characters are not cached, because they seldom repeat.
-        han_words = cut_runs(buffers.han_bytes[:han_size]) if han_size else pack_strings([])
+        han_words = cut_runs(self._han, buffers.han_bytes[:han_size]) if han_size else pack_strings([])
         return insert_run_words(stream, item_kinds, self._add_run_words(run_words), self._add_run_words(han_words))
 
     def _add_run_words(self, words: PackedStrings) -> RunWords:

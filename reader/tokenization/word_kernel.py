@@ -27,8 +27,6 @@ WORD_ITEM, RUN_ITEM, HAN_ITEM = 0, 1, 2
 # DROPPED_SPACE: the character is dropped and str.isspace() is true, so that a line of such characters is blank. A run
 # that contains a COMPLEX character must be split by basic_tokenizer.split_run.
 SPACE, LETTER, PUNCTUATION, HAN, DROPPED, DROPPED_SPACE, COMPLEX = range(7)
-# Modes for consecutive Han characters: each character is a word, all together are one word, or a segmenter splits them.
-HAN_PER_CHARACTER, HAN_PER_RUN, HAN_SEGMENTED = 0, 1, 2
 
 LINE_FEED = 10
 
@@ -77,7 +75,6 @@ def split_bytes(
     state: Int64s,
     character_classes: UInt8s,
     lowercase: bool,
-    han_mode: int,
     word_bytes: UInt8s,
     item_ends: Int64s,
     item_kinds: Int8s,
@@ -92,7 +89,6 @@ def split_bytes(
         state: int64 [2], the position of the next byte, and whether the current line is not blank so far. Updated.
         character_classes: uint8 [65536], the class of each character of the Basic Multilingual Plane.
         lowercase: whether to convert ASCII letters to lower case.
-        han_mode: how to treat consecutive Han characters.
         word_bytes, item_ends, item_kinds, run_bytes, run_ends, han_bytes: outputs, see word_index._SplitBuffers.
     Returns:
         The number of items, the number of RUN_ITEMs among them, the number of bytes in `han_bytes`, and why splitting
@@ -177,17 +173,14 @@ def split_bytes(
                 item_ends[num_items] = word_size
                 in_word = False
             if in_han and character_class != HAN:
-                if han_mode == HAN_SEGMENTED:
-                    han_bytes[han_size] = LINE_FEED
-                    han_size += 1
-                    item_kinds[num_items] = HAN_ITEM
-                else:
-                    item_kinds[num_items] = WORD_ITEM
+                han_bytes[han_size] = LINE_FEED
+                han_size += 1
+                item_kinds[num_items] = HAN_ITEM
                 num_items += 1
                 item_ends[num_items] = word_size
                 in_han = False
             is_nonblank |= character_class != SPACE
-            if character_class == HAN and han_mode == HAN_SEGMENTED:
+            if character_class == HAN:
                 for i in range(width):
                     han_bytes[han_size] = text[position + i]
                     han_size += 1
@@ -202,8 +195,6 @@ def split_bytes(
                         word_size += 1
                 if character_class == LETTER:
                     in_word = True
-                elif character_class == HAN and han_mode == HAN_PER_RUN:
-                    in_han = True
                 else:
                     item_kinds[num_items] = WORD_ITEM
                     num_items += 1
@@ -211,7 +202,7 @@ def split_bytes(
             position += width
         if in_word or in_han:
             item_kinds[num_items] = WORD_ITEM
-            if in_han and han_mode == HAN_SEGMENTED:
+            if in_han:
                 han_bytes[han_size] = LINE_FEED
                 han_size += 1
                 item_kinds[num_items] = HAN_ITEM

@@ -20,7 +20,7 @@ jieba.setLogLevel(logging.WARNING)
 
 
 def is_cut_as_by_jieba(runs: list[str]) -> bool:
-    found = unpack_strings(cut_runs(np.frombuffer("".join(f"{run}\n" for run in runs).encode(), np.uint8)))
+    found = unpack_strings(cut_runs("jieba", np.frombuffer("".join(f"{run}\n" for run in runs).encode(), np.uint8)))
     return found == [word for run in runs for word in (*jieba.lcut(run), "")]
 
 
