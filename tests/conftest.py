@@ -24,6 +24,7 @@ from reader.system.progress import Phase, _Display
 from tests.support.commands import build
 from tests.support.made_once import made_once
 from tests.support.runs import FINISHED, pretrain
+from tests.support.tiny_task import finetune, make_task
 
 # Paddle keeps Python's stack for every operation. Under pytest, stacks are deep, and that takes a third of the time.
 traceback.extract_stack = partial(traceback.extract_stack, limit=1)
@@ -81,6 +82,24 @@ def finished(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert done.returncode == 0, done.stderr
 
     return made_once(tmp_path_factory, "finished", make) / "run"
+
+
+@pytest.fixture(scope="session")
+def tiny_task(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with model/ and data/, see tests/support/tiny_task.py. Read only."""
+    return made_once(tmp_path_factory, "tiny_task", make_task)
+
+
+@pytest.fixture(scope="session")
+def finetuned(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished fine-tuning. Tests must not change it."""
+
+    def make(folder: Path) -> None:
+        done = finetune(tiny_task, folder / "run")
+        assert done.returncode == 0, done.stderr
+        (folder / "console").write_text(done.stdout)
+
+    return made_once(tmp_path_factory, "finetuned", make) / "run"
 
 
 @pytest.fixture

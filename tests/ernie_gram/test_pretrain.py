@@ -17,7 +17,7 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.system.progress import Phase
-from tests.support.commands import ROOT, two_ranks
+from tests.support.commands import ROOT, kill_when, two_ranks
 from tests.support.further_cases import only
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses
@@ -50,30 +50,13 @@ def test_two_processes_give_the_same_result_as_one(
         assert one == pytest.approx(two, rel=1e-4)
 
 
-def start_and_kill(command: list[str], environment: dict[str, str], output: Path, step: int) -> None:
-    """Start a run, and kill all its processes as soon as it has logged `step` or a later step."""
-    process = subprocess.Popen(command, env=environment, cwd=ROOT, start_new_session=True, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        if any(record["step"] >= step for record in read_log(output)):
-            break
-        time.sleep(0.005)
-    assert process.poll() is None, "the run ended before it could be killed"
-    # The launcher starts its children in new sessions, so they are found by the output folder in their command line.
-    pids = subprocess.run(["pgrep", "-f", str(output)], capture_output=True, text=True, check=False).stdout.split()
-    for pid in {*map(int, pids), process.pid}:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    process.wait()
-
-
 def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) -> None:
     """The run uses every source of random numbers: masks, dropout, and the generator's samples."""
     finished, output = tmp_path / "uninterrupted", tmp_path / "run"
     more = ["--trainer.max_steps=24", "--trainer.save_every=4", "--trainer.eval_every=12", *as_options("full")]
     assert pretrain(built, finished, *more).returncode == 0
-    command = [sys.executable, "-m", "ernie_gram.pretrain", *options(built, output, *more)]
-    start_and_kill(command, {**os.environ, "PYTHONPATH": str(ROOT)}, output, step=10)
+    command = ["-m", "ernie_gram.pretrain", *options(built, output, *more)]
+    kill_when(command, lambda: any(record["step"] >= 10 for record in read_log(output)))
     saved = checkpoint.newest_valid(output)
     assert saved is not None
     resumed = pretrain(built, output, *more)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import csv
-import os
 import shlex
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,9 +15,7 @@ from ernie_gram.run.run_folder import lock_output
 from ernie_gram.run.run_log import read_log
 from ernie_gram.run_ablation import main, markdown
 from reader.build import build_parser
-from reader.errors import InputError
-from reader.system.lock_files import check_unlocked
-from tests.support.commands import ROOT, build, call, python
+from tests.support.commands import build, call, python
 from tests.support.runs import TINY
 
 # Without the objective, which each rung sets itself.
@@ -121,28 +115,3 @@ def test_the_command_of_the_readme_without_corpora_says_which_it_needs_and_how_t
         assert all(option in line for option in ("--paths.corpus", "--paths.held_out"))
         assert ("--token_corpus" in line) == ("token" in rungs)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_failed_run_is_named_with_its_error(built: Path, tmp_path: Path) -> None:
-    output = tmp_path / "ablation"
-    options = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
-    options += ["--trainer.max_steps=8", "--trainer.save_every=4", "--optimizer.learning_rate=1e30"]
-    done = python("-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "explicit", *options)
-    assert done.returncode == 2
-    assert f"{output / 'explicit_1' / 'console.txt'}: the run failed: error: step" in done.stderr.splitlines()[-1]
-    with pytest.raises(InputError, match="unknown key"):
-        plan(output, ["full"], [1], None, ["--nonsense=3"])
-
-
-def test_terminating_the_ablation_stops_its_runs(built: Path, tmp_path: Path) -> None:
-    output = tmp_path / "ablation"
-    options = [*SMALL, f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
-    command = [sys.executable, "-m", "ernie_gram.run_ablation", "--output", str(output), "--rungs", "explicit"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([*command, *options, "--trainer.max_steps=3000"], cwd=ROOT, env=environment) as ablation:
-        while ablation.poll() is None and not read_log(output / "explicit_1"):
-            time.sleep(0.05)
-        ablation.terminate()
-    assert ablation.returncode == 143
-    # No process trains in the folder any more.
-    check_unlocked(output / "explicit_1", "the run is in use")

@@ -157,29 +157,6 @@ def test_a_fine_tuned_model_can_be_fine_tuned_again(tiny_task: Path, finetuned: 
     assert first["score"] > 0.8
 
 
-def test_a_stopped_run_resumes_to_the_same_predictions(
-    tiny_task: Path, finetuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stopped in the third epoch, between two checkpoints."""
-    from ernie_gram.training.program import Program
-
-    original_step, updates = Program.step, []
-
-    def step(self: Program, *arguments: object) -> None:
-        updates.append(1)
-        if len(updates) == 21:
-            raise KeyboardInterrupt
-        original_step(self, *arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Program, "step", step)
-    output = tmp_path / "run"
-    assert finetune(tiny_task, output).returncode == 130
-    monkeypatch.setattr(Program, "step", original_step)
-    assert not (output / "result.json").exists()
-    assert f"resumes from {output / 'step_16'}" in finetune(tiny_task, output).stdout
-    same_results(finetuned, output)
-
-
 def same_results(first: Path, second: Path) -> None:
     """Assert that two runs have the same score, predictions, evaluations and parameters, to the bit."""
     assert (first / PREDICTIONS).read_bytes() == (second / PREDICTIONS).read_bytes()

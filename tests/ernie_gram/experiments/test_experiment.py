@@ -6,6 +6,9 @@ import argparse
 import csv
 import json
 import os
+import subprocess
+import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from ernie_gram.experiments.processes import CONSOLE, last_error, train_each
 from ernie_gram.experiments.tables import Finished, spread_of
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
-from tests.support.commands import call, kill_when
+from tests.support.commands import ROOT, call, kill_when
 
 
 @dataclass
@@ -157,6 +160,24 @@ def test_an_error_of_the_caller_stops_the_runs(tmp_path: Path, monkeypatch: pyte
     assert call(lambda: run_experiment(runs, both, report)).stderr == "error: damaged\n"
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "long" / "pid").read_text()), 0)
+
+
+def test_sigterm_ends_the_runs(tmp_path: Path) -> None:
+    pid = tmp_path / "run" / "pid"
+    program = (
+        "import argparse, sys\n"
+        "from pathlib import Path\n"
+        "from tests.ernie_gram.experiments.test_experiment import options, planned, report, run_experiment\n"
+        "folder = Path(sys.argv[1])\n"
+        "run_experiment([planned(folder / 'run', 'echo $$ > pid; exec sleep 60')], options(folder), report)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT) as process:
+        while process.poll() is None and not (pid.is_file() and pid.read_text()):
+            time.sleep(0.02)
+        process.terminate()
+    assert process.returncode == 143
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 def test_a_smaller_error_is_better() -> None:

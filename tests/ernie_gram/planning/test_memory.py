@@ -69,23 +69,6 @@ SIZES = CorpusSizes(1000, 500)
 SHAPE = BatchShape(8, 100, 10.0)
 
 
-def test_memory_grows_with_sequences_and_the_parameters_do_not() -> None:
-    config = config_of("explicit", 8, 128, hidden_size=48, num_attention_heads=3)
-    one, two, four = (rank_memory(config, SIZES, replace(SHAPE, sequences=n), 1) for n in (100, 200, 400))
-    assert one.parameters == four.parameters
-    assert four.total - two.total == pytest.approx(2 * (two.total - one.total), rel=0.05)
-
-
-def test_dropout_and_precision_change_the_memory_of_activations() -> None:
-    settings = {"hidden_size": 48, "num_attention_heads": 12}
-    with_dropout = rank_memory(config_of("explicit", 8, 128, **settings), SIZES, SHAPE, 1)
-    none = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    without = rank_memory(config_of("explicit", 8, 128, **settings, **none), SIZES, SHAPE, 1)
-    bfloat16 = rank_memory(config_of("explicit", 8, 128, "bfloat16", **settings), SIZES, SHAPE, 1)
-    assert without.total < with_dropout.total
-    assert bfloat16.total < with_dropout.total
-
-
 def test_memory_with_recompute_hardly_grows_with_the_layers() -> None:
     def activations(recompute: bool, layers: int) -> int:
         settings = {"hidden_size": 48, "num_attention_heads": 12, "num_hidden_layers": layers}

@@ -87,13 +87,6 @@ def test_a_shorter_model_keeps_the_shares_of_layers_and_classes(case: str) -> No
     assert shortened(replace(long, generator=generator), SIZES)[0].generator.num_hidden_layers == 2
 
 
-def test_a_model_that_is_short_already_stays_as_it_is() -> None:
-    from ernie_gram.planning.trial_step import shortened
-
-    config = replace(config_of("both"), model=replace(MODEL, num_hidden_layers=1))
-    assert shortened(config, SIZES) == (config, SIZES)
-
-
 def test_a_slow_device_gets_fewer_sequences_and_a_fast_one_not_all_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from ernie_gram.planning import trial_step
 
