@@ -158,7 +158,7 @@ def test_a_metric_that_does_not_fit_the_data_is_refused_before_training(tiny_tas
         tiny_task, tmp_path / "run", f"--task={task}", f"--paths.data={tmp_path}", "--input.max_query_len=4"
     )
     assert done.returncode == 2
-    assert f"{tmp_path / 'dev.json'}: the metric squad_v1 does not fit: question 'dev1' has no answer" in done.stderr
+    assert f"{task}: metric: squad_v1 needs an answer to every question; choose squad_v2" in done.stderr
     assert not (tmp_path / "run").exists()
 
 
