@@ -5,11 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from ernie_gram.formats.paddlenlp_config import TaskClass
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch, Field
-from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.examples import Example, json_id
 from tasks.data.features import Features, Float32s
 from tasks.kinds.checked_values import Reading
@@ -18,6 +16,10 @@ from tasks.kinds.task import Task
 from tasks.layouts.rows import Role, Row, Wanted
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Scores
+
+if TYPE_CHECKING:
+    from ernie_gram.formats.paddlenlp_config import TaskClass
+    from reader.tokenization.tokenizer import Tokenizer
 
 ExampleT = TypeVar("ExampleT", bound=Example)
 FeaturesT = TypeVar("FeaturesT", bound=Features)

@@ -13,12 +13,11 @@ import string
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reader.batches.fields import Batch, Field
-from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.examples import CharSpan, Place
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
@@ -26,6 +25,9 @@ from tasks.kinds.checked_values import Reading, choice_of, id_of, shown, text_of
 from tasks.kinds.sentences import truncated_pair
 from tasks.kinds.token_table import Ranges, tokenize_texts
 from tasks.layouts.rows import ID, Role, Row, RowError
+
+if TYPE_CHECKING:
+    from reader.tokenization.tokenizer import Tokenizer
 
 # Questions may have different numbers of options. Only options that exist are encoded.
 OPTION_ROWS = Field("option_rows", "SO", "int64", "row of each option of a sample; padding: 0")

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reader.batches.fields import Batch, Field
-from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.examples import Place
 from tasks.data.features import Features, Float32s, Int64s
 from tasks.kinds.base import ENCODER_FIELDS, Kind
@@ -20,6 +19,9 @@ from tasks.kinds.checked_values import Reading, id_of, text_of
 from tasks.kinds.settings import InputSettings
 from tasks.kinds.token_table import Ranges, joined, tokenize_texts
 from tasks.layouts.rows import Row
+
+if TYPE_CHECKING:
+    from reader.tokenization.tokenizer import Tokenizer
 
 # Of 510 tokens, upstream meant to read the first 128 and the last 382.
 HEAD_SHARE = (128, 510)

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reader.system.progress import progress
-from reader.tokenization.tokenizer import Encoding, Tokenizer
 from reader.tokenization.vocabulary import Vocabulary
 from tasks.data.features import Inputs, Int32s, Int64s, gather_ranges, offsets_of
+
+if TYPE_CHECKING:
+    from reader.tokenization.tokenizer import Encoding, Tokenizer
 
 # Texts per call of the tokenizer; bounds the number of small arrays that exist at the same time.
 GROUP = 4096
@@ -72,6 +75,8 @@ class TokenTable:
 
     def encoding(self, text: int) -> Encoding:
         """Return the tokens of a text with their characters, without words; `starts` and `ends` must have been kept."""
+        from reader.tokenization.tokenizer import Encoding  # it loads numba, which takes most of a second
+
         row = self.rows[text]
         part = slice(self.offsets[row], self.offsets[row + 1])
         return Encoding(self.ids[part], self.starts[part], self.ends[part], self.words[:0])

@@ -6,14 +6,16 @@ Shape letters: W tokens of a window, P tokens that belong to it, K maximum lengt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from reader.tokenization.tokenizer import Encoding
 from tasks.kinds.span.example import SpanExample
+
+if TYPE_CHECKING:
+    from reader.tokenization.tokenizer import Encoding
 
 
 class Window(NamedTuple):

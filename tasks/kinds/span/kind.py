@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ernie_gram.config.checks import require
 from reader.batches.fields import SLOTS, Batch, Field
-from reader.tokenization.tokenizer import Encoding, Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
@@ -28,6 +27,9 @@ from tasks.kinds.windows import Windows, windows_of_texts
 from tasks.layouts.rows import ID, Role
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.squad import squad_v2
+
+if TYPE_CHECKING:
+    from reader.tokenization.tokenizer import Encoding, Tokenizer
 
 # The field `slots` has [CLS] and the context of each window, in prediction.
 START_SLOTS = Field("start_slots", "B", "int64", "first slot of the answer; 0, [CLS], if the window has none")

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reader.batches.fields import SLOTS, Batch, Field
-from reader.tokenization.tokenizer import Tokenizer
 from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.data.tag_schemes import Entity, entities_of, tag_set, to_iob2
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
@@ -25,6 +24,9 @@ from tasks.kinds.windows import windows_of_texts
 from tasks.layouts.clue import entities_in
 from tasks.layouts.rows import ID, Role, RowError
 from tasks.metrics.catalog import METRICS
+
+if TYPE_CHECKING:
+    from reader.tokenization.tokenizer import Tokenizer
 
 # The field `slots` has the first token of each word.
 TAGS = Field("tags", "M", "int64", "index of the gold tag in each predicted slot")
