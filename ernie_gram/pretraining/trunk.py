@@ -16,7 +16,7 @@ from ernie_gram.model.layers import Embedding, optional
 from ernie_gram.model.parameters import EncoderParameters, HeadParameters, Parameter
 from ernie_gram.pretraining.chunked_softmax import LazyLogits
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.heads import prediction_head
+from ernie_gram.pretraining.heads import PredictionHead
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.training.job import Feeds
 from reader.batches import fields
@@ -63,7 +63,7 @@ class Trunk(nn.Layer):
         self.encoder = Encoder(declared.encoder, config.model)
         self.ngrams = optional(Embedding, declared.ngrams)
         word = self.encoder.embeddings.word
-        self.head = prediction_head(declared.head, config.model, word, sizes.tokens, self.ngrams)
+        self.head = PredictionHead(declared.head, config.model, word, sizes.tokens, self.ngrams)
 
     def masked_logits(self, context_NH: paddle.Tensor, feeds: Feeds) -> LazyLogits:
         """Return logits of every masked slot: over C classes under explicit masking, else over F."""

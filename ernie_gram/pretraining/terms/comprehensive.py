@@ -9,7 +9,7 @@ from paddle import nn
 
 from ernie_gram.model.parameters import HeadParameters, head
 from ernie_gram.pretraining.config import ObjectiveConfig, PretrainConfig
-from ernie_gram.pretraining.heads import prediction_head
+from ernie_gram.pretraining.heads import PredictionHead
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.masked_units import summed
 from ernie_gram.pretraining.terms.products import encoder_products, head_products
@@ -42,7 +42,7 @@ class Comprehensive(Term):
 
     def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> nn.Layer:
         declared = self.parameters(config, sizes)
-        return prediction_head(declared, config.model, trunk.encoder.embeddings.word, sizes.tokens)
+        return PredictionHead(declared, config.model, trunk.encoder.embeddings.word, sizes.tokens)
 
     def softmaxes(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> list[Softmax]:
         return [Softmax(shape.fine_rows, sizes.tokens)]

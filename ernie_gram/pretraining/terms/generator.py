@@ -14,7 +14,7 @@ from ernie_gram.model.encoder import Encoder
 from ernie_gram.model.layers import Embedding, optional
 from ernie_gram.pretraining.chunked_softmax import BLOCKS, CrossEntropy, LazyLogits, SoftmaxOptions
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.heads import prediction_head
+from ernie_gram.pretraining.heads import PredictionHead
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.masked_units import summed
 from ernie_gram.pretraining.terms.products import encoder_products, head_products
@@ -37,8 +37,8 @@ class GeneratorNetwork(nn.Layer):
         model, shares = config.generator.model(config.model), config.generator.share_embeddings
         self.encoder = Encoder(declared.encoder, model, trunk.encoder.embeddings.word if shares else None)
         ngrams = trunk.ngrams if shares else optional(Embedding, declared.ngrams)
-        word, table = self.encoder.embeddings.word, getattr(trunk.head, "table", None)
-        self.head = prediction_head(declared.head, model, word, num_tokens, ngrams, table)
+        word = self.encoder.embeddings.word
+        self.head = PredictionHead(declared.head, model, word, num_tokens, ngrams, trunk.head.table)
 
     def forward(self, input_ids_BL: paddle.Tensor, lengths_B: paddle.Tensor, slots_M: paddle.Tensor) -> LazyLogits:
         """Return logits over C classes for every masked slot, int64 [M] as b * L + l."""
