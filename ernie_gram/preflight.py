@@ -183,7 +183,7 @@ def main() -> None:
 def _sizes(
     own: argparse.Namespace, config: PretrainConfig, run: Run | None, ranks: int
 ) -> tuple[CorpusSizes, BatchShape]:
-    sequences = config.held_sequences(ranks)
+    sequences = config.largest_micro_batch(ranks)
     if run is None:
         sizes, per_unit = own.assume
         rows = config.model.vocab_size

@@ -17,7 +17,7 @@ from tasks.registry.settings_file import settings_of
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
 
 Fine-tune a model on a task. TASK is a name that `ernie-gram tasks` lists, with the settings in conf/tasks/TASK.yaml, or
-the .yaml file of a task of one's own. MODEL is a model folder or a run. `{0} --print_config` prints all settings with
+the .yaml file of a custom task. MODEL is a model folder or a run. `{0} --print_config` prints all settings with
 their meaning. --check checks everything, and does not train.
 
 {1}

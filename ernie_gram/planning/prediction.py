@@ -89,7 +89,7 @@ class Prediction:
 def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster) -> Prediction:
     """Return the prediction for processes of a cluster that hold batches of `shape` at a time.
 
-    `shape.sequences` is config.held_sequences of the number of processes.
+    `shape.sequences` is config.largest_micro_batch of the number of processes.
     """
     rate, ranks, trainer = cluster.peak * cluster.utilisation, cluster.ranks, config.trainer
     steps = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch)

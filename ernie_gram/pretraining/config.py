@@ -227,13 +227,13 @@ class PretrainConfig:
         """The step at which the learning rate reaches 0."""
         return self.optimizer.decay_steps or self.trainer.max_steps
 
-    def held_sequences(self, processes: int) -> int:
+    def largest_micro_batch(self, processes: int) -> int:
         """Return the largest number of sequences that one of some processes holds at a time in training."""
         return largest_micro_batch(self.data.batch_size, processes, self.trainer.micro_batch)
 
     def assumed_rows(self, processes: int) -> int:
         """Return the number of masked slots that one of some processes holds: of full sequences without n-grams."""
-        rows = self.held_sequences(processes) * self.data.max_seq_len * self.objective.mask_fraction
+        rows = self.largest_micro_batch(processes) * self.data.max_seq_len * self.objective.mask_fraction
         return int(rows) + 1
 
     def identity(self, corpus: CorpusInfo, start: str | None = None) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def finetuning_parser(description: str | None) -> argparse.ArgumentParser:
 def read_grid(name: str, task: str) -> Grid:
     """Return the grid of a task from a file of grids: the name of a file in conf/grids, or a path.
 
-    The grids of the file have the names of tasks, also for a task of one's own, which is given as a YAML file.
+    The grids of the file have the names of tasks, also for a custom task, which is given as a YAML file.
     Raises InputError if there is no such file, or if it has no grid for the task.
     """
     path = settings_file(Path(name)) if name.endswith((".yaml", ".yml")) else GRIDS / f"{name}.yaml"
@@ -133,7 +133,7 @@ def plan(
     """Return the runs of a sweep, seed by seed, so that an unfinished sweep has results for all combinations.
 
     Args:
-        task: the name of a task, with settings in conf/tasks, or the YAML file of a task of one's own.
+        task: the name of a task, with settings in conf/tasks, or the YAML file of a custom task.
         grid: values of the settings that vary.
         overrides: options for every run.
         prefix: the beginning of the names of the folders.

@@ -166,7 +166,7 @@ class FinetuneConfig:
     """A fine-tuning of a model on a task.
 
     Attributes:
-        task: the name of a task (`ernie-gram tasks` shows all), or the .yaml file of a task of one's own; required.
+        task: the name of a task (`ernie-gram tasks` shows all), or the .yaml file of a custom task; required.
         seed: random seed for the drawn output layers, the order of samples and dropout.
         on_bad_row: "error" stops at the first row that is wrong; "skip" leaves such rows out and lists them.
         input: how examples become inputs.

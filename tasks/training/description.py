@@ -1,6 +1,6 @@
 """What a fine-tuned model was trained for: task.json in its run's folder, for prediction and export.
 
-A task of one's own is kept beside it, as task.yaml.
+The file of a custom task is kept beside it, as task.yaml.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def as_json(description: Description) -> str:
 
 
 def write_description(folder: Path, description: Description, task_file: Path | None) -> None:
-    """Write task.json, and a copy of the file of a task of one's own, into the folder of a run."""
+    """Write task.json, and a copy of the file of a custom task, into the folder of a run."""
     if task_file is None:
         (folder / TASK_FILE).unlink(missing_ok=True)
     else:

@@ -37,7 +37,7 @@ class SplitData:
         name: of the split.
         examples: in the order of the files.
         features: of the examples.
-        report: the account of the rows.
+        report: how many rows were read, left out and skipped.
         unknown: the share of [UNK] in the tokens of the texts.
         seconds: of reading, and of encoding.
     """

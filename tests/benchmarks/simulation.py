@@ -50,7 +50,7 @@ def main() -> None:
             start = time.monotonic()
             equal = global_batch(feeder, 0, size, ranks) + global_batch(feeder, size, size, ranks) == expected
             seconds = time.monotonic() - start
-            shape = assumed_shape(config, config.held_sequences(ranks), TOKENS_PER_UNIT)
+            shape = assumed_shape(config, config.largest_micro_batch(ranks), TOKENS_PER_UNIT)
             found = predict(config, SIZES, shape, Cluster(ranks, PEAK, UTILISATION, MEMORY, BANDWIDTH))
             cells = [str(ranks), "yes" if equal else "NO", f"{seconds:.1f}", str(shape.sequences), str(found.steps)]
             cells += [f"{found.memory.total / 1e9:,.1f}", str(found.exchange.sums), f"{found.exchange.rows:,.0f}"]

@@ -17,7 +17,6 @@ from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import prepare
 from tests.support.commands import assert_one_line_error
 from tests.support.own_files import assert_every_file_is_own
-from tests.support.span_task import span_task
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
 
 
@@ -149,17 +148,6 @@ def test_an_output_that_cannot_be_the_folder_of_a_run_is_refused_before_the_data
 
 def test_no_file_of_a_run_may_be_an_output(finetuned: Path) -> None:
     assert_every_file_is_own(finetuned, "(run|checkpoint)")
-
-
-def test_a_metric_that_does_not_fit_the_data_is_refused_before_training(tiny_task: Path, tmp_path: Path) -> None:
-    # Unanswerable questions cannot be scored by the metric of SQuAD 1.1.
-    task = span_task(tmp_path, metric="squad_v1")
-    done = finetune(
-        tiny_task, tmp_path / "run", f"--task={task}", f"--paths.data={tmp_path}", "--input.max_query_len=4"
-    )
-    assert done.returncode == 2
-    assert f"{task}: metric: squad_v1 needs an answer to every question; choose squad_v2" in done.stderr
-    assert not (tmp_path / "run").exists()
 
 
 def test_a_new_training_removes_the_best_model_of_an_earlier_one(

@@ -35,7 +35,7 @@ CLUSTER = Cluster(ranks=4, peak=1e10, utilisation=0.5, memory=1e9, bandwidth=1e9
 def found(*more: str, free: int = 10**12, sizes: CorpusSizes = SIZES, **changes: Any) -> list[str]:
     config = load(*GOOD, *more)
     cluster = replace(CLUSTER, **{key: value for key, value in changes.items() if key != "padding"})
-    shape = replace(SHAPE, sequences=config.held_sequences(cluster.ranks), padding=changes.get("padding", 0.0))
+    shape = replace(SHAPE, sequences=config.largest_micro_batch(cluster.ranks), padding=changes.get("padding", 0.0))
     prediction = predict(config, sizes, shape, cluster)
     return conflicts(config, sizes, prediction, cluster, free)
 

@@ -65,7 +65,7 @@ def test_micro_batches_take_the_time_of_the_whole_share_and_the_memory_of_one_an
     whole_config = replace(CONFIG, data=replace(CONFIG.data, batch_size=39))
     config = replace(whole_config, trainer=replace(CONFIG.trainer, micro_batch=4))
     # 39 sequences on 4 processes: at most 10 each, in 3 micro-batches of at most 4.
-    shape = replace(SHAPE, sequences=config.held_sequences(4))
+    shape = replace(SHAPE, sequences=config.largest_micro_batch(4))
     assert shape.sequences == 4
     parts = predict(config, SIZES, shape, CLUSTER)
     whole = predict(whole_config, SIZES, replace(SHAPE, sequences=10), CLUSTER)
