@@ -12,8 +12,10 @@ from tests.support.static_programs import Arrays, fresh_scope
 import paddle  # isort: skip
 
 
-def compute(feeds: Arrays, chunks: int, sample: bool = False, seeds: tuple[int, ...] = (1,)) -> list[list[np.ndarray]]:
-    """Return the fetched arrays, once per seed.
+def compute(
+    feeds: Arrays, chunks: int, sample: bool = False, seeds: tuple[int, ...] = (1,), dtype: str = "float32"
+) -> list[list[np.ndarray]]:
+    """Return the fetched arrays, once per seed; `dtype` is that of the products.
 
     They are the total, the row losses, the best classes, the gradients of half the total with respect to x, table and
     bias, and the samples if asked for.
@@ -31,7 +33,7 @@ def compute(feeds: Arrays, chunks: int, sample: bool = False, seeds: tuple[int, 
             )
             for value in (x, table, bias):
                 value.stop_gradient = False
-            found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, train=True, sample=sample)
+            found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, True, sample, getattr(paddle, dtype))
             gradients = paddle.static.gradients([found.total * 0.5], [x, table, bias])
             fetches = [found.total, found.row_loss, found.row_best, *gradients]
             if found.sampled is not None:
@@ -75,64 +77,27 @@ def test_loss_and_gradients_equal_their_definitions(chunks: int, spread: float) 
         np.testing.assert_allclose(found, gradient, atol=2e-6 * max(1.0, np.abs(gradient).max()), rtol=1e-5)
 
 
-def test_gradients_equal_finite_differences() -> None:
-    feeds = example(5, 4, 20)
-    ((_, _, _, *gradients),) = compute(feeds, 2)
-    random = np.random.default_rng(0)
-    for name, gradient in zip(("x", "table", "bias"), gradients, strict=True):
-        direction = random.standard_normal(feeds[name].shape)
-
-        def half_total(step: float, name: str = name, direction: np.ndarray = direction) -> float:
-            moved = {key: value.astype(np.float64) for key, value in feeds.items() if key != "labels"}
-            moved[name] = moved[name] + step * direction
-            logits = moved["x"] @ moved["table"].T + moved["bias"]
-            return -0.5 * log_softmax(logits, -1)[np.arange(5), feeds["labels"]].sum()
-
-        slope = (half_total(1e-5) - half_total(-1e-5)) / 2e-5
-        assert (gradient * direction).sum() == pytest.approx(slope, rel=1e-4, abs=1e-5)
-
-
-def test_the_number_of_chunks_does_not_change_the_result() -> None:
-    feeds = example(30, 8, 400)
-    ((total, *whole),) = compute(feeds, 1)
-    ((chunked_total, *chunked),) = compute(feeds, 7)
-    assert chunked_total == pytest.approx(total, rel=1e-6)
-    for one, other in zip(whole, chunked, strict=True):
-        np.testing.assert_allclose(other, one, atol=1e-6)
-
-
 def test_gradients_are_summed_in_float32_under_bfloat16() -> None:
     """One class is the label of 2000 rows: a sum in bfloat16 would stop growing at 256."""
-    from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
-
     rows, classes = 2000, 16
     feeds = example(rows, 8, classes, spread=0.1)
     feeds["labels"][:] = 3
-    with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup):
-            x, table, bias, labels = (
-                paddle.static.data(name, value.shape, str(value.dtype)) for name, value in feeds.items()
-            )
-            for value in (x, table, bias):
-                value.stop_gradient = False
-            found = cross_entropy(LazyLogits(x, table, bias), labels, 4, train=True, dtype=paddle.bfloat16)
-            gradients = paddle.static.gradients([found.total], [table, bias])
-        table_gradient, bias_gradient = executor.run(main, feed=feeds, fetch_list=gradients)
+    *_, table_gradient, bias_gradient = compute(feeds, 4, dtype="bfloat16")[0]
     x64, table64 = feeds["x"].astype(np.float64), feeds["table"].astype(np.float64)
     slope = softmax(x64 @ table64.T + feeds["bias"], -1)
     slope[:, 3] -= 1
     assert abs(slope[:, 3].sum()) > 1000
-    np.testing.assert_allclose(bias_gradient, slope.sum(0), rtol=0.02, atol=2)
+    slope /= 2
+    np.testing.assert_allclose(bias_gradient, slope.sum(0), rtol=0.02, atol=1)
     expected = slope.T @ x64
     np.testing.assert_allclose(table_gradient, expected, rtol=0.02, atol=0.02 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("blocks", [32, 5, 1])
-def test_samples_follow_the_softmax_distribution(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The 12 classes are in blocks of one class, in blocks of 3, or in one block."""
+@pytest.mark.parametrize(("blocks", "classes"), [(32, 12), (5, 12), (1, 12), (3, 10)])
+def test_samples_follow_the_softmax_distribution(blocks: int, classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The classes are in blocks of one class, in blocks of 3, in one block, or in blocks of 4, 4 and 2."""
     monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", blocks)
-    draws, classes = 20_000, 12
+    draws = 20_000
     feeds = example(1, 4, classes, spread=0.2)
     feeds["x"] = np.repeat(feeds["x"], draws, 0)
     feeds["labels"] = np.zeros(draws, np.int64)
@@ -148,18 +113,6 @@ def test_samples_follow_the_softmax_distribution(blocks: int, monkeypatch: pytes
     top = int(p.argmax())
     after_top = first[1:][first[:-1] == top] == top
     assert abs(after_top.mean() - p[top]) < 4 * np.sqrt(p[top] / len(after_top))
-
-
-def test_samples_follow_the_softmax_distribution_if_the_last_block_is_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", 3)
-    draws, classes = 20_000, 10  # blocks of 4, 4 and 2
-    feeds = example(1, 4, classes, spread=0.2)
-    feeds["x"] = np.repeat(feeds["x"], draws, 0)
-    feeds["labels"] = np.zeros(draws, np.int64)
-    sampled = compute(feeds, 2, sample=True)[0][-1]
-    p = softmax(feeds["x"][0].astype(np.float64) @ feeds["table"].T.astype(np.float64) + feeds["bias"])
-    assert (p * draws).min() > 5
-    assert chisquare(np.bincount(sampled, minlength=classes), p * draws).pvalue > 1e-3
 
 
 def test_a_nan_appears_in_the_loss_and_samples_remain_valid_classes() -> None:

@@ -13,7 +13,6 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from ernie_gram.training.selection import Progress, Selection
-from tests.support.static_programs import fresh_scope
 
 # Accuracies that the toy job "measures" at steps 10, 20, ...: the best is that of step 30.
 SCRIPT = [0.5, 0.6, 0.8, 0.7, 0.8, 0.6, 0.5, 0.9, 0.1, 0.1, 0.1, 0.1]
@@ -44,11 +43,10 @@ def test_patience_counts_evaluations_since_the_best(patience: int | None, is_ove
 
 
 @pytest.fixture
-def train(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def select(train: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Return a function that trains the toy job, whose evaluations follow SCRIPT, and returns its console output."""
-    from ernie_gram.distributed.world import start_world
     from ernie_gram.training.trainer import Trainer
-    from tests.support.toy_classifier import ToyEvaluator, toy_job
+    from tests.support.toy_classifier import ToyEvaluator
 
     measured: list[int] = []
 
@@ -61,11 +59,7 @@ def train(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     monkeypatch.setattr(ToyEvaluator, "__call__", lambda *_: {"accuracy": SCRIPT[measured[0] // 10 - 1]})
 
     def call(folder: Path, patience: int | None = None, **options: int) -> str:
-        folder.mkdir(exist_ok=True)
-        selection = Selection("accuracy", patience=patience)
-        with fresh_scope():
-            Trainer(toy_job(folder, eval_every=10, selection=selection, **options), start_world("cpu")).train()
-        return capsys.readouterr().out
+        return train(folder, eval_every=10, selection=Selection("accuracy", patience=patience), **options)
 
     return call
 
@@ -74,8 +68,8 @@ def evaluated(folder: Path) -> list[tuple[int, float]]:
     return [(record["step"], record["accuracy"]) for record in read_log(folder) if record["kind"] == "eval"]
 
 
-def test_the_best_model_is_kept_whole(train: Callable[..., str], tmp_path: Path) -> None:
-    train(tmp_path, save_every=10)
+def test_the_best_model_is_kept_whole(select: Callable[..., str], tmp_path: Path) -> None:
+    select(tmp_path, save_every=10)
     assert evaluated(tmp_path) == [(10 * (i + 1), value) for i, value in enumerate(SCRIPT)]
     assert checkpoint.best_step(tmp_path) == 80
     best, whole = checkpoint.load_model(tmp_path / "best"), checkpoint.load_model(tmp_path / "step_80")
@@ -88,14 +82,14 @@ def test_the_best_model_is_kept_whole(train: Callable[..., str], tmp_path: Path)
     ]
 
 
-def test_training_ends_early_and_a_resumed_run_ends_there_too(train: Callable[..., str], tmp_path: Path) -> None:
+def test_training_ends_early_and_a_resumed_run_ends_there_too(select: Callable[..., str], tmp_path: Path) -> None:
     """Evaluations 4 and 5 are no better than evaluation 3, so training never sees evaluation 8."""
-    console = train(tmp_path, patience=2, save_every=40)
+    console = select(tmp_path, patience=2, save_every=40)
     assert "ended early at step 50: no better score in 2 evaluations in a row" in console
     assert checkpoint.best_step(tmp_path) == 30
     before = read_log(tmp_path)
     assert before[-1]["step"] == 50
-    assert "already at step 50 of 120; nothing left to train" in train(tmp_path, patience=2, save_every=40)
+    assert "already at step 50 of 120; nothing left to train" in select(tmp_path, patience=2, save_every=40)
     assert read_log(tmp_path) == before
     assert checkpoint.best_step(tmp_path) == 30
 
@@ -103,16 +97,16 @@ def test_training_ends_early_and_a_resumed_run_ends_there_too(train: Callable[..
 @pytest.mark.parametrize("stop", [20, 30, 50])
 @pytest.mark.parametrize("lost", ["evaluation", "nothing", "steps"])
 def test_a_run_stopped_anywhere_ends_as_if_it_had_not_been(
-    train: Callable[..., str], tmp_path: Path, stop: int, lost: str
+    select: Callable[..., str], tmp_path: Path, stop: int, lost: str
 ) -> None:
     """`steps` simulates a kill between two checkpoints, `evaluation` one between a checkpoint and its evaluation."""
-    train(tmp_path / "parts", patience=3, save_every=20, steps=stop)
+    select(tmp_path / "parts", patience=3, save_every=20, steps=stop)
     if lost == "evaluation":
         lines = (tmp_path / "parts" / "log.jsonl").read_text().splitlines(keepends=True)
         (tmp_path / "parts" / "log.jsonl").write_text("".join(lines[:-1]))
     if lost == "steps" and stop % 20:
         shutil.rmtree(tmp_path / "parts" / f"step_{stop}")
-    train(tmp_path / "parts", patience=3, save_every=20)
+    select(tmp_path / "parts", patience=3, save_every=20)
     assert evaluated(tmp_path / "parts") == [(10 * (i + 1), value) for i, value in enumerate(SCRIPT[:6])]
     state = checkpoint.load_state(tmp_path / "parts" / "step_60")
     assert (state.selection["best_step"], state.selection["num_worse"]) == (30, 3)
@@ -120,8 +114,8 @@ def test_a_run_stopped_anywhere_ends_as_if_it_had_not_been(
     assert np.isclose(checkpoint.load_state(tmp_path / "parts" / "best").selection["best"], 0.8)
 
 
-def test_a_best_model_that_was_removed_is_found_anew(train: Callable[..., str], tmp_path: Path) -> None:
-    train(tmp_path, steps=40)
+def test_a_best_model_that_was_removed_is_found_anew(select: Callable[..., str], tmp_path: Path) -> None:
+    select(tmp_path, steps=40)
     shutil.rmtree(tmp_path / "best")
-    train(tmp_path, steps=60)
+    select(tmp_path, steps=60)
     assert checkpoint.best_step(tmp_path) == 50

@@ -18,27 +18,10 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.errors import InputError
 from tests.support.objectives import as_options
-from tests.support.runs import FINISHED, pretrain, train_losses
+from tests.support.runs import FINISHED, pretrain
 from tests.support.static_programs import fresh_scope
 
 BODY, HEAD = ["body_fc.b_0", "body_fc.w_0"], ["head_fc.b_0", "head_fc.w_0"]
-
-
-@pytest.fixture
-def train(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Return a function that trains the toy job in a folder and returns its console output."""
-
-    def call(folder: Path, **options: object) -> str:
-        from ernie_gram.distributed.world import start_world
-        from ernie_gram.training.trainer import Trainer
-        from tests.support.toy_classifier import toy_job
-
-        folder.mkdir(exist_ok=True)
-        with fresh_scope():
-            Trainer(toy_job(folder, **options), start_world("cpu")).train()  # type: ignore[arg-type]
-        return capsys.readouterr().out
-
-    return call
 
 
 def records(folder: Path) -> list[dict[str, object]]:
@@ -142,15 +125,6 @@ def test_learning_rates_are_scaled_per_parameter(train: Callable[..., str], tmp_
     other = checkpoint.load_model(unmoved / "step_1")
     assert np.array_equal(other["body_fc.w_0"], values["body_fc.w_0"])
     assert not np.array_equal(other["head_fc.w_0"], values["head_fc.w_0"])
-
-
-def test_resuming_a_finished_run_trains_no_further(built: Path, finished: Path, tmp_path: Path) -> None:
-    output = Path(shutil.copytree(finished, tmp_path / "run"))
-    before = train_losses(output)
-    done = pretrain(built, output, *FINISHED)
-    assert done.returncode == 0
-    assert "already at step 24" in done.stdout
-    assert train_losses(output) == before
 
 
 def test_resuming_repeats_an_evaluation_that_is_missing_from_the_log(
