@@ -80,7 +80,8 @@ def run_experiment(
             text = report(finished, output)
             with atomic_file(output / TABLE) as partial:
                 partial.write_text(text, encoding="utf-8")
-            print(f"\n{text}\n{output}: {TABLE}, {CSV}, {RESULTS}")
+            written = [TABLE, CSV, RESULTS, *sorted(path.name for path in output.glob("*.png"))]
+            print(f"\n{text}\n{output}: {', '.join(written)}")
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise InputError(f"{failed[0]}{more}; the same command runs the failed ones again")

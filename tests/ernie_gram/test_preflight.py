@@ -106,40 +106,32 @@ def test_invalid_options_give_a_one_line_error(built: Path, tmp_path: Path, opti
     assert message in done.stderr
 
 
-class Rank:
+@pytest.mark.parametrize(
+    ("failures_elsewhere", "same", "message"),
+    [
+        (0, True, ""),
+        (0, False, "disagrees with the others about the corpora"),
+        (1, True, "the corpora are damaged on 1 of 2 processes"),
+    ],
+)
+def test_processes_compare_their_corpora(
+    built: Path, monkeypatch: pytest.MonkeyPatch, failures_elsewhere: int, same: bool, message: str
+) -> None:
     """One of two processes, with what the other one contributes to sums and comparisons."""
+    from ernie_gram.distributed import collectives
+    from ernie_gram.distributed.world import start_world
+    from ernie_gram.preflight import check_corpora
+    from ernie_gram.pretraining.prepare import prepare
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, failures_elsewhere: int, same: bool) -> None:
-        from ernie_gram.distributed import collectives
-        from ernie_gram.distributed.world import start_world
+    def check_agreement(executor: object, number: int, what: str, world: World) -> None:
+        if not same:
+            raise ValueError(f"rank 0 disagrees with the others about {what}")
 
-        def check_agreement(executor: object, number: int, what: str, world: World) -> None:
-            if not same:
-                raise ValueError(f"rank 0 disagrees with the others about {what}")
-
-        monkeypatch.setattr(collectives, "sum_vector", lambda executor, vector, world: vector + failures_elsewhere)
-        monkeypatch.setattr(collectives, "check_agreement", check_agreement)
-        self.world = World(0, 2, start_world("cpu").place)
-
-    def check(self, built: Path, corpus: Path) -> list[str]:
-        from ernie_gram.preflight import check_corpora
-        from ernie_gram.pretraining.prepare import prepare
-
-        config = load(*options(built, built / "run"), f"--paths.corpus={corpus}")
-        return check_corpora(prepare(config, 2), self.world)
-
-
-def test_processes_that_see_the_same_whole_corpora_agree(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = Rank(monkeypatch, 0, True).check(built, built / "corpus")
-    assert len(lines) == 3
-    assert lines[-1] == "files    equal on all 2 processes"
-
-
-def test_corpora_that_differ_between_processes_are_refused(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="disagrees with the others about the corpora"):
-        Rank(monkeypatch, 0, False).check(built, built / "corpus")
-
-
-def test_a_damage_that_another_process_sees_is_an_error_on_all(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="damaged on 1 of 2 processes"):
-        Rank(monkeypatch, 1, True).check(built, built / "corpus")
+    monkeypatch.setattr(collectives, "sum_vector", lambda executor, vector, world: vector + failures_elsewhere)
+    monkeypatch.setattr(collectives, "check_agreement", check_agreement)
+    run, world = prepare(load(*options(built, built / "run")), 2), World(0, 2, start_world("cpu").place)
+    if message:
+        with pytest.raises(InputError, match=message):
+            check_corpora(run, world)
+    else:
+        assert check_corpora(run, world)[2:] == ["files    equal on all 2 processes"]
