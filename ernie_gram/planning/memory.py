@@ -99,7 +99,7 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
     own_heads = [head for term in later for head in _heads(config, sizes, shape, ranks, term)]
     for head in own_heads:
         head.forward(ledger)
-    ledger.change(ACTIVATIONS, sum(term.kept_bytes(config, shape) for term in terms))
+    ledger.change(ACTIVATIONS, sum(term.activation_bytes(config, shape) for term in terms))
     ledger.moment = "backward"
     for head in reversed(own_heads):
         head.backward(ledger)

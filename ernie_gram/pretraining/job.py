@@ -119,7 +119,7 @@ def _of_model(model: Model, made: dict[str, StartValue]) -> StartValues:
         load=lambda: {name: value.make() for name, value in made.items()},
         is_model=True,
         computed={name: value.how for name, value in made.items() if value.how},
-        held=frozenset(model.parameters),
+        source_names=frozenset(model.parameters),
     )
 
 

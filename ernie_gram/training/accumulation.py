@@ -22,7 +22,7 @@ from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.program import Program, Update, add_backward, build_training, open_program
 from ernie_gram.training.step_values import LastStep
-from ernie_gram.training.variables import add_in_place, clear, shared, zeros
+from ernie_gram.training.variables import add_in_place, set_to_zero, shared, zeros
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
 
@@ -88,8 +88,8 @@ class Updater:
 
     def read(self) -> LastStep:
         """Return the values of the last step, or of the first after which training must stop."""
-        assert self.program.kept is not None
-        return self.program.kept.read()
+        assert self.program.step_values is not None
+        return self.program.step_values.read()
 
 
 def build_accumulation(
@@ -126,7 +126,7 @@ def build_accumulation(
         update = Update(settings, learning_rate, world, rate_scale, sparse_parameters, guard)
         updating = update.add(opened, pairs, shares, [term.name for term in terms])
         for total in (shares, *(gradient for _, gradient in pairs)):
-            clear(total)
+            set_to_zero(total)
         return accumulating, updating, _build_counting(len(terms), world)
 
 

@@ -65,14 +65,14 @@ class StartValues:
         is_model: whether the values are those of a model. Then the console names the parameters that it lacks, and its
             parameters that are not used (see `describe`).
         computed: name -> how the value is computed, for values that are not parameters of the model as they are.
-        held: names of the model's parameters; None if they are the names of the values.
+        source_names: names of the model's parameters; None if they are the names of the values.
     """
 
     source: str
     load: Callable[[], Arrays]
     is_model: bool = False
     computed: Mapping[str, str] = field(default_factory=dict)
-    held: frozenset[str] | None = None
+    source_names: frozenset[str] | None = None
 
     @classmethod
     def of_checkpoint(cls, path: Path) -> StartValues:
@@ -99,8 +99,8 @@ class StartValues:
         for how in dict.fromkeys(self.computed.values()):
             lines += _list(f"computed for {self.source}, {how}", [n for n in names if self.computed.get(n) == how])
         drawn = [name for name in names if name not in provided and name not in earlier]
-        held = set(provided) if self.held is None else self.held
-        unused = sorted(name for name in held if name not in names or name not in provided)
+        source_names = set(provided) if self.source_names is None else self.source_names
+        unused = sorted(name for name in source_names if name not in names or name not in provided)
         return [
             *lines,
             *_list(f"not in {self.source}, drawn", drawn),

@@ -21,7 +21,7 @@ from ernie_gram.training.job import Feeds, LossTerm, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.optimization import RateSchedule, add_adamw, clip_by_global_norm
 from ernie_gram.training.recompute import recompute_layers
-from ernie_gram.training.step_values import StepValues, keep, not_finite
+from ernie_gram.training.step_values import StepValues, add_step_values, not_finite
 from reader.batches.fields import Batch, Field
 
 
@@ -34,7 +34,7 @@ class Program:
         feeds: names of the batch fields that it reads.
         fetches: what it computes, by name.
         schedule: of the learning rate; None for a program that does not train.
-        kept: the fetches of a program that trains, which it also keeps on the device; otherwise None.
+        step_values: the fetches of a program that trains, which it also keeps on the device; otherwise None.
     """
 
     main: paddle.static.Program
@@ -42,7 +42,7 @@ class Program:
     feeds: tuple[str, ...]
     fetches: dict[str, paddle.Tensor]
     schedule: RateSchedule | None = None
-    kept: StepValues | None = None
+    step_values: StepValues | None = None
 
     def run(self, executor: paddle.static.Executor, batch: Batch) -> dict[str, np.ndarray]:
         """Run the program once on a batch; return its fetches as arrays."""
@@ -75,11 +75,11 @@ class OpenProgram:
         self,
         fetches: dict[str, paddle.Tensor],
         schedule: RateSchedule | None = None,
-        kept: StepValues | None = None,
+        step_values: StepValues | None = None,
     ) -> Program:
         """Return the finished program."""
         share_constants(self.main)
-        return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule, kept)
+        return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule, step_values)
 
 
 @contextmanager
@@ -190,4 +190,4 @@ class Update:
         updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, gradients, strict=True)]
         schedule = RateSchedule(self.learning_rate)
         add_adamw(updates, self.settings, schedule.variable, self.rate_scale, good)
-        return opened.finish(fetches, schedule, keep(fetches, must_stop))
+        return opened.finish(fetches, schedule, add_step_values(fetches, must_stop))

@@ -48,7 +48,7 @@ class StepValues:
         return LastStep(dict(zip(self.names, values, strict=True)), int(steps), bool(must_stop))
 
 
-def keep(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> StepValues:
+def add_step_values(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> StepValues:
     """Add operations to the current program that keep the values of each step, until a step with `must_stop`.
 
     Args:

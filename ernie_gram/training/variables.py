@@ -47,7 +47,7 @@ def add_in_place(total: paddle.Tensor, values: paddle.Tensor) -> None:
     paddle._C_ops.add_(total, values)
 
 
-def clear(variable: paddle.Tensor) -> None:
+def set_to_zero(variable: paddle.Tensor) -> None:
     """Add an operation that sets a variable of the scope to zeros, without a copy of it."""
     place = paddle.framework._current_expected_place()
     paddle._C_ops.full_(variable, variable.shape, 0.0, variable.dtype, place)

@@ -64,7 +64,7 @@ class ReplacedTokens(Term):
     def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> DetectionHead:
         return DetectionHead(*self.parameters(config, sizes), config.model.hidden_act)
 
-    def kept_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
+    def activation_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
         """The input and the output of the activation, float32."""
         return 2 * shape.rows * config.model.hidden_size * 4
 

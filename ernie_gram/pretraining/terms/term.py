@@ -133,7 +133,7 @@ class Term(ABC):
         """Return its softmaxes over classes."""
         return []
 
-    def kept_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
+    def activation_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
         """Return the bytes that it keeps for the backward pass beside those of encoders and softmaxes."""
         return 0
 

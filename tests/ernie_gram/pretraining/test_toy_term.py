@@ -72,7 +72,7 @@ class NgramOrToken(Term):
     def metrics(self, sums: list[float]) -> dict[str, float]:
         return {"kind_of_unit_loss": sums[1] / sums[0]}
 
-    def kept_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
+    def activation_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
         return 1 << 30
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
