@@ -127,11 +127,6 @@ def split_run_with_spans(
     return words
 
 
-def count_leading_marks(text: str) -> int:
-    """Return the number of characters at the beginning of a text that folding removes (accents)."""
-    return next((i for i, character in enumerate(text) if fold(character)), len(text))
-
-
 def _ends_with_marks(run: str, lowercase: bool) -> list[int]:
     """Return for each character the end of its span: its position + 1, or the end of the removed accents after it."""
     ends = list(range(1, len(run) + 1))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.tokenization.basic_tokenizer import count_leading_marks, split_run_with_spans
+from reader.tokenization.basic_tokenizer import split_run_with_spans
 from reader.tokenization.chinese_segmentation import segmenter
 from reader.tokenization.vocabulary import Vocabulary
 
@@ -63,12 +63,11 @@ class TextPieces:
         # A segmenter needs all consecutive Han characters in one piece.
         han = COMMON_HAN if segmenter_name == "char" else ""
         special = "|".join(map(re.escape, special_tokens))
-        alternatives = [special] if special else []
-        alternatives += [f"[{han}]"] if han else []
-        other = f"[^{WHITE_SPACE}{han}]"
-        alternatives.append(f"(?:(?!{special}){other})+" if special else f"{other}+")
+        other = f"(?:(?!{special})[^{WHITE_SPACE}{han}])" if special else f"[^{WHITE_SPACE}{han}]"
+        # What follows a Han character is in its piece, because accents belong to its span.
+        alternatives = [special, f"[{han}]{other}*" if han else "", f"{other}+"]
         # A piece includes the white space before it, so that the lengths of pieces add up to positions in the text.
-        self._pattern = re.compile(f"[{WHITE_SPACE}]*(?:{'|'.join(alternatives)})")
+        self._pattern = re.compile(f"[{WHITE_SPACE}]*(?:{'|'.join(filter(None, alternatives))})")
         self._clear()
 
     def encode(self, text: str) -> SpannedTokens:
@@ -86,21 +85,12 @@ class TextPieces:
         total = int(token_ends[-1]) if len(pieces) else 0
         tokens = np.arange(total) + np.repeat(first_tokens - token_ends + num_tokens, num_tokens)
         offsets = np.repeat(piece_starts, num_tokens)
-        found = SpannedTokens(
+        return SpannedTokens(
             ids=np.asarray(self._ids)[tokens],
             starts=np.asarray(self._starts)[tokens] + offsets,
             ends=np.asarray(self._ends)[tokens] + offsets,
             words=np.asarray(self._words)[tokens] + np.repeat(np.cumsum(num_words) - num_words, num_tokens),
         )
-        # Accents at the beginning of a piece belong to the last character of the piece before it, if there is no white
-        # space between them.
-        num_marks = np.asarray(self._num_marks)[piece_ids]
-        for piece in np.flatnonzero(num_marks):
-            token = token_ends[piece] - num_tokens[piece] - 1
-            while token >= 0 and found.ends[token] == piece_starts[piece]:
-                found.ends[token] += num_marks[piece]
-                token -= 1
-        return found
 
     def _clear(self) -> None:
         """Forget all pieces."""
@@ -108,13 +98,13 @@ class TextPieces:
         self.cached_characters = 0
         self._ids, self._starts, self._ends, self._words = (array("i") for _ in range(4))
         self._token_offsets = array("q", [0])
-        self._num_words, self._num_marks = array("i"), array("i")
+        self._num_words = array("i")
 
     def add(self, piece: str) -> None:
         """Append the tokens of a piece."""
         run = piece.lstrip(WHITE_SPACE)
         start = len(piece) - len(run)
-        num_words = num_marks = 0
+        num_words = 0
         if run in self._special:
             self._add_token(self._special[run], start, len(piece), 0)
             num_words = 1
@@ -125,10 +115,8 @@ class TextPieces:
                     end = word.ends[stop - 1] if first < stop else word.starts[first]
                     self._add_token(token, word.starts[first], end, num_words)
                 num_words += 1
-            num_marks = count_leading_marks(run) if self._lowercase and start == 0 else 0
         self._token_offsets.append(len(self._ids))
         self._num_words.append(num_words)
-        self._num_marks.append(num_marks)
         self.cached_characters += len(piece)
 
     def _add_token(self, token: int, start: int, end: int, word: int) -> None:
