@@ -29,8 +29,8 @@ class Windows(NamedTuple):
     own_starts: Int64s
     own_stops: Int64s
 
-    def take(self, which: npt.NDArray[np.bool_]) -> Windows:
-        """Return the windows for which `which` is true."""
+    def take(self, which: npt.NDArray[np.bool_] | slice) -> Windows:
+        """Return the windows that an index of the arrays selects."""
         return Windows(*(numbers[which] for numbers in self))
 
 

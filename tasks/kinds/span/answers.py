@@ -12,23 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from tasks.data.features import Float32s
 from tasks.kinds.span.example import SpanExample
+from tasks.kinds.windows import Windows
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Encoding
-
-
-class Window(NamedTuple):
-    """A window of a context.
-
-    start: its first token; own_start, own_stop: the tokens of the context that belong to it, [own_start, own_stop);
-    scores: float32 [W, 2], the logits of its tokens as the first and the last one of the answer.
-    """
-
-    start: int
-    own_start: int
-    own_stop: int
-    scores: npt.NDArray[np.float32]
 
 
 class Candidate(NamedTuple):
@@ -52,7 +41,13 @@ def answer_tokens(example: SpanExample, context: Encoding) -> tuple[int, int]:
 
 
 def best_spans(
-    windows: Sequence[Window], text: str, context: Encoding, limit: int, max_length: int, by_characters: bool
+    windows: Windows,
+    scores: Sequence[Float32s],
+    text: str,
+    context: Encoding,
+    limit: int,
+    max_length: int,
+    by_characters: bool,
 ) -> list[Candidate]:
     """Return the answers with the highest scores, in descending order of score, at most `limit`, with distinct texts.
 
@@ -60,37 +55,43 @@ def best_spans(
     begins first is the better one, then the shorter one.
 
     Args:
+        windows: of the context.
+        scores: for each window, float32 [W, 2], the logits of its tokens as the first and the last one of the answer.
         text: the context; context: its encoding.
         max_length: maximum length of an answer in tokens, or in characters if `by_characters`.
     """
-    grids = [_span_scores(window, context, max_length, by_characters) for window in windows]
-    scores = np.concatenate([grid.ravel() for grid in grids])
-    firsts = np.concatenate([np.arange(window.own_start, window.own_stop) for window in windows])
+    grids = [
+        _span_scores(logits, *places, context, max_length, by_characters)
+        for logits, places in zip(
+            scores, zip(windows.starts, windows.own_starts, windows.own_stops, strict=True), strict=True
+        )
+    ]
+    all_scores = np.concatenate([grid.ravel() for grid in grids])
+    firsts = np.concatenate([np.arange(*own) for own in zip(windows.own_starts, windows.own_stops, strict=True)])
     width = grids[0].shape[1]
-    available = int(np.isfinite(scores).sum())
+    available = int(np.isfinite(all_scores).sum())
     taken = min(2 * limit, available)
     while True:
-        found = _candidates(_best(scores, taken), scores, firsts, width, text, context)
+        found = _candidates(_best(all_scores, taken), all_scores, firsts, width, text, context)
         if len(found) >= limit or taken == available:
             return found[:limit]
         taken = min(4 * taken, available)
 
 
-def _span_scores(window: Window, context: Encoding, max_length: int, by_characters: bool) -> npt.NDArray[np.float64]:
+def _span_scores(
+    logits: Float32s, start: int, own_start: int, own_stop: int, context: Encoding, max_length: int, by_characters: bool
+) -> npt.NDArray[np.float64]:
     """Return the scores of the spans of 1..K tokens that begin with each own token; -inf if there is no such span.
 
     float64 [P, K]. The sum of two float32 numbers is exact in it, or very nearly.
     """
-    own = slice(window.own_start - window.start, window.own_stop - window.start)
+    own = slice(own_start - start, own_stop - start)
     # A token has at least one character, except in rare cases, so K tokens are enough in both units.
-    padded = np.concatenate([window.scores[:, 1].astype(np.float64), np.full(max_length, -np.inf)])
-    scores = window.scores[own, :1] + sliding_window_view(padded, max_length)[own]
+    padded = np.concatenate([logits[:, 1].astype(np.float64), np.full(max_length, -np.inf)])
+    scores: npt.NDArray[np.float64] = logits[own, :1] + sliding_window_view(padded, max_length)[own]
     if by_characters:
-        stop = window.start + len(window.scores)
-        ends = np.concatenate([context.ends[window.start : stop], np.zeros(max_length, np.int32)])
-        lengths = (
-            sliding_window_view(ends, max_length)[own] - context.starts[window.own_start : window.own_stop, np.newaxis]
-        )
+        ends = np.concatenate([context.ends[start : start + len(logits)], np.zeros(max_length, np.int32)])
+        lengths = sliding_window_view(ends, max_length)[own] - context.starts[own_start:own_stop, np.newaxis]
         scores[lengths > max_length] = -np.inf
     return scores
 

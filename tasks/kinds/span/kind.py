@@ -19,7 +19,7 @@ from tasks.data.features import Features, Float32s, Int64s, offsets_of
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
 from tasks.kinds.settings import KindSettings
-from tasks.kinds.span.answers import Candidate, Window, answer_tokens, best_spans
+from tasks.kinds.span.answers import answer_tokens, best_spans
 from tasks.kinds.span.example import SpanExample, read_example
 from tasks.kinds.task import Task
 from tasks.kinds.token_table import Ranges, TokenTable, tokenize_texts
@@ -182,9 +182,18 @@ class Span(Kind[SpanExample, SpanFeatures]):
         texts: list[str] = []
         details: list[dict[str, object]] = []
         na_scores: list[float] = []
+        settings = self.settings.span
         for index, example in enumerate(examples):
             samples = range(bounds[index], bounds[index + 1])
-            candidates = self._candidates(scores, features, example.context, features.context(index), samples)
+            candidates = best_spans(
+                features.windows.take(slice(samples.start, samples.stop)),
+                [scores[features.unit_offsets[i] + 1 : features.unit_offsets[i + 1]] for i in samples],
+                example.context,
+                features.context(index),
+                settings.n_best,
+                settings.max_answer_length,
+                by_characters=self.task.language == "zh",
+            )
             # A context without tokens has no candidates.
             probabilities = softmax(np.array([each.score for each in candidates])) if candidates else np.zeros(0)
             texts.append(candidates[0].text if candidates else "")
@@ -201,23 +210,6 @@ class Span(Kind[SpanExample, SpanFeatures]):
         if not self.task.unanswerable:
             return self.predictions(examples, texts, details)
         return self._with_unanswerable(texts, details, na_scores, examples)
-
-    def _candidates(
-        self, scores: Float32s, features: SpanFeatures, text: str, context: Encoding, samples: range
-    ) -> list[Candidate]:
-        """Return the best answers of a question whose context is `text`."""
-        windows, offsets = features.windows, features.unit_offsets
-        parts = [
-            Window(
-                start=int(windows.starts[sample]),
-                own_start=int(windows.own_starts[sample]),
-                own_stop=int(windows.own_stops[sample]),
-                scores=scores[offsets[sample] + 1 : offsets[sample + 1]],
-            )
-            for sample in samples
-        ]
-        settings, by_characters = self.settings.span, self.task.language == "zh"
-        return best_spans(parts, text, context, settings.n_best, settings.max_answer_length, by_characters)
 
     def _with_unanswerable(
         self,

@@ -15,7 +15,7 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.kinds.span.example import SpanExample
 from tasks.registry import TASKS
-from tests.support.static_programs import Arrays, run
+from tests.support.static_programs import Arrays, fresh_scope, run
 from tests.tasks.kinds.test_batches import EXAMPLES
 from tests.tasks.kinds.tiny import MODEL, PLACE, TOKENS, tokenizer
 
@@ -166,7 +166,7 @@ def test_the_transform_of_a_tied_head_has_its_layer_norm() -> None:
 
     model = dataclasses.replace(MODEL, out_emb_size=0)
     kind = kind_of(TASKS["conll2003"], KindSettings())
-    with open_program(kind.input_fields) as opened:
+    with fresh_scope(), open_program(kind.input_fields) as opened:
         TaskNetwork(kind, model, len(TOKENS), True).scores(opened.feeds)
     names = {parameter.name for parameter in opened.main.global_block().all_parameters()}
     assert {"mask_lm_trans_layer_norm_scale", "mask_lm_trans_fc.w_0"} <= names
@@ -177,7 +177,6 @@ def test_output_weights_are_drawn_from_a_normal_that_is_not_truncated() -> None:
 
     from ernie_gram.model.config import ModelConfig
     from tasks.kinds.networks import output_layer
-    from tests.support.static_programs import fresh_scope
 
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
