@@ -5,6 +5,7 @@
     vocab.txt, tokenizer_config.json, special_tokens_map.json
     README.md                                       model card
     exact_relative_position.py                      only for a model with relative position, see `cannot_hold`
+    community/ORGANISATION/NAME/                    README.md and files.json for PaddleNLP's listing of models
 
 PaddleNLP's encoder is ours, with three differences, found in its source and confirmed by running it (tests/hub): it
 creates the table of relative position, but never applies it; it always adds segment embeddings; its LayerNorm has 1e-5.
@@ -26,6 +27,7 @@ from ernie_gram.formats.paddlenlp_config import (
     LAYER_NORM_EPS,
     LEGACY_CONFIG,
     PDPARAMS,
+    PUBLISHING,
     SAFETENSORS,
     TaskHead,
     config_json,
@@ -53,6 +55,15 @@ from reader.tokenization.wordpiece import WordPieceVocabulary
 NAME = "paddlenlp"
 LOOKS_FOR = f"{CONFIG} of ErnieGram, or of Ernie or Bert with {PDPARAMS} or paddlenlp_version"
 TOKENIZER_CONFIG = "tokenizer_config.json"
+ORGANISATION = "ORGANISATION"  # in community/; users put their own name in its place, see PUBLISHING
+# The address from which PaddleNLP 3 downloads "ORGANISATION/NAME", and the keys of the listing.
+ADDRESS = f"https://bj.bcebos.com/paddlenlp/models/community/{ORGANISATION}"
+LISTED = {
+    "model_config_file": CONFIG,
+    "model_state": PDPARAMS,
+    "tokenizer_config_file": TOKENIZER_CONFIG,
+    "vocab_file": "vocab.txt",
+}
 
 
 def detect(folder: Path) -> bool:
@@ -131,7 +142,7 @@ def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -
 
     Args:
         model: without obstacles other than losses, see `cannot_hold`.
-        name: the name under which the folder is published, for the card.
+        name: the name under which the folder is published, for the card and the listing.
         head: the head of a fine-tuned model; None for the encoder alone.
     """
     vocabulary, config = model.vocabulary, model.config
@@ -151,7 +162,11 @@ def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -
         (folder / EXAMPLE).write_bytes(Path(__file__).with_name(EXAMPLE).read_bytes())
     lost = [*(obstacle.reason for obstacle in cannot_hold(model)), *remarks(model)]
     card = model_card(model, name, usage(needs_mask(model)), lost, licence_of(model.source))
-    (folder / FILE_NAME).write_text(card, encoding="utf-8")
+    (folder / FILE_NAME).write_text(card + PUBLISHING, encoding="utf-8")
+    community = folder / "community" / ORGANISATION / name
+    community.mkdir(parents=True)
+    (community / FILE_NAME).write_text(card, encoding="utf-8")
+    write_settings(community / "files.json", {key: f"{ADDRESS}/{name}/{file}" for key, file in LISTED.items()})
 
 
 def _config_file(folder: Path) -> Path | None:

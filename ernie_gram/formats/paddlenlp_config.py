@@ -205,6 +205,16 @@ Measured with ERNIE's vocabularies and PaddleNLP VERSION, over the distinct fiel
 have other token IDs in GLUE's development sets, 106 of 55,768 in CLUE's, all of them because of symbols.
 """.replace("VERSION", VERSION)
 
+# Only in the folder itself: the copy of the card in community/ is for readers.
+PUBLISHING = """
+## Before you publish this folder
+
+`community/` holds what PaddleNLP's listing of models asks for. Put the name of your organisation in place of
+`ORGANISATION`, in the name of the folder and in the addresses of `files.json`, and upload the four files to these
+addresses. State the licence and the training data in the front matter and the text of both cards. Then remove this
+section.
+"""
+
 
 def usage(needs_mask: bool) -> Usage:
     """Return PaddleNLP's part of a model card; `needs_mask` if only the mask of EXAMPLE makes the outputs exact."""

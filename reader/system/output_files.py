@@ -30,7 +30,7 @@ MARKERS = {
 # The names of their files and folders, whether these are there yet or not: a file that is new may change a model, too.
 OWN_NAMES = (
     *("*.json", "*.yaml", "*.bin", "*.npy", "*.safetensors", "*.pdparams", "*.pdiparams", "*.h5", "*.model", "*.py"),
-    *("vocab.txt", "lexicon.tsv", "README.md", "params", ".*"),
+    *("vocab.txt", "lexicon.tsv", "README.md", "params", "community", ".*"),
 )
 OWN_NAMES_OF_RUNS = (
     *("config.yaml", "held_out.json", "log.jsonl", "task.json", "task.yaml", "result.json", "skipped_rows.txt"),

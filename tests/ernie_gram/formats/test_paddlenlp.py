@@ -75,9 +75,11 @@ def test_an_export_has_the_files_and_names_that_paddlenlp_reads(tmp_path: Path) 
 
     model = model_of()
     folder = written(tmp_path / "export", model)
+    listing = f"community/{paddlenlp.ORGANISATION}/published"
     assert {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} == {
         *("config.json", "model.safetensors", "model_state.pdparams", "README.md"),
         *("vocab.txt", "tokenizer_config.json", "special_tokens_map.json"),
+        *(f"{listing}/README.md", f"{listing}/files.json"),
     }
     arrays, pickled = load_file(folder / "model.safetensors"), paddle.load(str(folder / "model_state.pdparams"))
     assert set(arrays) == set(pickled) == NAMES
@@ -88,6 +90,14 @@ def test_an_export_has_the_files_and_names_that_paddlenlp_reads(tmp_path: Path) 
     query = "ernie_gram.encoder.layers.0.self_attn.q_proj.weight"
     assert np.array_equal(arrays[query], model.parameters["encoder_layer_0_multi_head_att_query_fc.w_0"])
     assert (folder / "vocab.txt").read_text().split() == VOCABULARY.tokens
+    card, publishing, _ = (folder / "README.md").read_text().partition("\n## Before you publish this folder")
+    assert publishing
+    assert (folder / listing / "README.md").read_text() == card
+    listed = json.loads((folder / listing / "files.json").read_text())
+    assert len(listed) == 4
+    for address in listed.values():
+        assert f"/{listing}/" in address
+        assert (folder / address.rpartition("/")[2]).is_file()
 
 
 def test_the_config_has_the_keys_of_ernie_gram_config(tmp_path: Path) -> None:
