@@ -5,7 +5,7 @@
     --megabytes N               maximum size of each text
 
 Each row of the output is one tool. CPU seconds are summed over all threads. Slow tools are measured on less text. A
-tool that is not installed gets a row without figures: `pip install polars gensim transformers` installs most of them;
+tool that is not installed gets a row without numbers: `pip install polars gensim transformers` installs most of them;
 PaddleNLP needs a separate environment, with
 `pip install -e '.[cpu]' paddlenlp==3.0.0b4 'huggingface_hub<1' 'aistudio-sdk<0.3' 'pyarrow<26' 'numpy<2'`.
 """
