@@ -23,7 +23,7 @@ from ernie_gram.formats.model_card import FILE_NAME
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
 from reader.errors import OneLineParser
 from reader.plurals import counted
-from reader.system.output_files import check_new_folder
+from reader.system.output_files import claimed_new_folder
 
 EXAMPLE_TEXT = "the [MASK] is here"
 
@@ -85,8 +85,8 @@ def main() -> None:
         return
     if arguments.source is None or arguments.target is None:
         parser.error("expected two folders, SRC and DST")
-    check_new_folder(arguments.target)
-    convert(arguments)
+    with claimed_new_folder(arguments.target):
+        convert(arguments)
 
 
 def convert(arguments: argparse.Namespace) -> None:

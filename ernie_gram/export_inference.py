@@ -23,7 +23,7 @@ from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, TextSettings
 from reader.errors import InputError, OneLineParser, print_note
 from reader.lexicon.lexicon_file import segmenter_of
-from reader.system.output_files import check_new_folder
+from reader.system.output_files import claimed_new_folder
 from reader.system.progress import progress
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def main() -> None:
         help="vectors of texts, or the units behind [MASK], for a model with prediction heads (%(default)s)",
     )
     arguments = parser.parse_args()
-    check_new_folder(arguments.folder)
-    export(arguments)
+    with claimed_new_folder(arguments.folder):
+        export(arguments)
 
 
 def export(arguments: argparse.Namespace) -> None:

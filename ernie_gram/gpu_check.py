@@ -28,7 +28,7 @@ from ernie_gram.gpu_checks.check import Check, Result
 from ernie_gram.gpu_checks.processes import run_check
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file
-from reader.system.output_files import add_output_file, check_output_path
+from reader.system.output_files import add_output_file, claimed_file
 
 
 def run_checks(checks: Sequence[Check], folder: Path, quick: bool, limit: int) -> Iterator[Result]:
@@ -86,12 +86,12 @@ def main() -> None:
     results: list[Result] = []
     folder = Path(tempfile.mkdtemp(prefix="gpu_check_"))
     width = max(map(len, NAMES))
-    check_output_path("--output", arguments.output, arguments.overwrite)
-    for result in run_checks(checks, folder, arguments.quick, arguments.limit):
-        results.append(result)
-        print(f"{result.status:<7}  {result.name:<{width}}  {result.seconds:6.1f} s  {result.reason}", flush=True)
-        # After each, so that an interrupted command leaves what it has found.
-        write_report(arguments.output, results, arguments.quick)
+    with claimed_file("--output", arguments.output, arguments.overwrite):
+        for result in run_checks(checks, folder, arguments.quick, arguments.limit):
+            results.append(result)
+            print(f"{result.status:<7}  {result.name:<{width}}  {result.seconds:6.1f} s  {result.reason}", flush=True)
+            # After each, so that an interrupted command leaves what it has found.
+            write_report(arguments.output, results, arguments.quick)
     print(f"{summary(results)}; all numbers: {arguments.output}")
     if any(result.status == "FAIL" for result in results):
         print(f"the files of the checks, with their logs: {folder}")

@@ -35,7 +35,7 @@ from ernie_gram.inference.requests import (
 from ernie_gram.inference.units import LINES_PER_BATCH
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file
-from reader.system.output_files import add_output_file, check_output_path
+from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
 
 VECTORS = ("mean", "cls", "pooled")
@@ -108,13 +108,13 @@ def print_vectors(answers: Answers[Any, np.ndarray]) -> None:
         print(json.dumps(request.record | {"vector": numbers}, ensure_ascii=False), flush=True)
 
 
-def write_vectors(answers: Answers[Any, np.ndarray], path: Path) -> None:
+def write_vectors(answers: Answers[Any, np.ndarray], path: Path, overwrite: bool) -> None:
     """Write `vectors`, float32 [N, H], and `names`, the file and line of each; raises InputError if there are none."""
     found = [(vector, request.name) for request, vector in answers]
     if not found:
         raise InputError(f"{path}: not written, there is no valid text")
     vectors, names = zip(*found, strict=True)
-    with atomic_file(path) as partial, partial.open("wb") as file:
+    with claimed_file("--output", path, overwrite), atomic_file(path) as partial, partial.open("wb") as file:
         np.savez(file, vectors=np.stack(vectors), names=np.array(names))
     print(f"{path}: {len(vectors):,} vectors of {len(vectors[0])} numbers")
 
@@ -138,7 +138,7 @@ def main() -> None:
             sorts=True,
         )
         if arguments.output is not None:
-            write_vectors(answers, arguments.output)
+            write_vectors(answers, arguments.output, arguments.overwrite)
         else:
             print_vectors(answers)
     if answers.invalid:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file, check_parent
-from reader.system.output_files import add_output_file, check_output_path
+from reader.system.output_files import add_output_file, claimed_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,6 +143,6 @@ def main() -> None:
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="a run's folder (paths.output)")
     add_output_file(parser, "--output", "file to write: .png, .pdf or .svg", required=True)
     arguments = parser.parse_args()
-    check_output_path("--output", arguments.output, arguments.overwrite)
-    plot_runs(arguments.outputs, arguments.output)
+    with claimed_file("--output", arguments.output, arguments.overwrite):
+        plot_runs(arguments.outputs, arguments.output)
     print(f"written  {arguments.output}")

@@ -49,7 +49,7 @@ from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.system.atomic_files import atomic_file
-from reader.system.output_files import check_output_path
+from reader.system.output_files import check_output_path, claimed_file
 from reader.system.progress import Phase, progress
 from reader.system.resumable_folder import resumable_folder
 from reader.tables.string_table import unpack_strings
@@ -74,16 +74,17 @@ def build_vocab(args: argparse.Namespace) -> None:
             "vocabulary must have a name that ends in .model, and no other vocabulary may have one"
         )
     text = open_text(args, folder=False)
-    with progress("reading", text.size, "B") as phase:
-        lines = list(nonblank_lines(text, phase))
-    vocabulary: Vocabulary
-    with progress("training the vocabulary"):
-        if args.tokenizer == SentencePieceVocabulary.kind:
-            vocabulary = train_sentencepiece(lines, args.size, args.lowercase, args.segmenter)
-        else:
-            vocabulary = train_wordpiece(lines, args.size, args.lowercase)
-    with atomic_file(args.output) as partial:
-        partial.write_bytes(vocabulary.content)
+    with claimed_file("--output", args.output, args.overwrite):
+        with progress("reading", text.size, "B") as phase:
+            lines = list(nonblank_lines(text, phase))
+        vocabulary: Vocabulary
+        with progress("training the vocabulary"):
+            if args.tokenizer == SentencePieceVocabulary.kind:
+                vocabulary = train_sentencepiece(lines, args.size, args.lowercase, args.segmenter)
+            else:
+                vocabulary = train_wordpiece(lines, args.size, args.lowercase)
+        with atomic_file(args.output) as partial:
+            partial.write_bytes(vocabulary.content)
     print(f"{args.output}: {len(vocabulary):,} tokens")
     print(f"next: {after_vocab(args)}")
 
@@ -100,6 +101,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold, args.min_count)
     conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, conditions) as folder:
+        check_output(args, folder=False)  # another process may have written it meanwhile
         with counting_engine(args, text, folder) as engine, progress("counting"):
             result = CountingJob(engine, settings, print).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
@@ -133,6 +135,7 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     resources = resources_from(args)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     with resumable_folder(args.output, resume_conditions(args, text, resources, **made_with)) as folder:
+        check_output(args, folder=True)
         build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
     print_corpus_summary(args.output)
     print(f"next: {after_corpus(args)}")

@@ -19,13 +19,14 @@ import warnings
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import NamedTuple
 
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file, make_folder
-from reader.system.output_files import add_output_file, check_output_path
+from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
 from reader.text.input_files import find_files
 from reader.text.text_files import TextFiles
@@ -194,7 +195,9 @@ def main() -> None:
     for name in FILES:
         check_output_path("--output", arguments.output / name, arguments.overwrite, files)
     found = documents_of(files) if files else documents(arguments.max_size)
-    with progress("collecting the text"):
+    with ExitStack() as claims, progress("collecting the text"):
+        for name in FILES:
+            claims.enter_context(claimed_file("--output", arguments.output / name, arguments.overwrite))
         paths = write_text(arguments.output, found)
     for path in paths:
         is_table = path.suffix == ".tsv"

@@ -29,7 +29,7 @@ from ernie_gram.inference.description import TextSettings
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser
 from reader.system.atomic_files import atomic_folder
-from reader.system.output_files import check_new_folder
+from reader.system.output_files import check_new_folder, claimed_new_folder
 from reader.system.progress import progress
 from tasks.prediction.finetuned import TASK_SCORES, Finetuned, load_finetuned, with_null_threshold_of
 from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
@@ -131,8 +131,8 @@ def main() -> None:
         "--accept_loss", action="store_true", help="with paddlenlp: write what it can hold, and list what is lost"
     )
     arguments = parser.parse_args()
-    check_new_folder(arguments.folder)
-    export(arguments)
+    with claimed_new_folder(arguments.folder):
+        export(arguments)
 
 
 def export(arguments: argparse.Namespace) -> None:

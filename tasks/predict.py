@@ -24,7 +24,7 @@ from reader.errors import OneLineParser, print_warning
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
 from reader.system.installation import child_environment
-from reader.system.output_files import add_output_file, check_output_path
+from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
 from tasks.kinds.base import Predictions
 from tasks.kinds.catalog import KINDS
@@ -215,7 +215,7 @@ def main() -> None:
         predictions = finetuned.kind.decode(scores, features, rows.examples)
         files = contents(arguments, finetuned, predictions, rows.report.split)
     for path, content in zip(paths, files, strict=True):
-        with atomic_file(path) as partial:
+        with claimed_file("--output", path, arguments.overwrite), atomic_file(path) as partial:
             partial.write_bytes(content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
     if not is_unlabelled(arguments, finetuned):

@@ -6,7 +6,6 @@ crash or on a full disk, the old state remains. The final name never refers to a
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.errors import InputError, InUseError, SystemRefusedError
+from reader.errors import InputError, SystemRefusedError
 
 
 def sha256_of(path: Path) -> str:
@@ -82,45 +81,27 @@ def _write_error(path: Path, error: OSError) -> SystemRefusedError:
 
 
 @contextmanager
-def _claimed(partial: Path, path: Path) -> Iterator[None]:
-    """Keep other processes from writing `path`; raises InUseError if one is writing its temporary file or folder."""
-    descriptor = os.open(partial, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InUseError(f"{path}: is being written by another process") from error
-        except OSError:
-            pass  # NFS, for example, locks no folders
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to. On success it is renamed to `path`; on any error it is removed.
 
+    Only one process at a time may write a path; see `claimed_file` in output_files.py for those that users name.
     Raises SystemRefusedError if the file cannot be written, InputError if `path` is a folder or if a folder above it is
-    missing, see `check_parent`, and InUseError if another process is writing it.
+    missing, see `check_parent`.
     """
     partial = path.with_name(f".{path.name}.partial")
     try:
         if path.is_dir():
             raise InputError(f"{path}: is a folder, not a file")
         make_parent(path)
-        partial.touch()
-        with _claimed(partial, path):
-            try:
-                yield partial
-                flush_to_disk(partial)
-                partial.replace(path)
-                flush_to_disk(path.parent)
-            finally:
-                with suppress(OSError):
-                    partial.unlink(missing_ok=True)
+        yield partial
+        flush_to_disk(partial)
+        partial.replace(path)
+        flush_to_disk(path.parent)
     except OSError as error:
         raise _write_error(path, error) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -128,42 +109,34 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill. On success it is renamed to `path` and replaces an existing folder.
 
     Temporary files of an earlier attempt that was killed are removed. Raises SystemRefusedError if the folder cannot
-    be written, InputError if `path` is a file or if a folder above it is missing, see `check_parent`, and InUseError if
-    another process is writing it.
+    be written, InputError if `path` is a file or if a folder above it is missing, see `check_parent`.
     """
     partial, old = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.old")
     try:
         if path.exists() and not path.is_dir():
             raise InputError(f"{path}: is a file, not a folder")
         make_parent(path)
-        partial.mkdir(exist_ok=True)
-        with _claimed(partial, path):
-            try:
-                if old.exists() and not path.exists():
-                    old.rename(path)  # an earlier process was killed between the two renames below
-                for leftover in partial.iterdir():
-                    shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-                yield partial
-                _replace_folder(path, partial, old)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
-                if path.exists():
-                    shutil.rmtree(old, ignore_errors=True)
+        if old.exists() and not path.exists():
+            old.rename(path)  # an earlier process was killed between the two renames below
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        yield partial
+        for file in partial.iterdir():
+            flush_to_disk(file)
+        flush_to_disk(partial)
+        if path.exists():
+            # A folder cannot replace a non-empty folder by a rename, so the existing folder is first renamed to `old`.
+            # A folder `old` may still exist if an earlier process was killed before it removed that folder.
+            shutil.rmtree(old, ignore_errors=True)
+            path.rename(old)
+        partial.rename(path)
+        flush_to_disk(path.parent)
     except OSError as error:
         raise _write_error(path, error) from error
-
-
-def _replace_folder(path: Path, partial: Path, old: Path) -> None:
-    for file in partial.iterdir():
-        flush_to_disk(file)
-    flush_to_disk(partial)
-    if path.exists():
-        # A folder cannot replace a non-empty folder by a rename, so the existing folder is first renamed to `old`.
-        # A folder `old` may still exist if an earlier process was killed before it removed that folder.
-        shutil.rmtree(old, ignore_errors=True)
-        path.rename(old)
-    partial.rename(path)
-    flush_to_disk(path.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def remove_folder(path: Path) -> None:

@@ -6,13 +6,14 @@ import fcntl
 import os
 import socket
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import IO
 
 from reader.errors import InUseError
-from reader.system.atomic_files import make_folder
+from reader.system.atomic_files import make_folder, make_parent
 
 LOCK_FILE = ".lock"
 
@@ -54,6 +55,27 @@ def check_unlocked(folder: Path, what: str) -> None:
     if (folder / LOCK_FILE).is_file():
         with (folder / LOCK_FILE).open("rb") as file:
             _lock(file, fcntl.LOCK_SH, what)
+
+
+@contextmanager
+def locked_name(path: Path, what: str) -> Iterator[None]:
+    """Lock a path that need not exist, by a hidden file beside it. Afterwards this file is removed.
+
+    Folders that are created for it are removed too, unless something else is in them.
+    """
+    created = [folder for folder in path.parents if not folder.exists()]
+    make_parent(path)
+    lock = path.with_name(f".{path.name}{LOCK_FILE}")
+    try:
+        with lock_file(lock, what):
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+    finally:
+        for folder in created:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _lock(file: IO[bytes], kind: int, what: str) -> None:

@@ -7,13 +7,15 @@ this before their work begins.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError
 from reader.system.atomic_files import check_parent, check_writable
+from reader.system.lock_files import locked_name
 
 RUN = "run"
 # The files by which each kind of folder is known. A checkpoint has the weights of a model too.
@@ -93,6 +95,32 @@ def check_new_folder(folder: Path) -> None:
     check_not_own("DST", folder)
     check_parent(folder)
     check_writable(folder.parent)
+
+
+@contextmanager
+def claimed_new_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing a folder that is to be created; raises InUseError if one is writing it.
+
+    Raises InputError if it must not or cannot be created.
+    """
+    check_new_folder(folder)
+    with locked_name(folder, f"{folder}: is being written"):
+        # Another process may have written it meanwhile.
+        check_new_folder(folder)
+        yield
+
+
+@contextmanager
+def claimed_file(option: str, path: Path, overwrite: bool) -> Iterator[None]:
+    """Keep other processes from writing the file that an option names; raises InUseError if one is writing it.
+
+    Raises InputError as `check_output_path` does.
+    """
+    check_output_path(option, path, overwrite)
+    with locked_name(path, f"{path}: is being written"):
+        # Another process may have written it meanwhile.
+        check_output_path(option, path, overwrite)
+        yield
 
 
 def check_not_own(option: str, path: Path) -> None:

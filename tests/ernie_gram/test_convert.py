@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from ernie_gram import fill_mask
 from ernie_gram.convert import main
+from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
 from reader.system.progress import Phase
 from tests.support.commands import call
@@ -124,6 +126,25 @@ def test_the_list_names_every_format() -> None:
 def test_no_file_of_a_model_folder_may_be_an_output(tmp_path: Path, name: str) -> None:
     write_model(random_model(use_relative_position=False), tmp_path / "model", name)
     assert_every_file_is_own(tmp_path / "model", "model")
+
+
+def test_a_folder_that_another_process_writes_is_refused(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    seconds = []
+
+    def start_another(path: Path, *_: object) -> Model:
+        if not seconds:
+            seconds.append(call(main, str(model), str(target)))
+        return read_model(path)
+
+    monkeypatch.setattr("ernie_gram.convert.read_model", start_another)
+    assert call(main, str(model), str(target)).returncode == 0
+    [second] = seconds
+    assert (second.returncode, second.stdout, second.stderr.count("\n")) == (1, "", 1)
+    assert second.stderr.startswith(f"error: {target}: is being written by process {os.getpid()} on ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "target"]
 
 
 def test_wrong_arguments_are_refused_in_one_line(model: Path, tmp_path: Path) -> None:

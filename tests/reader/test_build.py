@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from reader.build import build_parser
+from reader.build import build_parser, main
 from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.system.atomic_files import sha256_of
+from reader.system.output_files import claimed_file
+from reader.system.resumable_folder import resumable_folder
 from reader.text.map_segments import (
     BASE_MEMORY_BYTES,
     MIN_SEGMENT_BYTES,
@@ -19,6 +25,7 @@ from reader.text.map_segments import (
     QUEUED_BYTES_PER_TEXT_BYTE,
 )
 from reader.tokenization.vocabulary_file import load_vocabulary
+from tests.support.commands import call
 
 
 def run(*arguments: object) -> None:
@@ -109,6 +116,25 @@ def test_inputs_and_files_of_a_corpus_are_never_replaced(built: Path, text: Path
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("command", ["lexicon", "corpus"])
+def test_a_result_that_another_process_has_written_meanwhile_is_kept(
+    built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """It ends between the first check of the output and the lock of the work folder."""
+    output, theirs = tmp_path / "result", built / ("corpus" if command == "corpus" else "lexicon.tsv")
+
+    def resumable(path: Path, plan: dict[str, object]) -> AbstractContextManager[Path]:
+        (shutil.copytree if theirs.is_dir() else shutil.copy)(theirs, output)
+        return resumable_folder(path, plan)
+
+    monkeypatch.setattr("reader.build.resumable_folder", resumable)
+    with pytest.raises(InputError, match="result: already exists"):
+        run(command, "--input", text, "--vocab", built / "vocab.txt", "--output", output)
+    assert sha256_of(output / "units.bin" if theirs.is_dir() else output) == sha256_of(
+        theirs / "units.bin" if theirs.is_dir() else theirs
+    )
+
+
 def test_vocabularies_and_corpora_in_an_input_folder_are_not_read_as_text(text: Path, tmp_path: Path) -> None:
     """A folder may contain the text, and also the vocabulary and the corpora made from it."""
     vocab, corpus = tmp_path / "vocab.txt", tmp_path / "corpus"
@@ -179,3 +205,14 @@ def test_many_workers_respect_the_memory_limit() -> None:
         assert resources_from(args).workers == allowed
         assert peak_memory(allowed) <= args.memory
         assert allowed == workers or peak_memory(allowed + 1) > args.memory
+
+
+def test_two_processes_that_write_one_vocabulary(text: Path, tmp_path: Path) -> None:
+    """The second begins while the first writes: it is refused in one line, and disturbs nothing."""
+    target = tmp_path / "vocab.txt"
+    arguments = ["vocab", "--input", str(text), "--size", "60", "--output", str(target)]
+    with claimed_file("--output", target, overwrite=False):
+        done = call(main, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"error: {target}: is being written by process {os.getpid()} on .*\n", done.stderr)
+    assert call(main, *arguments).returncode == 0

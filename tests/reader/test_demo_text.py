@@ -23,6 +23,7 @@ from reader.demo_text import (
     write_text,
 )
 from reader.errors import InputError
+from reader.system.output_files import claimed_file
 from tests.support.commands import assert_one_line_error, call
 
 
@@ -114,3 +115,13 @@ def test_a_text_of_one_source_or_of_short_lines_makes_no_task() -> None:
 def test_the_description_has_what_always_answering_one_label_scores() -> None:
     table = task_tables(rows(a=1, b=3), rows(a=1, b=1))["train.tsv"]
     assert description(table) == "4 rows of 2 labels (a, b); always answering b is right in 75.0%"
+
+
+def test_one_process_at_a_time_writes_the_text(tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text("".join(f"line number {i} of the text\n" for i in range(2000)))
+    arguments = ("--input", str(tmp_path / "own.txt"), "--output", str(tmp_path))
+    with claimed_file("--output", tmp_path / "dev.tsv", overwrite=False):
+        done = call(main, *arguments)
+    assert (done.returncode, done.stderr.startswith(f"error: {tmp_path}/dev.tsv: is being written by ")) == (1, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["own.txt"]
+    assert call(main, *arguments).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from safetensors.numpy import load_file
 
 from ernie_gram.convert import main as convert
 from ernie_gram.formats.registry import read_model
+from reader.system.lock_files import locked_name
 from tasks.data.tag_schemes import tag_set
 from tasks.export import main
 from tasks.kinds.settings import HeadSettings, KindSettings
@@ -86,6 +88,15 @@ def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None
     (model / "result.json").unlink()
     done = run(main, model, tmp_path / "program", "--to", "inference")
     assert f'{model}: no result.json with a threshold for "no answer": 0 is used' in done.stdout
+
+
+@pytest.mark.parametrize("form", ["inference", "paddlenlp"])
+def test_a_folder_that_another_process_writes_is_refused(tmp_path: Path, form: str) -> None:
+    target = tmp_path / "target"
+    with locked_name(target, f"{target}: is being written"):
+        done = run(main, tmp_path / "run", target, "--to", form)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"error: {target}: is being written by process {os.getpid()} on ")
 
 
 def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reader.system.output_files import claimed_file
 from reader.system.progress import Phase
 from tasks.kinds.settings import KindSettings, SpanSettings
 from tasks.predict import main
@@ -235,6 +236,16 @@ def test_inputs_and_files_of_the_run_are_never_replaced_and_others_on_request(
         assert_one_line_error(predict(rte, "--input", source, "--output", output, "--overwrite"), message)
     assert_one_line_error(predict(rte, "--input", texts, "--output", other), f"{other}: already exists; choose another")
     assert texts.read_text() == lines.read_text() == content
+
+
+def test_predictions_are_written_by_one_process_at_a_time(rte: Path, tmp_path: Path) -> None:
+    texts = write(tmp_path / "own.tsv", "sentence1\tsentence2\nit\tran\n")
+    arguments, output = [rte, "--input", texts, "--output", tmp_path / "out"], tmp_path / "out"
+    with claimed_file("--output", output, overwrite=False):
+        done = predict(*arguments)
+        assert not output.exists()
+    assert (done.returncode, done.stderr.startswith(f"error: {output}: is being written by process ")) == (1, True)
+    assert predict(*arguments).returncode == 0
 
 
 def test_a_file_that_goes_with_a_submission_is_checked_before_the_prediction(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from ernie_gram import export_inference, fill_mask
+from reader.system.lock_files import locked_name
 from tests.support.commands import call
 from tests.support.own_files import assert_every_file_is_own
 from tests.support.static_programs import fresh_scope
@@ -55,6 +57,10 @@ def test_the_default_is_the_encoder_and_what_cannot_be_exported_is_refused(finis
             "lowercase": True,
             "segmenter": "jieba",
         }
+        with locked_name(tmp_path / "new", f"{tmp_path / 'new'}: is being written"):
+            done = call(export_inference.main, str(finished), str(tmp_path / "new"))
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert f"new: is being written by process {os.getpid()} on " in done.stderr
         for arguments, message in (
             ([finished, tmp_path / "encoder"], "encoder: exists already"),
             ([finished, "/nowhere/at/all"], "there is no folder"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reader.errors import InputError, InUseError
+from reader.errors import InputError
 from reader.system.atomic_files import atomic_file, atomic_folder, load_array, make_folder, save_arrays
 from reader.system.lock_files import lock_folder
 
@@ -67,14 +67,3 @@ def test_a_relative_path_creates_folders_below_the_current_directory_only(
     assert Path("output/runs/out").exists()
     with pytest.raises(InputError, match=r"there is no folder \.\./mnt;"):
         write(Path("../mnt/runs/out"))
-
-
-def test_one_process_at_a_time_writes(tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    for atomic in (atomic_file, atomic_folder):
-        with suppress(ZeroDivisionError), atomic(target) as temporary:
-            with pytest.raises(InUseError, match=f"^{target}: is being written by another process$"), atomic(target):
-                pass
-            assert temporary.exists()
-            raise ZeroDivisionError
-    assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from reader.errors import InUseError, one_line_errors
-from reader.system.lock_files import check_unlocked, lock_file, lock_folder
+from reader.system.lock_files import check_unlocked, lock_file, lock_folder, locked_name
 from tests.support.commands import ROOT
 
 HOLD = "import sys; from pathlib import Path; from reader.system.lock_files import lock_folder\n"
@@ -69,3 +69,15 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_taken_on_a_new_file(
     lock_file(path, "").close()
     assert len(opened) == 2
     assert path.read_text().startswith(f"process {os.getpid()} on ")
+
+
+def test_a_locked_name_leaves_nothing_but_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with locked_name(Path("a/b/out"), "out"):
+        with pytest.raises(InUseError), locked_name(Path("a/b/out"), "out"):
+            pass
+        assert Path("a/b").is_dir()
+    assert list(tmp_path.iterdir()) == []
+    with locked_name(Path("a/b/out"), "out"):
+        Path("a/b/out").mkdir()
+    assert [path.name for path in Path("a/b").iterdir()] == ["out"]

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from reader.errors import InputError
+from reader.errors import InputError, InUseError
 from reader.system.output_files import (
     MARKERS,
     check_new_folder,
     check_output_folder,
     check_output_path,
+    claimed_file,
+    claimed_new_folder,
     kind_of,
 )
 
@@ -93,9 +95,28 @@ def test_a_folder_of_runs_is_no_corpus_no_model_and_no_file_and_can_be_written(t
     assert not (tmp_path / "new").exists()
 
 
-def test_a_new_folder_must_be_new_and_no_part_of_a_run(tmp_path: Path) -> None:
-    check_new_folder(tmp_path / "new")
-    with pytest.raises(InputError, match="exists already"):
-        check_new_folder(tmp_path)
+def test_one_process_at_a_time_creates_a_new_folder(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    with claimed_new_folder(target):
+        with pytest.raises(InUseError, match=rf"^{target}: is being written by process \d+ on "):
+            claimed_new_folder(target).__enter__()
+        target.mkdir()
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    with pytest.raises(InputError, match="exists already"), claimed_new_folder(target):
+        pass
     with pytest.raises(InputError, match="belongs to the run "):
         check_new_folder(marked(tmp_path / "run", "log.jsonl") / "step_7")
+
+
+def test_one_process_at_a_time_writes_a_file(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    with claimed_file("--output", target, overwrite=False):
+        for overwrite in (False, True):
+            with pytest.raises(InUseError, match=rf"^{target}: is being written by process \d+ on "):
+                claimed_file("--output", target, overwrite).__enter__()
+        target.touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    with pytest.raises(InputError, match="already exists"), claimed_file("--output", target, overwrite=False):
+        pass
+    with claimed_file("--output", target, overwrite=True):
+        pass
