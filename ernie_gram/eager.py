@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import paddle
@@ -92,6 +93,8 @@ def load_layer(model: Model) -> ModelLayer:
 
     Raises InputError if a parameter is missing or has another shape, or if the settings of the heads are invalid.
     """
+    # Memory-efficient attention has a kernel on GPUs only, and computes the same.
+    model = replace(model, config=replace(model.config, attention="plain"))
     arrays, rows = model.parameters, len(model.parameters["word_embedding"])
     with dynamic_mode():
         # Parameters without memory, whose start values are never drawn. The second guard is for their names, which

@@ -155,7 +155,7 @@ def main() -> None:
         check_output(run.output, is_first=False)
     world = None
     if own.peak_tflops is None or WORLD_SIZE > 1:
-        world = start_world(config.trainer.device, config.optimizer.precision)
+        world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)
     checked = check_corpora(run, world) if run else []
     if world is None:
         load_paddle()

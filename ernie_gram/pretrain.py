@@ -36,7 +36,7 @@ def main() -> None:
     """Run the command line."""
     program, flags = "ernie-gram pretrain", {"check": CHECK_HELP}
     config, given = load_config(PretrainConfig, sys.argv[1:], program, DESCRIPTION, flags)
-    check_device(config.trainer.device, config.optimizer.precision)
+    check_device(config.trainer.device, config.optimizer.precision, attention=config.model.attention)
     with progress("checking the settings and the corpora"):
         run = prepare(config, WORLD_SIZE, RANK, given)
     check_output(run.output, RANK == 0)
@@ -58,7 +58,7 @@ def main() -> None:
 def train(run: Run) -> None:
     """Train a checked run to its last step."""
     config = run.config
-    world = start_world(config.trainer.device, config.optimizer.precision)
+    world = start_world(config.trainer.device, config.optimizer.precision, config.model.attention)
     # Imported late: they load Paddle, which takes seconds, and errors in the input are reported without it.
     from ernie_gram.pretraining.job import pretraining_job
     from ernie_gram.training.trainer import Trainer

@@ -16,6 +16,6 @@ from ernie_gram.distributed.device import check_device
 
 
 def main() -> None:
-    """Check the device, the precision and the number of processes that are the three arguments."""
-    device, precision, processes = sys.argv[1:]
-    check_device(device, precision, int(processes))
+    """Check the device, the precision, the attention and the number of processes that are the four arguments."""
+    device, precision, attention, processes = sys.argv[1:]
+    check_device(device, precision, int(processes), attention=attention)

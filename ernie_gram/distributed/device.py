@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # The first compute capability with bfloat16 (Ampere).
 BFLOAT16_CAPABILITY = (8, 0)
+MEMORY_EFFICIENT = "memory_efficient"
 _place: paddle.base.core.Place | None = None
 # GPU memory that an exported model reserves when it is loaded; more is allocated when needed.
 _GPU_POOL_MB = 256
@@ -31,6 +32,7 @@ def check_device(
     precision: str = "float32",
     processes: int = PROCESSES_ON_THIS_MACHINE,
     key: str = "trainer.device",
+    attention: str = "plain",
 ) -> bool:
     """Return whether this process computes on a GPU; nothing is changed. Paddle is loaded only if it may.
 
@@ -39,9 +41,10 @@ def check_device(
         precision: of matrix products, "float32", "bfloat16" or "float16".
         processes: of the job on this machine; each has a GPU of its own.
         key: the setting of the device, for messages.
+        attention: of the context in training, see ModelConfig.
 
     Raises InputError if a GPU is asked for and there is none for this process, if there are more processes than GPUs,
-    or if the device lacks the precision.
+    or if the device lacks the precision or the kernel of memory-efficient attention.
     """
     gpus = 0 if device == "cpu" else visible_gpus()
     if device == "gpu" and not gpus:
@@ -53,6 +56,8 @@ def check_device(
                 "optimizer.precision: float16 needs a GPU, because Paddle has no float16 kernels for a CPU; use "
                 "bfloat16 or float32"
             )
+        if attention == MEMORY_EFFICIENT:
+            raise InputError("model.attention: memory_efficient needs a GPU; use plain")
         return False
     seen = f"Paddle sees {gpus} GPU{'s' * (gpus > 1)}{_visible_devices()}"
     if processes > gpus:
@@ -71,6 +76,8 @@ def check_device(
             f"{cuda.get_device_name(number)} has {capability[0]}.{capability[1]}; use float16 in pre-training, float32 "
             f"in fine-tuning, or set {key} to cpu"
         )
+    if attention == MEMORY_EFFICIENT and not _has_kernel("memory_efficient_attention_grad"):
+        raise InputError("model.attention: this Paddle has no kernel for memory_efficient; use plain")
     return True
 
 
@@ -139,6 +146,12 @@ def inference_config(program: Path, parameters: Path, device: str = "auto") -> p
     if not IS_VERBOSE:
         config.disable_glog_info()
     return config
+
+
+def _has_kernel(name: str) -> bool:
+    import paddle
+
+    return name in paddle.base.core._get_registered_phi_kernels("all")
 
 
 def _why_no_gpu() -> str:

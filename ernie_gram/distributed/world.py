@@ -51,13 +51,13 @@ if "PADDLE_TRAINER_ID" in os.environ:
         sys.exit(128 + signal.SIGTERM)  # it has ended already
 
 
-def start_world(device: str, precision: str = "float32") -> World:
+def start_world(device: str, precision: str = "float32", attention: str = "plain") -> World:
     """Choose the device ("auto", "cpu" or "gpu"), connect to the other processes, and switch to static graphs.
 
     Raises InputError as `check_device` does.
     """
     paddle = load_paddle()
-    use_gpu = check_device(device, precision)
+    use_gpu = check_device(device, precision, attention=attention)
     place = use_device(use_gpu)
     # Run operations one by one, in the order of the program. Otherwise operations that draw random numbers would run
     # in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory

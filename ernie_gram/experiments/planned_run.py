@@ -57,9 +57,10 @@ class PlannedRun(ABC):
         return [sys.executable, "-m", self.module, *self.arguments]
 
     @property
-    def device(self) -> tuple[str, str]:
-        """What `check_device` needs: trainer.device and optimizer.precision."""
-        return self.config.trainer.device, self.config.optimizer.precision
+    def device(self) -> tuple[str, str, str]:
+        """What `check_device` needs: trainer.device, optimizer.precision and the implementation of attention."""
+        model = getattr(self.config, "model", None)
+        return self.config.trainer.device, self.config.optimizer.precision, getattr(model, "attention", "plain")
 
     @property
     def settings(self) -> dict[str, Any]:

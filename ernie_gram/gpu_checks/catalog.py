@@ -19,6 +19,6 @@ CHECKS = (
     *(Check(name, "equal_numbers", 180, _FLOAT32) for name in ("recompute", "resume")),
     Check("export", "exported", 120, _FLOAT32),
     *(Check(name, "ranks", 180, _FLOAT32) for name in ("two_gpus", "row_exchange", "killed_rank")),
-    *(Check(name, "speed", 240) for name in ("memory", "speed", "speed_16_bits")),
+    *(Check(name, "speed", 240) for name in ("memory", "speed", "speed_16_bits", "attention")),
 )
 NAMES = tuple(check.name for check in CHECKS)

@@ -18,19 +18,22 @@ import paddle
 # isort: on
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.device import gpu_number
+from ernie_gram.distributed.device import MEMORY_EFFICIENT, check_device, gpu_number
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak
-from ernie_gram.gpu_checks.check import Numbers, Setup, require
+from ernie_gram.gpu_checks.check import Numbers, Setup, Skipped, require
+from ernie_gram.gpu_checks.equal_numbers import HALF, compare, on_gpu
 from ernie_gram.gpu_checks.kernels import precisions
+from ernie_gram.gpu_checks.runs import NO_DROPOUT, started, trained
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.planning.prediction import largest_batch
 from ernie_gram.planning.sizes import assumed_shape
-from ernie_gram.planning.trial_step import random_batch
+from ernie_gram.planning.trial_step import random_batch, shortened
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import step_flops
 from ernie_gram.training.program import build_training
+from reader.errors import InputError
 from reader.system.installation import CONF
 
 CONFIG = CONF / "pretrain" / "base_en_16g.yaml"
@@ -46,6 +49,7 @@ WARM_STEPS, SINGLE_STEPS, STEPS = 2, 5, 5
 QUICK_SECONDS, SECONDS = 0.1, 2.0
 # Beyond the prediction: workspaces of libraries.
 MEMORY_TOLERANCE, WORKSPACES = 1.15, 256 << 20
+ATTENTION_SEQUENCES = 8
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,11 @@ def speed(setup: Setup) -> str:
 
 def speed_16_bits(setup: Setup) -> str:
     """Measure steps in bfloat16, or in float16 where the GPU lacks bfloat16."""
-    return _speed(setup, next(each for each in ("bfloat16", "float16") if each in precisions()))
+    return _speed(setup, _half_precision())
+
+
+def _half_precision() -> str:
+    return next(each for each in ("bfloat16", "float16") if each in precisions())
 
 
 def _speed(setup: Setup, precision: str) -> str:
@@ -150,6 +158,27 @@ def _speed(setup: Setup, precision: str) -> str:
         f"{found['device_ms']:.0f} ms, {found['tokens_per_second']:,.0f} tokens/s, {share:.0%} of {peak / 1e12:.1f} "
         f"TFLOP/s; first step {found['first_step_s']:.0f} s"
     )
+
+
+def attention(setup: Setup) -> str:
+    """Compare plain and memory-efficient attention: ten steps of a small model, and the time of steps of a few layers
+    of the base model."""
+    try:
+        check_device("gpu", attention=MEMORY_EFFICIENT)
+    except InputError as error:
+        raise Skipped(str(error)) from error
+    more = (*NO_DROPOUT, *started(setup), f"--model.attention={MEMORY_EFFICIENT}")
+    # This process may have TF32 (see catalog.py), and the plain steps not.
+    shown = compare(setup, trained(setup, MEMORY_EFFICIENT, "gpu", more=more), on_gpu(setup), HALF, by_name=False)
+    precision, times = _half_precision(), []
+    world = start_world("gpu", precision)
+    for kind in ("plain", MEMORY_EFFICIENT):
+        config, sizes = shortened(*base_config(setup, precision, f"--model.attention={kind}"))
+        trial = started_trial(config, sizes, ATTENTION_SEQUENCES, world)
+        setup.numbers[kind] = {**measured(trial), "allocated": trial.allocated}
+        times.append(f"{setup.numbers[kind]['step_ms']:.0f} ms {kind.replace('_', '-')}")
+    layers = config.model.num_hidden_layers
+    return f"differ by {shown}; a step of {layers} layers in {precision}: {', '.join(times)}"
 
 
 def measured(trial: Trial) -> Numbers:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import paddle
 from paddle import nn
+from paddle.incubate.nn.memory_efficient_attention import memory_efficient_attention
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
@@ -21,6 +22,8 @@ from ernie_gram.model.parameters import LayerParameters
 # Added to the scores of padding keys, as upstream does. The resulting weight is 0, or too small to change a float32 sum
 # (Paddle's softmax on a CPU clips at exp(-64)).
 MASKED_SCORE = -1e4
+# Memory-efficient attention reads the bias in vectors of this many numbers.
+KEYS_MULTIPLE = 8
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Attention(nn.Layer):
     The context's keys and values are computed once, for its own rows and for the query rows. The two kinds of rows are
     never in the same matrix product, so that query rows cannot change the context, not even in the last bit.
 
-    It is composed of single operations. In Paddle 3.3.1, the backward pass of
+    It is composed of single operations, unless `config.attention` says otherwise. In Paddle 3.3.1, the backward pass of
     flash attention, which scaled_dot_product_attention prefers on a GPU, returns no gradient of the bias, and the bias
     is learned here.
     """
@@ -71,6 +74,7 @@ class Attention(nn.Layer):
         self.heads, self.size = config.num_attention_heads, config.hidden_size // config.num_attention_heads
         self.scale = self.size**-0.5
         self.dropout = config.attention_probs_dropout_prob
+        self.is_memory_efficient = config.attention == "memory_efficient"
         self.query, self.key, self.value, self.output = (
             Linear(part) for part in (declared.query, declared.key, declared.value, declared.output)
         )
@@ -97,6 +101,8 @@ class Attention(nn.Layer):
             context: of the context's rows.
             stream: its `self_bias` decides whether each row also attends to itself.
         """
+        if self.is_memory_efficient and self.training and stream.self_bias is None:
+            return self._output(self._memory_efficient(own, stream), stream)
         scores = paddle.matmul(own.query, context.key, transpose_y=True) + for_product(stream.bias)
         if stream.self_bias is None:
             attended = paddle.matmul(self._weights(scores), context.value)
@@ -104,8 +110,16 @@ class Attention(nn.Layer):
             own_scores = (own.query * own.key).sum(-1, keepdim=True) + for_product(stream.self_bias)
             weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
             attended = paddle.matmul(weights[..., :-1], context.value) + weights[..., -1:] * own.value
-        attended_BLAD = attended.transpose([0, 2, 1, 3])
+        return self._output(attended.transpose([0, 2, 1, 3]), stream)
+
+    def _output(self, attended_BLAD: paddle.Tensor, stream: Stream) -> paddle.Tensor:
         return self.output(attended_BLAD.reshape([0, 0, self.heads * self.size]), stream.ones)
+
+    def _memory_efficient(self, own: Projected, stream: Stream) -> paddle.Tensor:
+        """Return the attention of the context to itself, [B, L, A, D]. L must be a multiple of KEYS_MULTIPLE."""
+        by_slot = (rows.transpose([0, 2, 1, 3]) for rows in (own.query, own.key, own.value))
+        # The queries are scaled already.
+        return memory_efficient_attention(*by_slot, for_product(stream.bias), self.dropout, 1.0)
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
         return dropout(softmax(scores), self.dropout, self.training)

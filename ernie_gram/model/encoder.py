@@ -14,8 +14,8 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import float32, marked_layer
-from ernie_gram.model.attention import Attention, Stream, padding_bias
+from ernie_gram.graph import float32, marked_layer, up_to_multiple
+from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import Embedding, LayerNorm, Linear, dropout, embedding, ones_column, optional
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
@@ -138,6 +138,7 @@ class Encoder(nn.Layer):
         super().__init__()
         self.embeddings = InputEmbeddings(declared, config, shared)
         self.heads = config.num_attention_heads
+        self.pads = config.attention == "memory_efficient"
         self.relative = optional(Embedding, declared.relative)
         self.layers = nn.LayerList([EncoderLayer(layer, config) for layer in declared.layers])
 
@@ -154,14 +155,18 @@ class Encoder(nn.Layer):
         Returns the context's rows, [N, H], and the query rows, [R, H] or None.
         """
         context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
-        length = paddle.shape(input_ids_BL)[1]
+        real = length = paddle.shape(input_ids_BL)[1]
+        if self.pads and self.training:
+            missing = up_to_multiple(length, KEYS_MULTIPLE)
+            padding = paddle.zeros([paddle.shape(input_ids_BL)[0], missing, context_BLH.shape[-1]])
+            context_BLH, length = paddle.concat([context_BLH, padding], 1), length + missing
         padding_B11L = padding_bias(lengths_B, length)
         relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
         # One bias for all layers, including the padding mask. The scores are by far the largest tensors of a step: this
         # way each layer makes one addition to them, and the gradient of the bias is summed over the batch once.
         bias = padding_B11L if relative_ALL is None else padding_B11L + relative_ALL
-        if relative_ALL is None and on_cpu():
-            # There, an addition that broadcasts takes four times as long.
+        if relative_ALL is None and (on_cpu() or self.pads):
+            # On a CPU an addition that broadcasts takes four times as long; memory-efficient attention needs all.
             bias = paddle.expand(bias, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
         streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH)))]
         if queries is not None:
@@ -172,6 +177,8 @@ class Encoder(nn.Layer):
                 rows = layer(streams)
             streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
         (context_BLH, _), *others = streams
+        if self.pads and self.training:
+            context_BLH = context_BLH[:, :real]
         return context_BLH.flatten(0, 1), others[0][0].flatten(0, 1) if others else None
 
     def _query_stream(

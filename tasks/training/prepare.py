@@ -121,6 +121,7 @@ class Run:
             model = replace(model, out_emb_size=0 if is_tied else transform.shape[1])
         return replace(
             model,
+            attention="plain",
             vocab_size=len(parameters["word_embedding"]),
             max_position_embeddings=len(parameters["pos_embedding"]),
             use_pooler=self.kind.has_pooler,

@@ -16,6 +16,7 @@ from tests.support.commands import ROOT, call
 from tests.support.further_cases import FURTHER
 from tests.support.gpu_faults import HANG, PARAMETER, WRONG_GRADIENT, environment
 
+SKIPPED_HERE = {"attention": "model.attention: this Paddle has no kernel for memory_efficient; use plain"}
 SEVERAL_GPUS = ["two_gpus", "row_exchange", "killed_rank"]
 # Of each check; more than any needs, because other tests run at the same time.
 PATIENCE = ("--limit", "900")
@@ -51,10 +52,11 @@ def check(folder: Path, *arguments: str, **variables: str) -> Checked:
 
 
 @FURTHER
-def test_every_check_passes(tmp_path: Path) -> None:
+def test_every_check_passes_or_is_skipped_with_a_reason(tmp_path: Path) -> None:
     checked = check(tmp_path, *PATIENCE, **environment(gpus=2))
     assert list(checked.table) == list(NAMES)
-    assert [name for name, (status, _) in checked.table.items() if status != "PASS"] == []
+    assert {name: reason for name, (status, reason) in checked.table.items() if status == "SKIPPED"} == SKIPPED_HERE
+    assert [name for name, (status, _) in checked.table.items() if status == "FAIL"] == []
     assert checked.status == 0
     assert "2 x Pretended GPU, capability 8.0, 80 GiB" in checked.table["device"][1]
     assert "SIGKILL" in checked.table["killed_rank"][1]

@@ -51,6 +51,8 @@ def enter_kernels() -> None:
     from tests.support.pretended_gpu import kernels
 
     kernels.enter(paddle.base.core._get_registered_phi_kernels("function"))
+    attention = "memory_efficient_attention"
+    kernels.enter([attention, f"{attention}_grad"], [kernels.FLOAT32, kernels.FLOAT16, kernels.BFLOAT16])
 
 
 def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replace = replace_existing) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 # Paddle's C interface for plug-ins: the numbers of its dtypes, and "any layout".
-FLOAT16, BFLOAT16 = 10, 13
+FLOAT16, FLOAT32, BFLOAT16 = 10, 11, 13
 _ANY_LAYOUT = 0
 
 _ARGUMENTS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
