@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import traceback
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,9 @@ from tests.support.commands import build
 from tests.support.made_once import made_once
 from tests.support.runs import FINISHED, pretrain
 from tests.support.tiny_task import finetune, make_task
+
+# A shell lets jobs in the background ignore SIGINT, and so would the commands that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Paddle keeps Python's stack for every operation. Under pytest, stacks are deep, and that takes a third of the time.
 traceback.extract_stack = partial(traceback.extract_stack, limit=1)
