@@ -34,7 +34,7 @@ PROBABILITIES = "probabilities"
 class ModelLayer(nn.Layer):
     """The encoder of a model, its pooler and its prediction heads.
 
-    The name of a parameter is that in the formats (see layers.py), so two such layers need two optimizers.
+    The name of a parameter is that in the formats (see model/parameters.py), so two such layers need two optimizers.
 
     Attributes:
         pretraining: encoder and prediction heads (see PretrainModel); None if the model has no heads.

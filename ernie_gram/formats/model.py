@@ -41,7 +41,7 @@ class Model:
         source: the folder that it was read from.
         format: name of the format of `source`.
         config: the shape of the encoder.
-        parameters: float32 arrays under the names of the static model (layers.py): encoder, pooler, heads.
+        parameters: float32 arrays under the names of the static model (see parameters.py): encoder, pooler, heads.
         vocabulary: the tokens; None if the folder has no vocabulary.
         lexicon: the n-grams that follow the tokens in the classes of the heads; None if the model has no n-grams.
         pretraining: the resolved pre-training configuration that the prediction heads belong to, as nested dicts; None

@@ -1,8 +1,8 @@
 """Names of parameters: one table of rows, read in both directions.
 
-Ours are those of upstream's static model (layers.py), which is the first column. The others are upstream's dygraph
-model, PaddleNLP's ErnieGramModel and Hugging Face's BertModel. Parameters that only our own models have (n-gram tables,
-the generator, the heads of other objectives) are in no row.
+Ours are those of upstream's static model (see model/parameters.py), which is the first column. The others are
+upstream's dygraph model, PaddleNLP's ErnieGramModel and Hugging Face's BertModel. Parameters that only our own models
+have (n-gram tables, the generator, the heads of other objectives) are in no row.
 
 Matrices of linear layers (our names that end in `.w_0`) are [in, out] everywhere except in BERT: there, [out, in].
 """

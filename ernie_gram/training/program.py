@@ -112,7 +112,7 @@ def build_training(
         network, settings, learning_rate, rate_scale, sparse_parameters: those of a Job.
         recompute: whether marked layers are recomputed (see recompute.py).
         skips: whether an update is skipped if its loss or gradient is not finite; then the program also fetches what
-            UpdateGuard.protect returns.
+            UpdateGuard.judge returns.
     """
     with open_program(network.fields) as opened:
         guard = UpdateGuard(settings) if skips else None

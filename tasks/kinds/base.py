@@ -1,4 +1,4 @@
-"""A kind of task: all that differs between the kinds. Each has a folder of its own, and catalog.py lists them."""
+"""A kind of task: all that differs between the kinds. Each is a module or a folder, and catalog.py lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of tasks by name. A kind is named here and in its own folder, and nowhere else."""
+"""The kinds of tasks by name. See base.py for what a kind is."""
 
 from __future__ import annotations
 

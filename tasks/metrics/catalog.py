@@ -21,14 +21,35 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric(accuracy, "labels", "accuracy (most tasks of classification)", main="accuracy"),
-        Metric(accuracy_f1, "labels", "accuracy, and F1 of class 1 (MRPC, QQP)", main="accuracy", labels=("0", "1")),
+        Metric(
+            accuracy_f1,
+            "labels",
+            "accuracy, and F1 of class 1 (MRPC, QQP)",
+            main="accuracy",
+            labels=("0", "1"),
+            reported=("accuracy", "f1"),
+        ),
         Metric(macro_f1, "labels", "mean of F1 over the labels, and accuracy", main="macro_f1"),
         Metric(matthews, "labels", "Matthews correlation, and accuracy (CoLA)", main="matthews"),
         Metric(accuracy_by_id, "labels_by_id", "accuracy of answers found by ID (ChID, C3)", main="accuracy"),
-        Metric(race, "labels_by_id", "accuracy over all questions, high school, middle school (RACE)", main="accuracy"),
-        Metric(correlation, "scores", "Pearson and Spearman correlation (STS-B)", main="pearson"),
+        Metric(
+            race,
+            "labels_by_id",
+            "accuracy over all questions, high school, middle school (RACE)",
+            main="accuracy",
+            reported=("accuracy", "high", "middle"),
+        ),
+        Metric(
+            correlation,
+            "scores",
+            "Pearson and Spearman correlation (STS-B)",
+            main="pearson",
+            reported=("pearson", "spearman"),
+        ),
         Metric(mean_squared_error, "scores", "mean squared error", "mean_squared_error", "none", direction="min"),
-        Metric(squad_v1, "texts_by_id", "exact match and F1 (SQuAD 1.1)", "f1", "percent"),
+        Metric(
+            squad_v1, "texts_by_id", "exact match and F1 (SQuAD 1.1)", "f1", "percent", reported=("exact_match", "f1")
+        ),
         Metric(
             squad_v2,
             "texts_by_id",
@@ -36,9 +57,24 @@ METRICS: dict[str, Metric] = {
             main="f1",
             unit="percent",
             options=("na_prob", "threshold"),
+            reported=("exact", "f1"),
         ),
-        Metric(cmrc2018, "texts_by_id", "exact match, F1 and their mean (CMRC 2018, DRCD)", "average", "percent"),
-        Metric(dureader_robust, "texts_by_id", "exact match and F1 (DuReader-robust)", "f1", "percent"),
+        Metric(
+            cmrc2018,
+            "texts_by_id",
+            "exact match, F1 and their mean (CMRC 2018, DRCD)",
+            main="average",
+            unit="percent",
+            reported=("em", "f1"),
+        ),
+        Metric(
+            dureader_robust,
+            "texts_by_id",
+            "exact match and F1 (DuReader-robust)",
+            main="f1",
+            unit="percent",
+            reported=("em", "f1"),
+        ),
         Metric(conlleval, "tag_sequences", "entity F1 of tags (CoNLL-2003, MSRA-NER)", "f1", "percent"),
         Metric(cluener, "spans", "mean of entity F1 over the types, and F1 over spans (CLUENER)", main="f1"),
     )

@@ -35,6 +35,7 @@ class Metric:
         direction: whether a larger ("max") or a smaller ("min") main score is better.
         options: names of the keyword arguments that `function` accepts.
         labels: the labels that it is defined for; empty if it is for all.
+        reported: names of the scores that papers report; empty if that is the main score.
     """
 
     function: Callable[..., Scores]
@@ -45,11 +46,17 @@ class Metric:
     direction: Literal["max", "min"] = "max"
     options: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    reported: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The name in METRICS (catalog.py)."""
         return self.function.__name__
+
+    @property
+    def reported_scores(self) -> tuple[str, ...]:
+        """The names of the scores that papers report."""
+        return self.reported or (self.main,)
 
     def __call__(self, gold: Any, predictions: Any, **options: Any) -> Scores:
         """Return the scores of some predictions."""

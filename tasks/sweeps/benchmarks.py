@@ -19,7 +19,7 @@ from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
 from tasks.reading.official_files import available_splits
 from tasks.registry import task_named
-from tasks.sweeps.runs import reported_metrics, scores_of
+from tasks.sweeps.runs import scores_of
 
 BENCHMARKS = CONF / "benchmarks"
 KEYS = ("title", "tasks", "reported")
@@ -84,7 +84,7 @@ def _reported(value: dict[str, Any]) -> Reported:
     """Return a column of published scores; raises InputError for a metric that the task does not have."""
     for name, scores in value["scores"].items():
         task = task_named(name)
-        metrics = reported_metrics(METRICS[task.metric])
+        metrics = METRICS[task.metric].reported_scores
         known = [f"{split}.{metric}" for split in task.evaluation_splits for metric in metrics]
         for metric in scores:
             require(metric in known, f"reported.scores.{name}", f"{metric} is none of {', '.join(known)}")

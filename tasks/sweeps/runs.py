@@ -31,23 +31,7 @@ GRIDS = CONF / "grids"
 # What a sweep sets itself, or what would make the runs different trainings.
 OWN = ("--config", "--print_config", "--task", "--seed", "--paths.output", "--paths.model")
 NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which runs are compared"
-# The scores of each metric that papers report; of other metrics, the main one.
-REPORTED = {
-    "accuracy_f1": ("accuracy", "f1"),
-    "correlation": ("pearson", "spearman"),
-    "squad_v1": ("exact_match", "f1"),
-    "squad_v2": ("exact", "f1"),
-    "cmrc2018": ("em", "f1"),
-    "dureader_robust": ("em", "f1"),
-    "race": ("accuracy", "high", "middle"),
-}
-
 Grid = Mapping[str, Sequence[Any]]
-
-
-def reported_metrics(metric: Metric) -> tuple[str, ...]:
-    """Return the names of the scores that papers report."""
-    return REPORTED.get(metric.name, (metric.main,))
 
 
 def reported_value(metric: Metric, value: float) -> float:
@@ -88,7 +72,7 @@ class FinetuneRun(PlannedRun):
         scores = {
             f"{split}.{name}": reported_value(self.metric, values[name])
             for split, values in by_split.items()
-            for name in reported_metrics(self.metric)
+            for name in self.metric.reported_scores
             if name in values
         }
         numbers = {"score": reported_value(self.metric, score), **scores}

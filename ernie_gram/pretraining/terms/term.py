@@ -1,8 +1,8 @@
 """What a term of the objective says about itself, and what it is given (paper, section 3).
 
 A term counts as the mean over what it predicts in the whole batch, over all processes; the objective is the sum of
-weight x term. (Equations 5 and 6 of the paper are sums over positions.) The names of a term's parameters begin with its
-own, so that formats know them by its weight among the stored settings.
+weight x term. (Equations 5 and 6 of the paper are sums over positions.) The names of parameters that only
+one term has begin with its name, so that formats know them by its weight among the stored settings.
 
 Shape letters: B sequences, L slots, N = B * L, R query rows, M masked slots, H hidden.
 """
@@ -138,7 +138,7 @@ class Term(ABC):
         return 0
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
-        """Return the operations of its matrix products in a forward pass, by part (see operations.py)."""
+        """Return the operations of its matrix products in a forward pass, by part (see products.py)."""
         return {}
 
     def products_without_gradient(
