@@ -18,7 +18,7 @@ from reader.errors import InputError
 from tasks.data.examples import Example
 from tasks.data.features import Features, Float32s
 from tasks.kinds.task import Task
-from tasks.prediction.finetuned import Finetuned, load_finetuned, with_null_threshold_of
+from tasks.prediction.finetuned import LoadedModel, load_finetuned, with_null_threshold_of
 from tasks.prediction.own_texts import load_texts, plain_values
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class FineTuned:
         source: the folder of the checkpoint or of the exported program.
     """
 
-    def __init__(self, model: Finetuned) -> None:
+    def __init__(self, model: LoadedModel) -> None:
         self._model = model
         self.task: Task = model.task
         self.source = model.source

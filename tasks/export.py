@@ -31,13 +31,13 @@ from reader.errors import OneLineParser
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder, claimed_new_folder
 from reader.system.progress import progress
-from tasks.prediction.finetuned import TASK_SCORES, Finetuned, load_finetuned, with_null_threshold_of
+from tasks.prediction.finetuned import TASK_SCORES, LoadedModel, load_finetuned, with_null_threshold_of
 from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
 
 PADDLENLP, INFERENCE = "paddlenlp", "inference"
 
 
-def paddlenlp_head(finetuned: Finetuned) -> tuple[TaskHead | None, list[Obstacle]]:
+def paddlenlp_head(finetuned: LoadedModel) -> tuple[TaskHead | None, list[Obstacle]]:
     """Return the output layer in the form of PaddleNLP's classes, or None, and what keeps them from holding it.
 
     Nothing of it can be left out without another result, so no obstacle is a loss that can be accepted.
@@ -59,7 +59,7 @@ def paddlenlp_head(finetuned: Finetuned) -> tuple[TaskHead | None, list[Obstacle
     return TaskHead(kind.paddlenlp_class, weight, bias, kind.classes), []
 
 
-def export_paddlenlp(finetuned: Finetuned, folder: Path, accept_loss: bool) -> list[str]:
+def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) -> list[str]:
     """Write a model folder that PaddleNLP's class for the kind of task loads, and task.json.
 
     Returns what was lost, one line each. Raises InputError if the folder exists or if PaddleNLP cannot hold the model.
@@ -81,7 +81,7 @@ def without_output_layer(model: Model) -> Model:
     return replace(model, parameters=kept)
 
 
-def export_inference(finetuned: Finetuned, folder: Path, world: World, task_file: Path | None) -> None:
+def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_file: Path | None) -> None:
     """Write an exported program (see ernie_gram/inference/description.py) that computes the scores of units.
 
     Args:

@@ -30,7 +30,7 @@ from tasks.kinds.base import Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
 from tasks.prediction.finetuned import (
-    Finetuned,
+    LoadedModel,
     load_finetuned,
     with_null_threshold_of,
 )
@@ -113,7 +113,7 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def load_model(arguments: argparse.Namespace) -> Finetuned:
+def load_model(arguments: argparse.Namespace) -> LoadedModel:
     """Return the fine-tuned model with the threshold to use; raises InputError."""
     finetuned = load_finetuned(arguments.run, arguments.checkpoint)
     is_alone = max(arguments.processes, WORLD_SIZE) == 1
@@ -131,7 +131,7 @@ def load_model(arguments: argparse.Namespace) -> Finetuned:
     return with_null_threshold_of(finetuned, arguments.run, lambda line: warn(line, arguments.processes))
 
 
-def chooses_null_threshold(arguments: argparse.Namespace, finetuned: Finetuned) -> bool:
+def chooses_null_threshold(arguments: argparse.Namespace, finetuned: LoadedModel) -> bool:
     """Return whether a threshold for "no answer" may be chosen on what is predicted: on the first dev split only."""
     return not arguments.input and split_of(arguments, finetuned) == finetuned.task.tuning_split
 
@@ -142,12 +142,12 @@ def warn(line: str, processes: int) -> None:
         print(line, file=sys.stderr)
 
 
-def is_unlabelled(arguments: argparse.Namespace, finetuned: Finetuned) -> bool:
+def is_unlabelled(arguments: argparse.Namespace, finetuned: LoadedModel) -> bool:
     """Return whether what is predicted has no gold values."""
     return bool(arguments.input) or not finetuned.task.splits[split_of(arguments, finetuned)].labelled
 
 
-def split_of(arguments: argparse.Namespace, finetuned: Finetuned) -> str:
+def split_of(arguments: argparse.Namespace, finetuned: LoadedModel) -> str:
     """Return the split to predict; raises InputError if the task has no such split."""
     task = finetuned.task
     tests = [*task.submission_splits, *(name for name in task.splits if name.startswith("test"))]
@@ -158,7 +158,7 @@ def split_of(arguments: argparse.Namespace, finetuned: Finetuned) -> str:
     return split
 
 
-def load_rows(arguments: argparse.Namespace, finetuned: Finetuned) -> Examples:
+def load_rows(arguments: argparse.Namespace, finetuned: LoadedModel) -> Examples:
     """Read what is predicted; raises InputError that names file and line."""
     if arguments.input:
         return load_texts(finetuned.task, arguments.input, arguments.layout or FORMS[0], arguments.on_bad_row)
@@ -174,7 +174,9 @@ def files_to_write(arguments: argparse.Namespace, task: Task, split: str) -> lis
     return [main, *(main.parent / name for name in (() if is_records else companions_of(task)))]
 
 
-def contents(arguments: argparse.Namespace, finetuned: Finetuned, predictions: Predictions, split: str) -> list[bytes]:
+def contents(
+    arguments: argparse.Namespace, finetuned: LoadedModel, predictions: Predictions, split: str
+) -> list[bytes]:
     """Return the content of each of the files to write."""
     if arguments.input or arguments.json:
         return ["".join(map(json_line, finetuned.kind.records(predictions))).encode()]

@@ -30,7 +30,7 @@ TASK_SCORES = "task_scores"
 
 
 @dataclass(frozen=True)
-class Finetuned:
+class LoadedModel:
     """A fine-tuned model.
 
     Attributes:
@@ -61,13 +61,13 @@ class Finetuned:
             features: Features = self.kind.encode(examples, self.tokenizer, training=False)
         return features
 
-    def with_null_threshold(self, threshold: float | None) -> Finetuned:
+    def with_null_threshold(self, threshold: float | None) -> LoadedModel:
         """Return the model with another threshold for "no answer" (see SpanSettings)."""
         settings = self.description.settings.with_null_threshold(threshold)
         return replace(self, description=replace(self.description, settings=settings))
 
 
-def load_finetuned(run: Path, checkpoint: Path | None = None) -> Finetuned:
+def load_finetuned(run: Path, checkpoint: Path | None = None) -> LoadedModel:
     """Return the fine-tuned model of a run, or of an exported program (see tasks/export.py).
 
     Args:
@@ -90,7 +90,7 @@ def load_finetuned(run: Path, checkpoint: Path | None = None) -> Finetuned:
             raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
         assert model.vocabulary is not None, "runs keep their vocabulary"
         vocabulary = model.vocabulary
-    return Finetuned(model.source if model else run, description, Tokenizer(vocabulary, description.segmenter), model)
+    return LoadedModel(model.source if model else run, description, Tokenizer(vocabulary, description.segmenter), model)
 
 
 def null_threshold_of(run: Path) -> float | None:
@@ -105,7 +105,7 @@ def null_threshold_of(run: Path) -> float | None:
         return None
 
 
-def with_null_threshold_of(finetuned: Finetuned, run: Path, warn: Callable[[str], None]) -> Finetuned:
+def with_null_threshold_of(finetuned: LoadedModel, run: Path, warn: Callable[[str], None]) -> LoadedModel:
     """Return a model with the threshold for "no answer" of its run, unless it has one or needs none.
 
     Args:

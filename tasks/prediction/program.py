@@ -12,26 +12,26 @@ from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.system.progress import progress
 from tasks.data.features import Features, Float32s
-from tasks.prediction.finetuned import Finetuned
+from tasks.prediction.finetuned import LoadedModel
 from tasks.training.evaluation import Predictor
 from tasks.training.network import SCORES, TaskNetwork, build_prediction
 from tasks.training.scoring import batch_scores
 
 
-def model_of(finetuned: Finetuned) -> Model:
+def model_of(finetuned: LoadedModel) -> Model:
     """Return the parameters of a model that is not an exported program."""
     assert finetuned.model is not None
     return finetuned.model
 
 
-def network_of(finetuned: Finetuned) -> TaskNetwork:
+def network_of(finetuned: LoadedModel) -> TaskNetwork:
     """Return the network of a fine-tuned model."""
     model = model_of(finetuned)
     rows = len(model.parameters["word_embedding"])
     return TaskNetwork(finetuned.kind, model.config, rows, HEAD_TRANSFORM[0] in model.parameters)
 
 
-def prediction_program(finetuned: Finetuned) -> Program:
+def prediction_program(finetuned: LoadedModel) -> Program:
     """Return a program that fetches the scores of the units of a batch (see network.build_prediction)."""
     return build_prediction(network_of(finetuned), finetuned.description.precision)
 
@@ -39,7 +39,7 @@ def prediction_program(finetuned: Finetuned) -> Program:
 class Scorer:
     """Computes the scores of a fine-tuned model; in static mode, and with its parameters in the current scope."""
 
-    def __init__(self, finetuned: Finetuned, world: World) -> None:
+    def __init__(self, finetuned: LoadedModel, world: World) -> None:
         """Load an exported program, or build one and set its parameters.
 
         Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded.

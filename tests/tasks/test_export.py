@@ -20,7 +20,7 @@ from tasks.export import main
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.kinds.task import Task
 from tasks.predict import main as predict
-from tasks.prediction.finetuned import Finetuned, load_finetuned
+from tasks.prediction.finetuned import LoadedModel, load_finetuned
 from tasks.registry import TASKS
 from tests.support.commands import Done, call
 from tests.support.finetuned_runs import INPUT, made_run
@@ -111,7 +111,7 @@ def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Pa
     assert "task.json: truncated or altered" in done.stderr
 
 
-def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -> tuple[Finetuned, Path]:
+def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -> tuple[LoadedModel, Path]:
     """Return a fine-tuned model and its export for PaddleNLP."""
     # Without what PaddleNLP computes differently.
     plain = {"use_relative_position": False, "use_sentence_embedding": True, "layer_norm_eps": 1e-5}
@@ -122,7 +122,7 @@ def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -
     return load_finetuned(folder), tmp_path / "export"
 
 
-def scores_by_hand(export: Path, finetuned: Finetuned, batch: dict[str, np.ndarray], by_slot: bool) -> np.ndarray:
+def scores_by_hand(export: Path, finetuned: LoadedModel, batch: dict[str, np.ndarray], by_slot: bool) -> np.ndarray:
     """Return what PaddleNLP's class computes from the files: its one linear layer over the encoder's outputs."""
     model, weights = read_model(export), load_file(export / "model.safetensors")
     fields = (batch[name] for name in ("input_ids", "lengths", "sentence_ids"))

@@ -222,7 +222,7 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
 def test_inputs_and_files_of_the_run_are_never_replaced_and_others_on_request(
     rte: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.prediction.finetuned.Finetuned.encode", lambda *_: pytest.fail("predicts"))
+    monkeypatch.setattr("tasks.prediction.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
     texts = write(tmp_path / "own.tsv", content := "sentence1\tsentence2\nit\tran\n")
     # In a folder the file gets its official name.
     lines = write(tmp_path / "rte_input.jsonl", content)
@@ -253,7 +253,7 @@ def test_a_file_that_goes_with_a_submission_is_checked_before_the_prediction(
 ) -> None:
     run = made_run(tmp_path / "run", TASKS["squad2"])
     squad_file(tmp_path / "dev-v2.0.json", "the cat", 1)
-    monkeypatch.setattr("tasks.prediction.finetuned.Finetuned.encode", lambda *_: pytest.fail("predicts"))
+    monkeypatch.setattr("tasks.prediction.finetuned.LoadedModel.encode", lambda *_: pytest.fail("predicts"))
     other = write(tmp_path / "na_prob.json", "mine")
     done = predict(run, "--data", tmp_path, "--split", "dev", "--output", tmp_path / "new.json")
     assert_one_line_error(done, f"{other}: already exists; choose another --output or pass --overwrite")
