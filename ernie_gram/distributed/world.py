@@ -31,9 +31,6 @@ RANK = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 HEARTBEAT = os.environ.get("ERNIE_GRAM_HEARTBEAT")
 _LAUNCHER = os.environ.get("ERNIE_GRAM_LAUNCHER")
 
-if TYPE_CHECKING:
-    import paddle
-
 # The store of the second group. It is needed as long as the process runs.
 _second_store: paddle.base.core.TCPStore | None = None
 _PORT_KEY = "port of the second store"

@@ -166,10 +166,9 @@ def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> V
     # Old files do not name the type.
     if not isinstance(model, dict) or model.get("type", "WordPiece") != "WordPiece" or not isinstance(ids, dict):
         raise InputError(f"{source}: not a WordPiece tokenizer; put the model's {VOCABULARY} there")
-    by_id = {number: token for token, number in ids.items()}
-    if any(type(number) is not int for number in by_id) or sorted(by_id) != list(range(len(ids))):
+    if any(type(number) is not int for number in ids.values()) or sorted(ids.values()) != list(range(len(ids))):
         raise InputError(f"{source}: the IDs of its tokens are not 0 to {len(ids) - 1}")
-    return WordPieceVocabulary([by_id[i] for i in range(len(ids))], lowercase, source)
+    return WordPieceVocabulary(sorted(ids, key=ids.__getitem__), lowercase, source)
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)

@@ -44,7 +44,8 @@ def run_check(check: Check, folder: Path, quick: bool, limit: int) -> Result:
     except subprocess.TimeoutExpired:
         how = ""
     finally:
-        for each in [process.pid, *processes_with(f"{MARK}={folder}")]:
+        process.kill()
+        for each in processes_with(f"{MARK}={folder}"):
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGKILL)
         process.wait()

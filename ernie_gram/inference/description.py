@@ -97,7 +97,7 @@ def load_description(folder: Path) -> Description:
         reason = "not an exported model" if folder.is_dir() else "no such folder"
         raise InputError(f"{folder}: {reason}; write one with `ernie-gram export-inference`")
     try:
-        verify(folder, None, "exported model")
+        verify(folder, (DESCRIPTION, PROGRAM, PARAMETERS), "exported model", listed=True)
     except InputError as error:
         raise InputError(f"{error}; export it again") from error
     try:
@@ -107,6 +107,10 @@ def load_description(folder: Path) -> Description:
             raise InputError(f"{path}: has format version {version}, but this program reads {FORMAT_VERSION}")
         parts = {part: tuple(ArraySpec(**spec) for spec in tree[part]) for part in ("feeds", "fetches")}
         description = Description(**tree | parts | {"text": TextSettings(**tree["text"])})
+        text = description.text
+        types = (type(text.max_tokens), type(text.lowercase), type(text.segmenter), type(description.task))
+        if types != (int, bool, str, dict):
+            raise TypeError("a setting of another type")
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not the description of an exported model: {error}") from error
     if description.text.vocabulary not in FILE_NAMES:

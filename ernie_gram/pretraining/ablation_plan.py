@@ -78,8 +78,7 @@ def plan(
 ) -> list[AblationRun]:
     """Return the runs of an ablation.
 
-    Raises InputError for an unknown option, for an option that would turn one rung into another, and if the rungs
-    differ in other settings.
+    Raises InputError for an unknown option, and for an option that would turn one rung into another.
     """
     check_overrides(overrides, ("--config", "--print_config", "--seed", "--paths.output"))
     own_parts = {rung: parts_of(_load(["--config", str(CONFIGS / f"{rung}.yaml")])[0]) for rung in rungs}

@@ -135,18 +135,21 @@ def write_checksums(folder: Path) -> None:
     (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
 
 
-def verify(path: Path, names: tuple[str, ...] | None = FILES, kind: str = "checkpoint") -> None:
+def verify(path: Path, names: tuple[str, ...] = FILES, kind: str = "checkpoint", listed: bool = False) -> None:
     """Raise InputError unless files of a checkpoint have the checksums stored when it was written.
 
     Args:
-        names: of the files; None means all.
+        names: of files that must be there.
         kind: what the folder is, for errors.
+        listed: whether to verify also all other files that have a checksum; none may be in another folder.
     """
     if not path.is_dir():
         raise InputError(f"{path}: no such {kind}")
     try:
         sums: dict[str, str] = json.loads((path / CHECKSUMS).read_text(encoding="utf-8"))
-        for name in sums if names is None else names:
+        for name in dict.fromkeys([*names, *(sums if listed else ())]):
+            if Path(name).name != name:
+                raise ValueError(f"{name!r} is not the name of a file in this folder")
             if sha256_of(path / name) != sums[name]:
                 raise InputError(f"{path / name}: truncated or altered (its SHA-256 is not the one written)")
     except FileNotFoundError as error:

@@ -25,7 +25,7 @@ def prepared_once(prepare: Callable[[], Prepared]) -> Prepared:
     made = prepare()
     if WRITE in os.environ:
         # If the disk is full, each process prepares for itself.
-        with open(os.environ[WRITE], "wb") as file, suppress(OSError):
+        with suppress(OSError), open(os.environ[WRITE], "wb") as file:
             pickle.dump((made,), file, pickle.HIGHEST_PROTOCOL)
     return made
 

@@ -47,7 +47,8 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 _BUFFER_BYTES = 1 << 20  # bytes of text that the compiled pass splits per call
-MAX_CACHED_RUNS = 1 << 17  # most runs of a text repeat
+# Most short runs of a text repeat. Long ones, such as lines without spaces, would fill the memory.
+MAX_CACHED_RUNS, MAX_CACHED_CHARACTERS = 1 << 16, 32
 
 
 @cache
@@ -115,7 +116,12 @@ class WordIndex:
         self.lowercase = lowercase
         self.table = empty_table()
         self._han, cut_han = han, segmenter(han)
-        self._split_run = lru_cache(MAX_CACHED_RUNS)(lambda run: [*split_run(run, lowercase, cut_han), ""])
+
+        def split(run: str) -> list[str]:
+            return [*split_run(run, lowercase, cut_han), ""]
+
+        cached = lru_cache(MAX_CACHED_RUNS)(split)
+        self._split_run = lambda run: (cached if len(run) <= MAX_CACHED_CHARACTERS else split)(run)
         self._buffers = _SplitBuffers.allocate(_BUFFER_BYTES)
 
     def __len__(self) -> int:

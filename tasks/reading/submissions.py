@@ -114,6 +114,8 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
         place, key = unknown[0]
         raise InputError(f"{place}: the task's files have no row with the id {key!r} ({len(unknown)} in all)")
     if kind.is_scored_by_id:
+        if not answers:
+            raise InputError(f"{path}: has no id of the task's examples, such as {examples[0].id!r}")
         return Predictions(kind.task, examples, (), (), answers)
     missing = [example for example in examples if example.id not in answers]
     if missing:

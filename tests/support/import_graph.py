@@ -149,7 +149,7 @@ def layouts_know_no_task(graph: Graph) -> Iterator[str]:
     """Yield violations: a layout imports, of tasks, only layouts, the types of examples and the search for answers."""
     for name, needs in graph.items():
         if is_in(name, "tasks.layouts"):
-            allowed = ("tasks.layouts", "tasks.data.examples", "tasks.data.examples")
+            allowed = ("tasks.layouts", "tasks.data.examples")
             yield from (
                 f"{name} imports {need}" for need in needs if is_in(need, "tasks") and not is_in(need, *allowed)
             )

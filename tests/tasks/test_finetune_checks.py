@@ -11,7 +11,7 @@ import pytest
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model
-from ernie_gram.run.prepared import READ, WRITE
+from ernie_gram.run.prepared import READ, WRITE, prepared_once
 from ernie_gram.run.run_folder import lock_output
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import prepare
@@ -222,3 +222,9 @@ def test_processes_take_the_data_that_the_launchers_check_has_read(
     (tmp_path / "prepared").write_bytes((tmp_path / "prepared").read_bytes()[:-99])
     with pytest.raises(TypeError, match="not callable"):
         prepare(config, 2)
+
+
+@pytest.mark.parametrize("size", [10, 1_000_000])
+def test_on_a_full_disk_each_process_prepares_for_itself(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(WRITE, "/dev/full")
+    assert prepared_once(lambda: b"x" * size) == b"x" * size

@@ -117,6 +117,8 @@ def _converted(array: np.ndarray) -> np.ndarray:
         bits = np.array(array.view("<u2"), np.uint32, order="C")
         bits <<= np.uint32(16)
         return bits.view(np.float32)
+    if array.dtype == bool:
+        return array.view(np.uint8) != 0  # a byte of a file may be any
     is_float = np.issubdtype(array.dtype, np.floating)
     with np.errstate(over="ignore"):  # infinity, which no parameter may be
         return np.array(array, np.float32 if is_float else array.dtype.newbyteorder("="), order="C")

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import TYPES, one_line, quoted, view_of_bytes
+from ernie_gram.formats.untrusted.arrays import BFLOAT16, TYPES, one_line, quoted, view_of_bytes
 
 # An array takes about 40 operations, an operation of one byte up to 64 bytes of memory.
 MAX_OPERATIONS = 2_000_000
@@ -217,7 +217,7 @@ def array_names() -> dict[str, Any]:
 
 def _pickled_type(code: Any, align: Any = False, copy: Any = True) -> PickledType:
     plain = code.lstrip("<|=") if isinstance(code, str) else ""
-    dtype = next((dtype for dtype in TYPES.values() if dtype.str[1:] == plain), None)
+    dtype = next((dtype for dtype in TYPES.values() if dtype.str[1:] == plain and dtype != BFLOAT16), None)
     if dtype is None:
         raise ValueError(f"arrays of type {quoted(code)} are not read")
     return PickledType(dtype)

@@ -107,8 +107,9 @@ def _read_shards(index: Path) -> tuple[StoredArrays, int]:
     notes: list[str] = []
     size = 0
     for shard in dict.fromkeys(shard_of.values()):
-        # 255 is the limit of common file systems.
-        if not shard.isprintable() or not 1 <= len(shard) <= 255 or shard == ".." or set(shard) & set("/\\:"):
+        # 255 bytes are the limit of common file systems.
+        is_short = 1 <= len(shard.encode(errors="replace")) <= 255
+        if not shard.isprintable() or not is_short or shard in (".", "..") or set(shard) & set("/\\:"):
             raise InputError(f"{index}: {quoted(shard)} is not a name of a file in the same folder")
         path = index.with_name(shard)
         found = _read_file(path, _mapped(path))

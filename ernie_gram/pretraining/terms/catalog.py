@@ -1,4 +1,4 @@
-"""The list of all terms of the objective. Nothing else names them: a new term is a module, and an entry here."""
+"""The list of all terms of the objective. A new term is a module, an entry here, and a weight in ObjectiveConfig."""
 
 from __future__ import annotations
 

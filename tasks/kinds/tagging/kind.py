@@ -141,6 +141,8 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     def answer_of(self, value: Any, example: TaggingExample) -> object:
         """Return tags, or entities in CLUENER's layout if the metric takes spans."""
         if not isinstance(value, list):
+            if METRICS[self.task.metric].kind == "tag_sequences":
+                raise RowError(f"has entities, but the metric {self.task.metric} takes tags")
             entities_in(value)
             return value
         try:

@@ -184,6 +184,11 @@ def test_damaged_and_incomplete_folders_are_refused_before_anything_is_loaded(tm
         ({"format_version": 2}, "has format version 2, but this program reads 1"),
         ({"more": None}, "not the description of an exported model"),
         ({"feeds": [{"name": "input_ids"}]}, "not the description of an exported model"),
+        ({"task": []}, "a setting of another type"),
+        (
+            {"text": {"max_tokens": "9", "lowercase": True, "segmenter": "char", "vocabulary": "vocab.txt"}},
+            "a setting of another type",
+        ),
         (
             {"text": {"max_tokens": 9, "lowercase": True, "segmenter": "char"}},
             "missing 1 required positional argument: 'vocabulary'",
@@ -199,6 +204,21 @@ def test_an_invalid_description_is_refused(folder: Path, change: dict[str, Any],
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     (folder / "checksums.json").unlink()
     write_checksums(folder)
+    with pytest.raises(InputError, match=message):
+        load_description(folder)
+
+
+@pytest.mark.parametrize(
+    ("sums", "message"),
+    [
+        ({}, "damaged: 'inference.json'"),
+        ([], "damaged: list indices"),
+        ({"../vocab.txt": ""}, "is not the name of a file in this folder"),
+    ],
+)
+def test_files_without_checksums_are_refused(folder: Path, sums: Any, message: str) -> None:
+    path = folder / "checksums.json"
+    path.write_text(json.dumps(sums if sums == [] or not sums else json.loads(path.read_text()) | sums))
     with pytest.raises(InputError, match=message):
         load_description(folder)
 

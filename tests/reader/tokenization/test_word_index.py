@@ -99,3 +99,15 @@ def test_a_table_assigns_ids_in_order_of_first_occurrence() -> None:
     assert [distinct[i] for i in ids] == strings
     found_ids = find_strings(table, pack_strings(["a", "not there", "", "x" * 100, distinct[-1]]))
     assert found_ids.tolist()[1:] == [-1, -1, -1, len(distinct) - 1]
+
+
+def test_long_runs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines without spaces in other scripts are runs of any length; kept, they would fill the memory."""
+    split: list[str] = []
+    real = word_index.split_run
+    monkeypatch.setattr(word_index, "split_run", lambda run, *settings: split.append(run) or real(run, *settings))
+    index = WordIndex(lowercase=True)
+    short, long = "が" * word_index.MAX_CACHED_CHARACTERS, "が" * (word_index.MAX_CACHED_CHARACTERS + 1)
+    for _ in range(3):
+        index.encode(f"{short}\n{long}\n".encode())
+    assert (split.count(short), split.count(long)) == (1, 3)

@@ -256,6 +256,7 @@ TABLE = "index\tprediction\n"
         ("stsb", f"{TABLE}0\tnan\n", "p:2: the score 'nan' is not a number"),
         ("squad2", '{"a": "x"}', "p: question 'b' has no prediction (1 in all); SQuAD 2.0 needs one for each"),
         ("squad2", '{"a": 3}', "p, a: the answer is not a text but 3"),
+        ("race_high", '{"high/2-0": "A"}', "p: has no id of the task's examples, such as 'high/1-0'"),
         ("squad2", "[]", 'p: not a JSON object {"ID": value, ...}'),
         ("race_high", '{"high/1-0": "C"}', "p, high/1-0: the answer 'C' is none of the 2 options"),
         ("race_high", '{"high/1-0": null}', "p, high/1-0: the answer None is none of the 2 options"),
