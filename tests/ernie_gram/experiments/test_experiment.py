@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ernie_gram.experiments.experiment import run_experiment
+from ernie_gram.experiments.experiment import append_result, run_experiment
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import CONSOLE, last_error, train_each
 from ernie_gram.experiments.tables import Finished, spread_of
@@ -182,3 +182,13 @@ def test_sigterm_ends_the_runs(tmp_path: Path) -> None:
 
 def test_a_smaller_error_is_better() -> None:
     assert spread_of([0.2, 0.1, 0.6], "min")[:5] == (3, pytest.approx(0.3), 0.2, 0.1, 0.6)
+
+
+def test_half_a_line_of_a_killed_command_does_not_spoil_the_next(tmp_path: Path) -> None:
+    target, run = tmp_path / "results.jsonl", planned(tmp_path / "run", "")
+    target.write_text('{"run": "ha')
+    for _ in range(2):
+        append_result(run, {"score": 1.0}, target)
+    half, whole = target.read_text().splitlines()
+    assert half == '{"run": "ha'
+    assert json.loads(whole)["run"] == "run"
