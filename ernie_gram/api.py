@@ -59,6 +59,21 @@ class Vectors:
     pooled: Float32s | None
 
 
+@dataclass(frozen=True)
+class TextAttention:
+    """How much the tokens of a text or a pair attend to each other; n tokens with [CLS] and [SEP].
+
+    Attributes:
+        tokens, offsets: as those of `Vectors`.
+        weights: float32 [layers, heads, n, n]; the weight of the key of token k for the query of token q is [.., q, k].
+            The weights of a query add up to 1.
+    """
+
+    tokens: list[str]
+    offsets: list[tuple[int, int] | None]
+    weights: Float32s
+
+
 class Model:
     """A model folder, loaded. Errors of the user are `reader.errors.InputError`.
 
@@ -174,11 +189,27 @@ class Model:
             outputs = self.outputs([encoded[row] for row in rows], names)
             for i, row in enumerate(rows):
                 text, pooled = encoded[row], outputs["pooled"][i] if self.has_pooler else None
-                tokens = [self.texts.vocabulary.tokens[token] for token in text.ids]
-                found[row] = Vectors(
-                    tokens, text.offsets, text.sentence_ids, outputs["hidden"][i, : len(text)].copy(), pooled
-                )
+                hidden = outputs["hidden"][i, : len(text)].copy()
+                found[row] = Vectors(self._tokens(text), text.offsets, text.sentence_ids, hidden, pooled)
         return [found[row] for row in range(len(encoded))]
+
+    def attention(self, text: Text, truncate: bool = False) -> TextAttention:
+        """Return the attention weights of every layer and head for a text, or for a pair of texts, without dropout.
+
+        Args:
+            truncate: as for `encode`.
+
+        Raises InputError if the text is empty or too long, and for an exported program.
+        """
+        encoded = self.texts.encode((text,) if isinstance(text, str) else tuple(text), truncate)
+        layer = self.layer
+        from ernie_gram.eager import attention_weights
+
+        weights = attention_weights(layer, self._batch([encoded]))[:, 0]
+        return TextAttention(self._tokens(encoded), encoded.offsets, weights)
+
+    def _tokens(self, text: EncodedText) -> list[str]:
+        return [self.texts.vocabulary.tokens[token] for token in text.ids]
 
     def outputs(self, texts: list[EncodedText], names: Sequence[str]) -> dict[str, Float32s]:
         """Return outputs for a batch of encoded texts by name: "hidden" [B, L, H], "pooled" [B, H]."""

@@ -16,6 +16,7 @@ from paddle import nn
 from ernie_gram.formats.model import Model
 from ernie_gram.graph import dynamic_mode
 from ernie_gram.model import parameters
+from ernie_gram.model.attention import Attention, Projected, Stream
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
 from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, all_logits, probabilities
@@ -129,6 +130,26 @@ def run_layer(layer: ModelLayer, batch: Batch, names: Sequence[str], seed: int |
         inputs = (fields.INPUT_IDS, fields.LENGTHS, fields.SENTENCE_IDS)
         outputs = layer(*(paddle.to_tensor(batch[field.name]) for field in inputs))
         return {name: outputs[("hidden", "pooled").index(name)].numpy() for name in names}
+
+
+def attention_weights(layer: ModelLayer, batch: Batch) -> np.ndarray:
+    """Return the attention of the encoder's slots to each other, without dropout, float32 [layers, B, A, L, L].
+
+    The element [i, b, a, q, k] is the weight of the key of slot k for the query of slot q, in layer i and head a. The
+    weights of a query add up to 1; those of padding keys are 0.
+    """
+    weights: list[np.ndarray] = []
+
+    def keep(attention: Attention, inputs: tuple[Projected, Projected, Stream]) -> None:
+        weights.append(attention.context_weights(*inputs).numpy())
+
+    hooks = [part.attention.register_forward_pre_hook(keep) for part in layer.encoder.layers]
+    try:
+        run_layer(layer, batch, ["hidden"])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return np.stack(weights)
 
 
 def _probabilities(layer: ModelLayer, batch: Batch) -> paddle.Tensor:

@@ -103,7 +103,7 @@ class Attention(nn.Layer):
         """
         if self.is_memory_efficient and self.training and stream.self_bias is None:
             return self._output(self._memory_efficient(own, stream), stream)
-        scores = paddle.matmul(own.query, context.key, transpose_y=True) + for_product(stream.bias)
+        scores = self._scores(own, context, stream)
         if stream.self_bias is None:
             attended = paddle.matmul(self._weights(scores), context.value)
         else:
@@ -111,6 +111,16 @@ class Attention(nn.Layer):
             weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
             attended = paddle.matmul(weights[..., :-1], context.value) + weights[..., -1:] * own.value
         return self._output(attended.transpose([0, 2, 1, 3]), stream)
+
+    def context_weights(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
+        """Return the weight of each of the context's keys for each of its rows, [B, A, L, L], without dropout.
+
+        The weights of a row add up to 1. Args: as for `forward`; the stream is the context.
+        """
+        return softmax(self._scores(own, context, stream))
+
+    def _scores(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
+        return paddle.matmul(own.query, context.key, transpose_y=True) + for_product(stream.bias)
 
     def _output(self, attended_BLAD: paddle.Tensor, stream: Stream) -> paddle.Tensor:
         return self.output(attended_BLAD.reshape([0, 0, self.heads * self.size]), stream.ones)

@@ -18,6 +18,7 @@ from ernie_gram.formats.model import Model as Record
 from ernie_gram.graph import static_mode
 from reader.errors import InputError
 from reader.tokenization.vocabulary import MASK
+from tests.support import reference_model
 from tests.support.commands import python
 from tests.support.exported_models import random_model, random_sentence, run_with_executor
 from tests.support.model_folders import random_ids
@@ -160,6 +161,7 @@ def test_an_exported_program_answers_as_its_model_and_has_no_layer(tmp_path: Pat
         (lambda: filler.layer, "load the model that it was exported from"),
         (lambda: filler.save(tmp_path / "new"), "load the model that it was exported from"),
         (lambda: filler.encode(["ba"]), "export the model with encoder outputs"),
+        (lambda: encoder.attention("ba"), "load the model that it was exported from"),
         (lambda: encoder.fill_mask(text), "has no prediction heads"),
     ):
         with pytest.raises(InputError, match=message):
@@ -187,6 +189,36 @@ def test_texts_and_pairs_get_vectors_and_offsets_whatever_the_batch() -> None:
             model.encode(["ba", text])
     with pytest.raises(InputError, match="has no prediction heads"):
         model.fill_mask("[MASK]")
+
+
+@pytest.mark.parametrize("has_relative_position", [True, False])
+@pytest.mark.parametrize("text", ["ba be bi bo bu da de di do du", ("ba be bi", "de da")])
+def test_attention_weights_equal_the_reference(text: str | tuple[str, str], has_relative_position: bool) -> None:
+    record = made(None, **PAIRS | {"use_relative_position": has_relative_position})
+    parameters = {name: values.astype(np.float64) for name, values in record.parameters.items()}
+    model = Model(record)
+    encoded = model.texts.encode((text,) if isinstance(text, str) else text)
+    words, weights = parameters["word_embedding"][encoded.ids], list[np.ndarray]()
+    reference_model.encode(record.config, parameters, words, encoded.sentence_ids, [], weights=weights)
+    model.layer.train()
+    found = model.attention(text)
+    assert model.layer.training
+    assert (len(found.tokens), found.tokens[0], found.tokens[-1]) == (len(encoded), "[CLS]", "[SEP]")
+    assert found.offsets == encoded.offsets
+    layers, heads = record.config.num_hidden_layers, record.config.num_attention_heads
+    np.testing.assert_allclose(found.weights, np.reshape(weights, [layers, heads, *[len(encoded)] * 2]), atol=1e-6)
+    # Nothing stays in the layer: the second call returns one map of each layer, too.
+    np.testing.assert_array_equal(model.attention(text).weights, found.weights)
+
+
+def test_attention_of_a_text_that_is_too_long_is_refused_or_that_of_its_beginning() -> None:
+    model = Model(made(None))
+    text = " ".join(["ba", "da"] * 60)
+    with pytest.raises(InputError, match="122 tokens, but"):
+        model.attention(text)
+    found = model.attention(text, truncate=True)
+    assert found.weights.shape[-2:] == (64, 64)
+    np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)
 
 
 def test_a_loop_of_ones_own_lowers_a_loss_and_the_trained_model_is_saved(tmp_path: Path) -> None:

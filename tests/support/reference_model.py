@@ -57,10 +57,12 @@ def encode(
     sentences: np.ndarray,
     queries: list[tuple[int, int]],
     prefix: str = "",
+    weights: list[np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Encode one sequence without padding; return context rows [L, H] and query rows [K, H].
 
     `words` [L, E] are word embeddings and `sentences` int [L] sentence IDs; `queries` has (i - 1, slot) for each [Mi].
+    `weights` gets the attention weights [Q, T] of every layer and head in turn.
     """
     length, heads = len(words), config.num_attention_heads
     position = p[f"{prefix}pos_embedding"]
@@ -83,6 +85,8 @@ def encode(
                 cut = slice(head * size, (head + 1) * size)
                 scores = query[:, cut] @ key[:, cut].T / np.sqrt(size) + table[buckets, head]
                 found[:, cut] = softmax(scores, -1) @ value[:, cut]
+                if weights is not None:
+                    weights.append(softmax(scores, -1))
             rows = rows + linear(found, p, f"{name}_multi_head_att_output_fc")
             rows = norm(rows, p, f"{name}_post_att_layer_norm", config.layer_norm_eps)
             fed = linear(gelu(linear(rows, p, f"{name}_ffn_fc_0")), p, f"{name}_ffn_fc_1")
