@@ -8,12 +8,13 @@ if __name__ == "__main__":
     run_command("ernie_gram.plot")
 
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ernie_gram.run.run_log import Record, read_log
-from reader.errors import InputError, OneLineParser
+from reader.errors import InputError, OneLineParser, print_warning
 from reader.system.atomic_files import atomic_file, check_parent
 from reader.system.output_files import add_output_file, claimed_file
 
@@ -26,6 +27,9 @@ FORMATS = ("png", "pdf", "svg")
 CHINESE_FONTS = re.compile("CJK|WenQuanYi|SimHei|SimSun|YaHei|PingFang|Heiti")
 # A curve of losses with at most this many points has a marker at each.
 MAX_MARKED = 40
+DOTS_PER_INCH = 120
+# Letters without a font that a warning shows.
+MAX_LETTERS = 10
 
 
 def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
@@ -43,15 +47,22 @@ def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list
 
 def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
     """Return an empty figure with some panels side by side."""
+    use_fonts()
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, panels, figsize=(4 + 3.5 * panels, 4), layout="constrained", squeeze=False)
+    return figure, list(axes[0])
+
+
+def use_fonts() -> None:
+    """Let Matplotlib draw into files, with the installed fonts for what its own lacks."""
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import font_manager, pyplot
+    from matplotlib import font_manager
 
     chinese = {font.name for font in font_manager.fontManager.ttflist if CHINESE_FONTS.search(font.name)}
     matplotlib.rcParams["font.family"] = ["DejaVu Sans", *sorted(chinese)]
-    figure, axes = pyplot.subplots(1, panels, figsize=(4 + 3.5 * panels, 4), layout="constrained", squeeze=False)
-    return figure, list(axes[0])
 
 
 def image_format(target: Path) -> str:
@@ -72,14 +83,28 @@ def set_step_axis(axes: Axes, title: str, label: str, scale: str) -> None:
 
 def save_figure(figure: Figure, panels: list[Axes], target: Path) -> None:
     """Add grid and legends to a figure, and write it in the format of the ending of `target`."""
-    from matplotlib import pyplot
-
     for axes in panels:
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
-    with atomic_file(target) as partial:
-        figure.savefig(partial, format=image_format(target), dpi=120)
+    write_figure(figure, target)
+
+
+def write_figure(figure: Figure, target: Path) -> None:
+    """Write a figure in the format of the ending of `target`, and free its memory.
+
+    Prints a warning if no installed font has some letters, which are then boxes.
+    """
+    from matplotlib import pyplot
+
+    with atomic_file(target) as partial, warnings.catch_warnings(record=True) as caught:
+        # Matplotlib has a warning for each letter.
+        warnings.simplefilter("always")
+        figure.savefig(partial, format=image_format(target), dpi=DOTS_PER_INCH)
     pyplot.close(figure)
+    found = (re.match(r"Glyph (\d+) ", str(each.message)) for each in caught)
+    if letters := "".join(dict.fromkeys(chr(int(glyph[1])) for glyph in found if glyph)):
+        shown = letters[:MAX_LETTERS] + "..." * (len(letters) > MAX_LETTERS)
+        print_warning(f"{target}: no installed font has {shown}; install one, such as Noto Sans CJK, and draw it again")
 
 
 def plot_runs(outputs: list[Path], target: Path) -> None:

@@ -27,13 +27,14 @@ assert y.item() + x.grad.item() == expected
 assert paddle.in_dynamic_mode() and paddle.get_device() == device and dict(os.environ) == environment
 assert losses[-1] < 0.5 * losses[0], losses
 assert lost and pair.offsets.count(None) == 3 and index == 0
+assert last.shape[1:] == (len(maps.tokens),) * 2 and found.pairs == 2
 print("end of the page")
 """
 
 
 def test_the_page_runs_in_one_process_beside_code_of_ones_own(built: Path, finished: Path, tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/api.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     first = tmp_path / "output" / "first"
     task = replace(TASKS["sst2"], labels=("numpy", "scipy"))
     made_run(first / "source", task)

@@ -28,8 +28,6 @@ ITEMS = [
 NOT_BUILT = {
     "scores of all rungs": r"downstream|rung_scores|scores_of_rungs|stud(y|ies)",
     "comparison of lexicon sizes": r"lexicon_sizes|compare_lexicons|stud(y|ies)",
-    "recall of entities by length": r"recall_(by|of)|by_length|(entity|entities)_recall|case_stud|stud(y|ies)",
-    "attention maps": r"attention_(map|pattern|score|weight)|(draw|plot|show)_attention|case_stud",
 }
 OTHER_WORDS = r"not built|not implemented|\byet\b|to come|no test|\bmissing\b|\bplanned\b"
 

@@ -49,6 +49,13 @@ def add_output_file(
     parser.add_argument("--overwrite", action="store_true", help=f"replace an existing {option}")
 
 
+def add_output_files(parser: argparse._ActionsContainer, meanings: dict[str, str]) -> None:
+    """Add options that name a file to write each, with what they mean, and one --overwrite for all of them."""
+    for option, meaning in meanings.items():
+        parser.add_argument(option, type=Path, metavar="FILE", help=meaning)
+    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
+
+
 def check_output_path(
     option: str, path: Path, overwrite: bool, inputs: Iterable[Path] = (), folder: bool = False
 ) -> None:

@@ -10,7 +10,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from ernie_gram.plot import main, plot_runs
+from ernie_gram.plot import main, new_figure, plot_runs, write_figure
 from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
 from tests.support.commands import assert_one_line_error, call
@@ -103,3 +103,15 @@ def test_chinese_names_have_a_font_if_there_is_one(
     monkeypatch.setattr(font_manager.fontManager, "ttflist", fonts)
     plot_runs([logged(tmp_path / "run", range(1, 3))], tmp_path / "curve.png")
     assert {tuple(text.get_fontfamily()) for text in saved[0].findobj(Text)} == {("DejaVu Sans", "Noto Sans CJK SC")}
+
+
+def test_letters_that_no_font_has_are_named_in_one_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    figure, _ = new_figure(1)
+    figure.text(0.5, 0.5, "a\ue000\ue001\ue000")
+    write_figure(figure, tmp_path / "a.png")
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"warning: {tmp_path / 'a.png'}: no installed font has \ue000\ue001; install one")
+    assert shown.count("\n") == 1
+    assert not [each for each in recwarn if "Glyph" in str(each.message)]

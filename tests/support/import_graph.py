@@ -29,6 +29,7 @@ WITHOUT_PADDLE = (
     *("ernie_gram.model.parameters", "ernie_gram.pretraining.sizes"),
     *("ernie_gram.pretraining.prepare", "ernie_gram.pretraining.ablation_plan"),
     *(f"ernie_gram.inference.{name}" for name in ("description", "requests", "texts", "units")),
+    *("ernie_gram.inference.ngram_attention", "ernie_gram.inference.attention_figure"),
     *("ernie_gram.pretraining.start_model", "ernie_gram.pretraining.warm_start"),
     *("ernie_gram.run_ablation", "ernie_gram.plot", "ernie_gram.gpu_check"),
     *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep", "benchmark")),

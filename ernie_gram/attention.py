@@ -1,0 +1,178 @@
+"""Show how the tokens of a text attend to each other in a layer of a model, and whether n-grams attend to themselves.
+
+    ernie-gram attention output/base --text "Barack Obama was born in Honolulu" \\
+        --entities "Barack Obama" --plot attention.png
+    ernie-gram attention output/base --text "the end of the world" --lexicon lexicon.tsv --json attention.json
+
+The table compares, for each head, the mean attention between two tokens of the same n-gram (inside) with the mean
+attention at the same distances between tokens that are in no n-gram (expected).
+"""
+
+from __future__ import annotations
+
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.attention")
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ernie_gram.api import Model, TextAttention
+from ernie_gram.distributed.device import check_device, use_device
+from ernie_gram.distributed.loading import load_paddle
+from ernie_gram.inference.attention_figure import attention_figure
+from ernie_gram.inference.ngram_attention import (
+    Floats,
+    InsideAttention,
+    TokenSpan,
+    inside_attention,
+    lexicon_spans,
+    phrase_spans,
+)
+from ernie_gram.plot import image_format, write_figure
+from reader.errors import InputError, OneLineParser, print_note
+from reader.lexicon.lexicon_file import Lexicon
+from reader.plurals import counted
+from reader.system.atomic_files import atomic_file
+from reader.system.output_files import add_output_files, check_output_path, claimed_file
+from reader.system.progress import progress
+
+# Weights in JSON have this many digits after the point.
+DIGITS = 6
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line; raises InputError."""
+    parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a run, checkpoint or model folder of any format")
+    parser.add_argument("--text", required=True, help="the text")
+    marked = parser.add_mutually_exclusive_group()
+    marked.add_argument(
+        "--entities", nargs="+", default=[], metavar="WORDS", help="words of the text to mark as n-grams"
+    )
+    marked.add_argument("--lexicon", type=Path, metavar="FILE", help="mark the n-grams of this lexicon")
+    parser.add_argument("--layer", type=int, default=-1, metavar="N", help="0 is the first, -1 the last (%(default)s)")
+    add_output_files(
+        parser,
+        {
+            "--plot": "draw the weights: .png, .pdf or .svg",
+            "--json": "write tokens, n-grams and weights as JSON",
+        },
+    )
+    arguments = parser.parse_args()
+    if arguments.plot:
+        image_format(arguments.plot)
+    for option in ("plot", "json"):
+        if path := getattr(arguments, option):
+            check_output_path(f"--{option}", path, arguments.overwrite, filter(None, [arguments.lexicon]))
+    if arguments.plot and arguments.plot == arguments.json:
+        raise InputError("--json: is the file of --plot; give another name")
+    return arguments
+
+
+def spans_of(arguments: argparse.Namespace, model: Model) -> list[TokenSpan]:
+    """Return the n-grams to mark; raises InputError that names the option."""
+    try:
+        arguments.text.encode()
+        option = "--text"
+        model.texts.encode((arguments.text,))
+        option = "--lexicon" if arguments.lexicon else "--entities"
+        if arguments.lexicon:
+            return lexicon_spans(model.texts, arguments.text, Lexicon.load(arguments.lexicon))
+        return phrase_spans(model.texts, arguments.text, arguments.entities)
+    except UnicodeEncodeError as error:
+        raise InputError("--text: is not UTF-8") from error
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from error
+
+
+def layer_weights(attention: TextAttention, layer: int) -> Floats:
+    """Return the weights of a layer, float32 [A, n, n]; raises InputError if there is no such layer."""
+    layers = len(attention.weights)
+    if not -layers <= layer < layers:
+        raise InputError(f"--layer: {layer} is not between {-layers} and {layers - 1}: the model has {layers} layers")
+    weights: Floats = attention.weights[layer]
+    return weights
+
+
+def span_texts(attention: TextAttention, text: str, spans: list[TokenSpan]) -> list[str]:
+    """Return the text of each n-gram."""
+    texts = []
+    for start, end in spans:
+        first, last = attention.offsets[start], attention.offsets[end - 1]
+        assert first is not None
+        assert last is not None
+        texts.append(text[first[0] : last[1]])
+    return texts
+
+
+def table(weights: Floats, found: InsideAttention, mean: InsideAttention) -> str:
+    """Return the attention inside n-grams, for the mean of the heads and for each head."""
+    if not found.pairs:
+        return "no n-gram of several tokens whose distances also occur between two tokens outside of n-grams"
+    lines = [f"{'':16}{'inside':>8}{'expected':>10}{'ratio':>8}"]
+    rows = [("mean of heads", mean.inside, mean.expected)]
+    rows += [(f"head {head}", found.inside[head], found.expected[head]) for head in range(len(weights))]
+    lines += [f"{name:16}{inside:8.4f}{expected:10.4f}{inside / expected:8.2f}" for name, inside, expected in rows]
+    left_out = f"; {found.left_out} at distances that do not occur outside" if found.left_out else ""
+    return "\n".join([*lines, f"({counted(found.pairs, 'pair')} of tokens{left_out})"])
+
+
+def record(attention: TextAttention, text: str, layer: int, spans: list[TokenSpan]) -> dict[str, Any]:
+    """Return a layer's attention as an object for JSON; docs/predicting.md has its keys."""
+    weights = layer_weights(attention, layer)
+    found = inside_attention(weights, spans)
+    numbers: dict[str, Any] = {"pairs": found.pairs, "left_out": found.left_out}
+    if found.pairs:
+        numbers |= {"inside": rounded(found.inside), "expected": rounded(found.expected)}
+    texts = span_texts(attention, text, spans)
+    return {
+        "text": text,
+        "layer": layer % len(attention.weights),
+        "layers": len(attention.weights),
+        "tokens": attention.tokens,
+        "offsets": attention.offsets,
+        "ngrams": [{"text": each, "start": start, "end": end} for each, (start, end) in zip(texts, spans, strict=True)],
+        "inside_attention": numbers,
+        "weights": rounded(weights),
+    }
+
+
+def rounded(values: Floats) -> Any:
+    """Return numbers as lists for JSON."""
+    return np.round(values.astype(np.float64), DIGITS).tolist()
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = parse_arguments()
+    model = Model.load(arguments.model)
+    for note in model.notes:
+        print_note(f"{model.folder}: {note}")
+    spans = spans_of(arguments, model)
+    load_paddle()
+    use_device(check_device("auto"))
+    with progress("building the network"):
+        model.prepare()
+    attention = model.attention(arguments.text)
+    weights = layer_weights(attention, arguments.layer)
+    shown = ", ".join(span_texts(attention, arguments.text, spans)) or "none"
+    print(f"{counted(len(attention.tokens), 'token')}; n-grams: {shown}")
+    print(table(weights, inside_attention(weights, spans), inside_attention(weights.mean(0), spans)))
+    if arguments.json:
+        with claimed_file("--json", arguments.json, arguments.overwrite), atomic_file(arguments.json) as partial:
+            content = {"model": str(model.folder), **record(attention, arguments.text, arguments.layer, spans)}
+            partial.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(f"written  {arguments.json}")
+    if arguments.plot:
+        with claimed_file("--plot", arguments.plot, arguments.overwrite), progress("drawing"):
+            layer, layers = arguments.layer % len(attention.weights), len(attention.weights)
+            name = "/".join(model.folder.resolve().parts[-2:])
+            title = f"{name}: attention in layer {layer} (of 0 to {layers - 1}); mean of the heads, and each head"
+            write_figure(attention_figure(weights, attention.tokens, spans, title), arguments.plot)
+        print(f"written  {arguments.plot}")

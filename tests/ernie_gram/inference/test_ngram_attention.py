@@ -1,0 +1,117 @@
+"""Which tokens are n-grams, and the attention inside them, against plain loops and hand-made numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ernie_gram.inference.ngram_attention import TokenSpan, inside_attention, lexicon_spans, phrase_spans
+from ernie_gram.inference.texts import TextEncoder
+from reader.corpus.boundaries import Int64s
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon, LexiconInfo, NGrams
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from reader.tokenization.wordpiece import WordPieceVocabulary
+
+WORDS = ("new", "york", "##er", "##shire", "in", "a", "the", "city", "of", "angels", ".", "北", "京", "大", "学")
+VOCABULARY = WordPieceVocabulary([*SPECIAL_TOKENS, *WORDS])
+TEXTS = TextEncoder(VOCABULARY, "char", 64)
+
+
+def lexicon(*ngrams: str, vocabulary: str = VOCABULARY.fingerprint) -> Lexicon:
+    counts: Int64s = np.full(len(ngrams), 3)
+    made = NGrams.from_texts([*ngrams], counts, counts.astype(np.float64))
+    return Lexicon(made, LexiconInfo(vocabulary, "char", "", {}, {}, 8, 0, 1))
+
+
+def slow_inside_attention(weights: np.ndarray, spans: list[TokenSpan]) -> tuple[float, float, int, int]:
+    """Return what `inside_attention` does, for one head, pair by pair."""
+    size = len(weights)
+    ngram_of = {slot: number for number, (start, end) in enumerate(spans) for slot in range(start, end)}
+    plain = [slot for slot in range(1, size - 1) if slot not in ngram_of]
+    inside, expected, left_out = [], [], 0
+    for query in ngram_of:
+        for key in ngram_of:
+            if query == key or ngram_of[query] != ngram_of[key]:
+                continue
+            others = [weights[i, j] for i in plain for j in plain if j - i == key - query]
+            if others:
+                inside.append(weights[query, key])
+                expected.append(np.mean(others))
+            else:
+                left_out += 1
+    return float(np.mean(inside)), float(np.mean(expected)), len(inside), left_out
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_inside_and_expected_attention_equal_a_loop_over_all_pairs(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    weights = random.dirichlet(np.ones(14), (2, 3, 14))
+    spans = [TokenSpan(2, 3), TokenSpan(4, 6), TokenSpan(9, 12 + seed % 2)]
+    found = inside_attention(weights, spans)
+    assert found.inside.shape == found.expected.shape == (2, 3)
+    for i in np.ndindex(2, 3):
+        expected = slow_inside_attention(weights[i], spans)
+        assert (found.inside[i], found.expected[i], found.pairs, found.left_out) == pytest.approx(expected)
+
+
+def test_attention_that_depends_on_the_distance_only_is_as_expected() -> None:
+    size = 20
+    distances = np.arange(size) - np.arange(size)[:, None]
+    # Not symmetric: more for keys after the query.
+    weights = np.exp(-np.abs(distances) + 0.7 * (distances > 0))
+    found = inside_attention(weights, [TokenSpan(3, 6), TokenSpan(10, 12)])
+    assert found.inside == pytest.approx(found.expected)
+    weights[10, 11] *= 3
+    assert inside_attention(weights, [TokenSpan(3, 6), TokenSpan(10, 12)]).inside > 1.1 * found.inside
+
+
+def test_cls_and_sep_are_no_tokens_outside_of_ngrams() -> None:
+    weights = np.full((6, 6), 0.1)
+    weights[[0, -1]], weights[:, [0, -1]] = 0.9, 0.9
+    found = inside_attention(weights, [TokenSpan(1, 3)])
+    assert (found.inside, found.expected, found.pairs) == (0.1, pytest.approx(0.1), 2)
+
+
+def test_pairs_without_others_at_their_distance_are_left_out() -> None:
+    weights = np.ones((8, 8))
+    found = inside_attention(weights, [TokenSpan(1, 4)])
+    assert (found.pairs, found.left_out) == (6, 0)
+    found = inside_attention(weights, [TokenSpan(1, 5)])
+    assert (found.pairs, found.left_out) == (6, 6)
+    found = inside_attention(weights, [TokenSpan(1, 7)])
+    assert (found.pairs, found.left_out) == (0, 30)
+    assert np.isnan([found.inside, found.expected]).all()
+    assert inside_attention(weights, []).pairs == 0
+
+
+def test_phrases_are_found_wherever_they_occur_as_whole_words() -> None:
+    text = "A New  York city in new york ."
+    assert phrase_spans(TEXTS, text, ["new york", "city"]) == [(2, 4), (4, 5), (6, 8)]
+    assert phrase_spans(TEXTS, "new yorker in yorkshire", ["new yorker"]) == [(1, 4)]
+    assert phrase_spans(TEXTS, text, ["in", "in"]) == [(5, 6)]
+    assert phrase_spans(TEXTS, text, []) == []
+    assert phrase_spans(TEXTS, "北京大学", ["北京", "京大学"]) == [(1, 3), (2, 5)]
+    for absent in ("new york", "york", "city"):
+        with pytest.raises(InputError, match=f"'{absent}' does not occur as whole words of the text"):
+            phrase_spans(TEXTS, "the new yorker", [absent])
+
+
+def test_ngrams_of_a_lexicon_are_found_as_in_a_corpus() -> None:
+    ngrams = lexicon("new york", "york city", "city of angels", "the new yorker")
+    # Three segments: "new york" and "city of angels" instead of "new", "york city", "of", "angels".
+    assert lexicon_spans(TEXTS, "in New York city of angels", ngrams) == [(2, 4), (4, 7)]
+    assert lexicon_spans(TEXTS, "the new yorker .\n\nin york city", ngrams) == [(1, 5), (7, 9)]
+    assert lexicon_spans(TEXTS, "a city", ngrams) == []
+    text = "the new yorkshire city of angels in yorkshire"
+    encoded = TEXTS.encode((text,))
+    [span] = lexicon_spans(TEXTS, text, ngrams)
+    assert [TEXTS.vocabulary.tokens[i] for i in encoded.ids[slice(*span)]] == ["city", "of", "angels"]
+
+
+def test_a_lexicon_of_another_vocabulary_is_refused() -> None:
+    other = replace(lexicon("new york"), info=lexicon("new york", vocabulary="other").info)
+    with pytest.raises(InputError, match="another vocabulary than that of the model"):
+        lexicon_spans(TEXTS, "new york", other)

@@ -1,0 +1,144 @@
+"""The command `attention`: what it prints and writes is the attention of the model, and its errors are one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.patches import Rectangle
+
+from ernie_gram.api import Model
+from ernie_gram.attention import main
+from ernie_gram.formats.registry import write_model
+from ernie_gram.inference.attention_figure import attention_figure
+from ernie_gram.inference.ngram_attention import TokenSpan, inside_attention
+from tests.support.commands import Done, assert_one_line_error, call
+from tests.support.exported_models import made_up_lexicon, random_model
+from tests.support.small_model import TOKENS
+
+import paddle  # isort: skip
+
+TEXT = "di ba be  bi du bo Bu du ga de do"
+NGRAMS = [(2, 4), (6, 8)]  # "ba be" and "bo Bu" after [CLS] and "di"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder with a lexicon beside it. Tests must not change them."""
+    made = tmp_path_factory.mktemp("attention")
+    model = random_model(None, use_relative_position=True, vocab_size=TOKENS)
+    write_model(model, made / "model", "ernie_gram", True)
+    made_up_lexicon().save(made / "lexicon.tsv")
+    return made
+
+
+@pytest.fixture(autouse=True)
+def dynamic() -> Iterator[None]:
+    """As in a process of its own."""
+    was_dynamic = paddle.in_dynamic_mode()
+    paddle.disable_static()
+    yield
+    if not was_dynamic:
+        paddle.enable_static()
+
+
+def attention(folder: Path, *arguments: object) -> Done:
+    return call(main, str(folder / "model"), *map(str, arguments))
+
+
+def test_the_files_have_the_attention_of_the_chosen_layer(folder: Path, tmp_path: Path) -> None:
+    model = Model.load(folder / "model")
+    expected = model.attention(TEXT)
+    files = ("--json", tmp_path / "a.json", "--plot", tmp_path / "a.png", "--overwrite")
+    for layer, index in ((-1, 1), (0, 0)):
+        done = attention(folder, "--text", TEXT, "--entities", "ba be", "BO BU", "--layer", layer, *files)
+        assert (done.returncode, done.stderr) == (0, "")
+        content = json.loads((tmp_path / "a.json").read_text("utf-8"))
+        assert (content["model"], content["text"]) == (str(model.folder), TEXT)
+        assert (content["layer"], content["layers"], content["tokens"]) == (index, 2, expected.tokens)
+        assert [tuple(span) if span else None for span in content["offsets"]] == expected.offsets
+        names = ("ba be", "bo Bu")
+        spans = [{"text": text, "start": a, "end": b} for text, (a, b) in zip(names, NGRAMS, strict=True)]
+        assert content["ngrams"] == spans
+        np.testing.assert_allclose(content["weights"], expected.weights[index], atol=1e-6)
+        found = inside_attention(expected.weights[index], [TokenSpan(*span) for span in NGRAMS])
+        numbers = content["inside_attention"]
+        assert (numbers["pairs"], numbers["left_out"]) == (4, 0)
+        np.testing.assert_allclose(numbers["inside"], found.inside, atol=1e-6)
+        np.testing.assert_allclose(numbers["expected"], found.expected, atol=1e-6)
+        first, _, mean, *heads = done.stdout.splitlines()[:9]
+        assert first == "13 tokens; n-grams: ba be, bo Bu"
+        inside, baseline = found.inside.mean(), found.expected.mean()
+        assert mean.split() == [
+            *["mean", "of", "heads"],
+            f"{inside:.4f}",
+            f"{baseline:.4f}",
+            f"{inside / baseline:.2f}",
+        ]
+        assert [line.split()[2] for line in heads] == [f"{value:.4f}" for value in found.inside]
+        assert "(4 pairs of tokens)" in done.stdout
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_ngrams_of_a_lexicon_are_marked(folder: Path) -> None:
+    done = attention(folder, "--text", "ba be bi bo bu du du di", "--lexicon", folder / "lexicon.tsv")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("10 tokens; n-grams: ba be, bi bo\n")
+
+
+def test_without_ngrams_there_is_no_number(folder: Path, tmp_path: Path) -> None:
+    done = attention(folder, "--text", "ba be", "--json", tmp_path / "a.json")
+    assert done.stdout.startswith("4 tokens; n-grams: none\nno n-gram of several tokens whose distances")
+    assert json.loads((tmp_path / "a.json").read_text())["inside_attention"] == {"pairs": 0, "left_out": 0}
+
+
+def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
+    other = made_up_lexicon()
+    lexicon, vocabulary = tmp_path / "lexicon.tsv", folder / "model" / "vocab.txt"
+    replace(other, info=replace(other.info, vocabulary="other")).save(lexicon)
+    for arguments, message in (
+        (["--text", ""], "--text: empty text"),
+        (["--text", "\udcff"], "--text: is not UTF-8"),
+        (["--text", "ba " * 63], "--text: 65 tokens, but the model was trained on at most 64"),
+        (["--text", "ba be", "--entities", "be ba"], "--entities: 'be ba' does not occur as whole words of the text"),
+        (["--text", "ba be", "--layer", "2"], "--layer: 2 is not between -2 and 1: the model has 2 layers"),
+        (
+            ["--text", "ba be", "--lexicon", str(tmp_path / "lexicon.tsv")],
+            "--lexicon: the lexicon was made with another",
+        ),
+        (["--text", "ba be", "--lexicon", "nowhere.tsv"], "--lexicon: nowhere.tsv: no such lexicon"),
+        (["--text", "ba", "--plot", str(tmp_path / "a.gif")], f"{tmp_path / 'a.gif'}: the name of a plot must end in"),
+        (["--text", "ba", "--plot", "a.png", "--json", "a.png"], "--json: is the file of --plot; give another name"),
+        (
+            ["--text", "ba", "--json", str(vocabulary)],
+            f"--json: {vocabulary} belongs to the model in",
+        ),
+    ):
+        assert_one_line_error(attention(folder, *arguments), message)
+
+
+@pytest.mark.parametrize(("heads", "tokens"), [(1, 5), (6, 12), (12, 43)])
+def test_labels_and_boxes_of_a_figure_are_where_they_belong(heads: int, tokens: int) -> None:
+    names = ["[CLS]", *(f"token{i}" if i % 3 else "$" for i in range(tokens - 2)), "[SEP]"]
+    names[2] = "averylongtokenofmanyletters"
+    weights = np.random.default_rng(1).dirichlet(np.ones(tokens), (heads, tokens))
+    figure = attention_figure(weights, names, [TokenSpan(1, 3)], "a title")
+    figure.draw_without_rendering()
+    panels = [axes for axes in figure.axes if axes.images and axes.get_title().startswith("head")]
+    [large] = [axes for axes in figure.axes if axes.images and axes.get_xticks().size == tokens]
+    assert [axes.get_title() for axes in panels] == [f"head {head}" for head in range(heads)]
+    for axes, values in zip((large, *panels), (weights.mean(0), *weights), strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), values)
+        [box] = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+        assert (box.get_xy(), box.get_width(), box.get_height()) == ((0.5, 0.5), 2, 2)
+    for labels in (large.get_xticklabels(), large.get_yticklabels()):
+        assert [label.get_text() for label in labels] == [*names[:2], "averylongtokeno…", *names[3:]]
+        boxes = [label.get_window_extent() for label in labels]
+        assert not any(one.overlaps(other) for one, other in pairwise(boxes))
+        page = figure.bbox
+        assert all(page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1 for box in boxes)
