@@ -125,9 +125,11 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         copy_from_first_rank(trainer.executor, names, world)
     began = time.monotonic()
     scores, metric, null_threshold = {}, METRICS[run.task.metric], None
+    confusion = {}
     for split, predictions in predictor.predict(trainer.executor, (*run.dev, *run.final), world):
         null_threshold = predictions.null_threshold
         scores[split.name] = run.kind.evaluate(predictions)
+        confusion[split.name] = run.kind.confusion(predictions)
         if world.is_first:
             path = write_predictions(run.output, split.name, predictions)
             headlines = headline(scores[split.name], run.metric)
@@ -141,6 +143,8 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         "metric": {"name": metric.name, "chooses": run.metric, "unit": metric.unit},
         "score": scores[run.dev[0].name][run.metric] if run.dev else None,
         "scores": scores,
+        **constant_scores(run),
+        **({"confusion": confusion} if any(confusion.values()) else {}),
         **({} if null_threshold is None else {NULL_THRESHOLD: null_threshold}),
         "steps": {"total": run.max_steps, "trained": trainer.step, "chosen": step},
         "rows": {
@@ -158,3 +162,18 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         "model": {"source": str(run.model.source), "digest": run.identity["model"]},
         "settings": asdict(run.config),
     }
+
+
+def constant_scores(run: Run) -> dict[str, Any]:
+    """Return the entry `constant` of a result: the best answer that does not read the texts, and its scores.
+
+    A task without such an answer has no entry.
+    """
+    kind, scores = run.kind, {}
+    answer = kind.constant_answer(run.train.examples)
+    if answer is None:
+        return {}
+    for split in (*run.dev, *run.final):
+        answers = [answer] * len(split.examples)
+        scores[split.name] = kind.evaluate(kind.predictions(split.examples, answers, [{} for _ in answers]))
+    return {"constant": {"answer": answer, "scores": scores}}

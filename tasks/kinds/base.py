@@ -203,6 +203,14 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         metric = METRICS[self.task.metric]
         return metric(self.gold(predictions.examples), predictions.for_metric, **predictions.options)
 
+    def constant_answer(self, examples: Sequence[ExampleT]) -> Any:
+        """Return the best answer that does not read the texts, from training examples; None of most kinds."""
+        return None
+
+    def confusion(self, predictions: Predictions) -> dict[str, dict[str, int]]:
+        """Return for each gold label how often each label was predicted; nothing of kinds without one label a text."""
+        return {}
+
     def keyed(self, values: Sequence[Any], examples: Sequence[ExampleT]) -> Any:
         """Return a value for each example as the metric takes it: by ID if it finds values by ID, or else in order."""
         ids = (example.id for example in examples)

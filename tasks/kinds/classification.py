@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,17 @@ class Classification(SentenceKind):
     def labels_of(example: SentenceExample) -> tuple[str, ...]:
         """Return the label, if there is one."""
         return () if example.gold is None else (example.gold,)
+
+    def constant_answer(self, examples: Sequence[SentenceExample]) -> str:
+        """Return the most frequent label."""
+        return Counter(example.gold for example in examples).most_common(1)[0][0]
+
+    def confusion(self, predictions: Predictions) -> dict[str, dict[str, int]]:
+        """Return for each gold label how often each label was predicted; pairs that do not occur are left out."""
+        counts: dict[str, dict[str, int]] = {}
+        for (gold, answer), count in sorted(Counter((e.gold, answer) for e, answer in predictions.pairs()).items()):
+            counts.setdefault(gold, {})[answer] = count
+        return counts
 
     @property
     def classes(self) -> tuple[str, ...]:
