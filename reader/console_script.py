@@ -23,6 +23,7 @@ TOPICS = {
         "preflight": ("ernie_gram.preflight", "predict memory and time of a pre-training"),
         "ablation": ("ernie_gram.run_ablation", "train variants of the objective, and compare them"),
         "plot": ("ernie_gram.plot", "plot the curves of runs"),
+        "report": ("ernie_gram.report", "write a page on runs and experiments: curves, tables, filled masks"),
         "count-baselines": ("ernie_gram.pretraining.count_baselines", "perplexities of predictors that only count"),
         "fill-mask": ("ernie_gram.fill_mask", "print the most probable units for [MASK]"),
         "attention": ("ernie_gram.attention", "show and draw how the tokens of a text attend to each other"),

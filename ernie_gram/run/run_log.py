@@ -16,21 +16,33 @@ LOG = "log.jsonl"
 Record = dict[str, Any]
 
 
-def read_log(output: Path) -> list[Record]:
-    """Return the records of a run, oldest first.
+def read_json_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the objects of a file of JSON lines, and the numbers of lines that are none, from 1; no file has none.
 
-    Lines that are no record are skipped, for example a last line that was cut short when the process was killed.
+    A last line may be cut short because the process was killed.
     """
-    records = []
-    path = output / LOG
-    for line in path.read_text().splitlines() if path.is_file() else []:
+    found, others = [], []
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
+    for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(record, dict) and isinstance(record.get("step"), int) and "kind" in record:
-            records.append(record)
-    return records
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict):
+            found.append(value)
+        elif line.strip():
+            others.append(number)
+    return found, others
+
+
+def read_log(output: Path) -> list[Record]:
+    """Return the records of a run, oldest first; lines that are no record are skipped."""
+    return [record for record in read_json_lines(output / LOG)[0] if is_record(record)]
+
+
+def is_record(value: dict[str, Any]) -> bool:
+    """Return whether a JSON object is a record of a log."""
+    return isinstance(value.get("step"), int) and "kind" in value
 
 
 def last_evaluation(output: Path, max_step: int | None = None) -> Record | None:

@@ -1,0 +1,53 @@
+"""Perplexities of predictors that count, beside those of models: from a file, or computed if the corpus is small."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ernie_gram.pretraining.count_baselines import Perplexities, count_baselines, data_of_run
+from ernie_gram.reporting.runs import ReportedRun, corpus_info
+from reader.errors import InputError
+
+# With more units, the counting takes more than some seconds.
+MAX_UNITS = 4_000_000
+# What `ernie-gram count-baselines` prints.
+LINE = re.compile(r"(.+): perplexity ([\d.]+), over n-grams ([\d.]+|nan)")
+
+Counts = dict[str, Perplexities]
+
+
+def read_baselines(path: Path) -> Counts:
+    """Return what `ernie-gram count-baselines` has printed into a file; raises InputError if it is something else."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise InputError(f"--baselines: {path}: {error.strerror}") from error
+    matches = [LINE.fullmatch(line.strip()) for line in lines]
+    found = {match[1]: Perplexities(float(match[2]), float(match[3])) for match in matches if match}
+    if not found:
+        raise InputError(f"--baselines: {path} is not the output of `ernie-gram count-baselines RUN`")
+    return found
+
+
+def counted_baselines(runs: Sequence[ReportedRun]) -> tuple[Counts, str]:
+    """Return the perplexities of predictors that count, and where they are from.
+
+    They are computed on the masks of the first run with n-grams if its corpora are there and small; otherwise there
+    are the frequencies of units alone, which a run logs, and the text says how to get the others.
+    """
+    evaluated = [run for run in runs if run.evaluations]
+    if not evaluated:
+        return {}, ""
+    run = next((run for run in evaluated if run.settings.get("objective.masking") == "explicit"), evaluated[0])
+    advice = f"for more: ernie-gram count-baselines {run.folder} > FILE, and then --baselines FILE"
+    if 0 < corpus_info(run.settings.get("paths.corpus")).get("units", 0) <= MAX_UNITS:
+        try:
+            return count_baselines(*data_of_run(run.folder, {})), f"counts on the masks of {run.name}"
+        except InputError as error:
+            advice = f"not computed: {error}"
+    logged = run.values("eval", "frequency_perplexity")
+    if not logged:
+        return {}, f"counts: {advice}"
+    return {"unit frequencies": Perplexities(logged[-1][1], float("nan"))}, f"frequencies as {run.name} logs; {advice}"

@@ -1,0 +1,54 @@
+"""The results of an experiment, such as an ablation or a sweep (results.jsonl), with mean and range over seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ernie_gram.reporting.markup import Cell, Html, element, table
+from ernie_gram.reporting.numbers import column
+from ernie_gram.reporting.runs import RESULTS, is_number
+from ernie_gram.run.run_log import read_json_lines
+
+Rows = dict[tuple[tuple[str, str], ...], list[dict[str, Any]]]
+
+
+def read_results(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the finished runs of an experiment, of several lines for a run the last one, and notes."""
+    found, others = read_json_lines(folder / RESULTS)
+    records = {
+        str(record["run"]): record
+        for record in found
+        if "run" in record and isinstance(record.get("result"), dict) and isinstance(record.get("varied"), dict)
+    }
+    notes = [f"{folder / RESULTS}: line {others[0]} is not whole; left out"] if others else []
+    return list(records.values()), notes
+
+
+def results_table(records: list[dict[str, Any]], caption: str) -> Html:
+    """Return a table with a row for each combination of what the experiment varies."""
+    rows: Rows = {}
+    for record in records:
+        settings = record.get("settings")
+        task = settings.get("task") if isinstance(settings, dict) else None
+        varied = {**({"task": task} if task else {}), **record["varied"]}
+        rows.setdefault(tuple((key, str(value)) for key, value in varied.items()), []).append(record)
+    keys = list(dict.fromkeys(key for varied in rows for key, _ in varied))
+    names = list(
+        dict.fromkeys(name for record in records for name, value in record["result"].items() if is_number(value))
+    )
+    columns = [column([_values(members, name) for members in rows.values()]) for name in names]
+    body = [
+        [
+            *(dict(varied).get(key, "") for key in keys or ["run"]),
+            Cell(str(len(members)), ", ".join(str(record["run"]) for record in members), "n"),
+            *cells,
+        ]
+        for (varied, members), *cells in zip(rows.items(), *columns, strict=True)
+    ]
+    head = [*(keys or [""]), Cell("runs", style="n"), *(Cell(name.replace("_", " "), style="n") for name in names)]
+    return Html(element("p", caption, class_="soft") + table(head, body))
+
+
+def _values(records: list[dict[str, Any]], name: str) -> list[float]:
+    return [record["result"][name] for record in records if is_number(record["result"].get(name))]

@@ -1,0 +1,210 @@
+"""Fine-tuning runs of one task on the page: scores beside a constant answer, curves, evaluations and confusions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ernie_gram.reporting.charts import Reference, Series, chart
+from ernie_gram.reporting.markup import Cell, Html, element, folded, joined, table
+from ernie_gram.reporting.numbers import PERCENT, column
+from ernie_gram.reporting.pretraining_part import curves_of, group_cell
+from ernie_gram.reporting.runs import Group, ReportedRun
+
+SCORE = "score"
+# With more labels, a table of confusions is too wide to be read; the most frequent ones are listed instead.
+MAX_LABELS, MAX_LISTED = 12, 20
+# Of the colour of the largest count of a row.
+MAX_OPACITY = 0.6
+
+
+def inner(tree: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return an object inside of others, an empty one if a file does not have it."""
+    found: Any = tree
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def scale_of(groups: Sequence[Group]) -> tuple[float, str]:
+    """Return the factor and the unit of the scores of a task: percent if its metric has fractions."""
+    units = {inner(run.result, "metric").get("unit") for group in groups for run in group.runs if run.result}
+    unit = str(*units) if len(units) == 1 else "none"
+    return {"fraction": (100.0, PERCENT), "percent": (1.0, PERCENT)}.get(unit, (1.0, ""))
+
+
+def scores_of(result: Mapping[str, Any], *keys: str) -> dict[tuple[str, str], float]:
+    """Return the scores of all splits by split and name; counts, which are whole numbers, are left out."""
+    return {
+        (split, name): value
+        for split, scores in inner(result, *keys, "scores").items()
+        if isinstance(scores, dict)
+        for name, value in scores.items()
+        if isinstance(value, float)
+    }
+
+
+def best_evaluation(run: ReportedRun) -> int | None:
+    """Return the step of the chosen model; None until the run has ended."""
+    chosen = inner(run.result, "steps").get("chosen")
+    return chosen if isinstance(chosen, int) else None
+
+
+def headline_scores(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
+    """Return the splits and names of the scores that are also in the log; result.json has more of some metrics."""
+    logged = {name for run in runs for name in run.names("eval")}
+    keys = dict.fromkeys(key for run in runs for key in scores_of(run.result))
+    main = {inner(run.result, "metric").get("chooses") for run in runs}
+    names = {name for split, name in keys if f"{split}_{name}" in logged or name in main}
+    return [(split, name) for split, name in keys if name in names]
+
+
+def score_table(groups: Sequence[Group]) -> Html:
+    """Return the main scores of the chosen models; below them those of the most frequent answer, if a run knows it."""
+    scale, unit = scale_of(groups)
+    runs = [run for group in groups for run in group.runs]
+    constant = next((run.result for run in runs if inner(run.result, "constant")), {})
+    of_constant = scores_of(constant, "constant")
+    keys = headline_scores(runs)
+    columns = [
+        column([*_of_groups(groups, key), [of_constant[key]] * (key in of_constant)], scale, unit) for key in keys
+    ]
+    last = [[value for run in group.runs for _, value in run.values("eval", SCORE)[-1:]] for group in groups]
+    columns.append(column([*last, []], scale, unit))
+    rows = [
+        [group_cell(group), *(cells[number] for cells in columns), _state(group)] for number, group in enumerate(groups)
+    ]
+    answer = inner(constant, "constant").get("answer")
+    below = [[f"always {answer}", *(cells[-1] for cells in columns), ""]] if of_constant else []
+    titles = (*(f"{split}: {name}" for split, name in keys), "last evaluation", "chosen step")
+    return table(["run", *(Cell(title, style="n") for title in titles)], rows, below)
+
+
+def all_scores(groups: Sequence[Group]) -> Html:
+    """Return all scores of the chosen models, folded, with a row for each; "" if the main ones are all."""
+    runs = [run for group in groups for run in group.runs]
+    keys = list(dict.fromkeys(key for run in runs for key in scores_of(run.result)))
+    if len(keys) == len(headline_scores(runs)):
+        return Html("")
+    rows = [[f"{split}: {name}", *column(_of_groups(groups, (split, name)), *scale_of(groups))] for split, name in keys]
+    return folded("All scores", table(["score", *(Cell(group.label, style="n") for group in groups)], rows))
+
+
+def _of_groups(groups: Sequence[Group], key: tuple[str, str]) -> list[list[float]]:
+    """Return a score of the runs of each group."""
+    return [[scores[key] for run in group.runs if key in (scores := scores_of(run.result))] for group in groups]
+
+
+def _state(group: Group) -> Cell:
+    steps = [
+        f"{best:,} of {run.max_steps or run.step:,}"
+        if (best := best_evaluation(run)) is not None
+        else f"at {run.step:,}"
+        for run in group.runs
+    ]
+    return Cell(joined(dict.fromkeys(steps), "; "), style="n")
+
+
+def score_charts(groups: Sequence[Group], first: int) -> list[Html]:
+    """Return the charts of scores against steps, with the chosen evaluation marked, and of the training."""
+    scale, unit = scale_of(groups)
+    best = {run.name: best_evaluation(run) for group in groups for run in group.runs}
+    names = dict.fromkeys(name for group in groups for run in group.runs for name in run.names("eval"))
+    charts = []
+    for name in names:
+        curves: list[Series] = curves_of(groups, "eval", name, first)
+        curves = [each._replace(best=best[each.label]) for each in curves]
+        title = f"{_title(groups, name)}{',' + unit if unit else ''}"
+        charts.append(chart(title, curves, list(_constant(groups, name)), scale=scale))
+    charts.append(chart("Training loss (running mean)", curves_of(groups, "train", "loss", first, smooth=True)))
+    charts.append(chart("Learning rate", curves_of(groups, "train", "learning_rate", first)))
+    return [each for each in charts if each]
+
+
+def _title(groups: Sequence[Group], name: str) -> str:
+    """Return what `score` is in the log of a run that has ended; any other name as it is."""
+    results = [run.result for group in groups for run in group.runs if run.result]
+    if name != SCORE or not results:
+        return name
+    splits = inner(results[0], "scores")
+    return f"{next(iter(splits), '')}: {inner(results[0], 'metric').get('chooses', SCORE)}"
+
+
+def _constant(groups: Sequence[Group], name: str) -> Iterator[Reference]:
+    for group in groups:
+        for run in group.runs:
+            scores = scores_of(run.result, "constant")
+            chooses = str(inner(run.result, "metric").get("chooses"))
+            for (split, each), value in scores.items():
+                if f"{split}_{each}" == name or (name == SCORE and (split, each) == (next(iter(scores))[0], chooses)):
+                    yield Reference(f"always {inner(run.result, 'constant').get('answer')}", value)
+                    return
+
+
+def evaluations_table(groups: Sequence[Group]) -> Html:
+    """Return the scores of every evaluation of every run, folded; "" without any."""
+    runs = [run for group in groups for run in group.runs if run.evaluations]
+    if not runs:
+        return Html("")
+    scale, unit = scale_of(groups)
+    names = list(dict.fromkeys(name for run in runs for name in run.names("eval")))
+    bodies = []
+    for run in runs:
+        columns = [column([[r[name]] if name in r else [] for r in run.evaluations], scale, unit) for name in names]
+        bodies.append(
+            [
+                [
+                    run.name,
+                    Cell(f"{record['step']:,}{' (chosen)' * (record['step'] == best_evaluation(run))}", style="n"),
+                    *row,
+                ]
+                for record, *row in zip(run.evaluations, *columns, strict=True)
+            ]
+        )
+    head = ["run", Cell("step", style="n"), *(Cell(name, style="n") for name in names)]
+    return folded("Every evaluation", table(head, *bodies))
+
+
+def confusions(run: ReportedRun) -> Html:
+    """Return a table for each split of how often each label was predicted for each gold label; "" without labels."""
+    tables = []
+    for split, counts in inner(run.result, "confusion").items():
+        rows = {
+            gold: {label: n for label, n in found.items() if isinstance(n, int)}
+            for gold, found in counts.items()
+            if isinstance(found, dict)
+        }
+        if rows:
+            tables.append(_confusion(f"{run.name}, {split}", rows))
+    return joined(tables)
+
+
+def _confusion(caption: str, rows: dict[str, dict[str, int]]) -> Html:
+    labels = sorted({*rows, *(label for found in rows.values() for label in found)})
+    if len(labels) > MAX_LABELS:
+        wrong = [(n, gold, label) for gold, found in rows.items() for label, n in found.items() if label != gold]
+        body = [[gold, label, Cell(f"{n:,}", style="n")] for n, gold, label in sorted(wrong, reverse=True)[:MAX_LISTED]]
+        head = ["gold", "predicted", Cell("examples", style="n")]
+        return table(head, body, caption=f"{caption}: the {len(body)} most frequent confusions")
+    body = []
+    for gold in labels:
+        found = rows.get(gold, {})
+        total = sum(found.values())
+        cells: list[str | Cell] = [f"gold {gold}"]
+        for label in labels:
+            n = found.get(label, 0)
+            share = n / total if total else 0.0
+            colour = "22, 130, 80" if label == gold else "190, 60, 60"
+            background = f"background: rgba({colour}, {MAX_OPACITY * share:.2f})"
+            cells.append(Cell(f"{n:,}", f"{share:.1%} of {total:,}", "n", background if n else ""))
+        body.append([*cells, Cell(f"{total:,}", style="n soft")])
+    head = ["", *(Cell(f"predicted {label}", style="n") for label in labels), Cell("all", style="n")]
+    return table(head, body, caption=caption)
+
+
+def finetuning_tables(groups: Sequence[Group]) -> list[Html]:
+    """Return what follows the charts: all scores, evaluations, and the confusions of the first run of each group."""
+    found = [confusions(group.runs[0]) for group in groups]
+    tables = [each for each in found if each]
+    heading = [element("h4", "Predicted and gold labels")] if tables else []
+    return [each for each in (all_scores(groups), evaluations_table(groups), *heading, *tables) if each]

@@ -1,0 +1,166 @@
+"""The page of a report: its parts in order, in one file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ernie_gram.reporting.baselines import Counts, counted_baselines
+from ernie_gram.reporting.charts import legend
+from ernie_gram.reporting.examples import examples_part
+from ernie_gram.reporting.experiments import results_table
+from ernie_gram.reporting.finetuning_part import finetuning_tables, score_charts, score_table
+from ernie_gram.reporting.lexicon_part import lexicon_part
+from ernie_gram.reporting.markup import Cell, Html, breakable, element, joined, section, table
+from ernie_gram.reporting.pretraining_part import final_table, other_charts, perplexity_charts, training_charts
+from ernie_gram.reporting.runs import Group, ReportedRun, coloured, comparability, grouped
+from ernie_gram.reporting.settings import settings_part
+from ernie_gram.reporting.style import SCRIPT, STYLE, colours
+
+# A browser that reads this asks no server for anything.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a page shows.
+
+    Attributes:
+        runs: in order.
+        experiments: the records of results.jsonl of each folder that has them, by the folder.
+        counts: perplexities of predictors that count, from a file; None to take those of the runs.
+        examples: number of held-out sentences with filled masks.
+        notes: what was left out while reading.
+    """
+
+    runs: Sequence[ReportedRun]
+    experiments: dict[Path, list[dict]]
+    counts: Counts | None
+    examples: int
+    notes: Sequence[str]
+
+
+def page(content: Content) -> tuple[str, list[str]]:
+    """Return the HTML of a page, and all notes on it."""
+    notes = [*content.notes, *comparability(content.runs)]
+    groups = grouped(content.runs)
+    pretrained = [group for group in groups if not group.runs[0].task]
+    by_task: dict[str, list[Group]] = {}
+    for group in groups:
+        if group.runs[0].task:
+            by_task.setdefault(group.runs[0].task, []).append(group)
+    parts: dict[str, Html] = {}
+    if pretrained:
+        parts["Pre-training"] = _pretraining(pretrained, content, notes)
+    first = len(coloured(pretrained))
+    for task, members in by_task.items():
+        # The task of a user is the path of its file.
+        parts[f"Fine-tuning: {Path(task).stem}"] = _finetuning(members, f"f{first}", first)
+        first += len(coloured(members))
+    if any(content.experiments.values()):
+        tables = [
+            results_table(records, folder.resolve().name) for folder, records in content.experiments.items() if records
+        ]
+        parts["Results of experiments"] = joined(tables)
+    title = _title(content)
+    links = [element("a", name, href=f"#s{number}") for number, name in enumerate(parts)]
+    body = [
+        element("h1", title),
+        element("nav", *links) if len(links) > 1 else "",
+        element("div", *(element("p", note) for note in notes), class_="notes") if notes else "",
+        _runs_table(content.runs) if content.runs else "",
+        *(section(name, f"s{number}", part) for number, (name, part) in enumerate(parts.items())),
+        element("script", Html(SCRIPT)),
+    ]
+    head = [
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", Html(STYLE + colours(first))),
+    ]
+    document = element("html", element("head", *head), "\n", element("body", *body), lang="en")
+    return f"<!DOCTYPE html>\n{document}\n", notes
+
+
+def _title(content: Content) -> str:
+    folders = [folder.resolve().name for folder in content.experiments]
+    names = folders or [run.name for run in content.runs]
+    return f"Report: {', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
+
+
+def _runs_table(runs: Sequence[ReportedRun]) -> Html:
+    rows = []
+    for run in runs:
+        is_done = bool(run.result) if run.task else run.step == run.max_steps
+        of = f" of {run.max_steps:,}" if run.max_steps and not is_done else ""
+        state = f"finished, {run.step:,} steps" if is_done else f"step {run.step:,}{of}"
+        what = f"fine-tuning: {Path(run.task).stem}" if run.task else "pre-training"
+        start = run.settings.get("paths.model" if run.task else "paths.start")
+        seed = Cell(str(run.settings.get("seed", "")), style="n")
+        short = (Cell(each, style="short") for each in (run.name, what, state))
+        rows.append([*short, seed, Cell(breakable(str(start or "random weights")), style="path")])
+    head = ["run", "what", "state", Cell("seed", style="n"), "starts from"]
+    return element("details", element("summary", _summary(runs)), table(head, rows), open=len(runs) <= 8)
+
+
+def _summary(runs: Sequence[ReportedRun]) -> str:
+    return f"{len(runs)} run{'s' * (len(runs) > 1)}"
+
+
+def _pretraining(groups: Sequence[Group], content: Content, notes: list[str]) -> Html:
+    runs = [run for group in groups for run in group.runs]
+    counts, source = (content.counts, "counts from the given file") if content.counts else counted_baselines(runs)
+    lines = coloured(groups)
+    charts = [each for each in perplexity_charts(lines, counts, 0) if each]
+    lexicons, lexicon_notes = lexicon_part(runs, "lexicon")
+    masks, mask_notes = examples_part(groups, content.examples, "masks") if content.examples else (Html(""), [])
+    notes += [*lexicon_notes, *mask_notes]
+    several = any(len(group.runs) > 1 for group in groups)
+    explained = "Perplexities on the held-out text, before the first step and at the last evaluation; lower is better. "
+    explained += "With several seeds: mean, and range. " * several + (
+        f"{source[0].upper()}{source[1:]}." if source else ""
+    )
+    return joined(
+        [
+            section(
+                "Last evaluation", "last", element("p", explained, class_="soft"), final_table(groups, counts), level=3
+            )
+            if charts
+            else "",
+            section(
+                "Curves",
+                "curves",
+                legend([line.label for line in lines]),
+                element("div", *charts, *training_charts(lines, 0), class_="charts"),
+                other_charts(lines, 0),
+                level=3,
+            ),
+            settings_part(groups, "settings"),
+            masks,
+            lexicons,
+        ]
+    )
+
+
+def _finetuning(groups: Sequence[Group], anchor: str, first: int) -> Html:
+    several = any(len(group.runs) > 1 for group in groups)
+    lines = coloured(groups)
+    explained = "Scores of the chosen model, as the official scorer computes them. "
+    explained += "With several seeds: mean, and range. " * several
+    return joined(
+        [
+            section("Scores", f"{anchor}s", element("p", explained, class_="soft"), score_table(groups), level=3),
+            section(
+                "Curves",
+                f"{anchor}c",
+                legend([line.label for line in lines], first),
+                element("p", "A ring marks the chosen evaluation.", class_="soft"),
+                element("div", *score_charts(lines, first), class_="charts"),
+                *finetuning_tables(groups),
+                level=3,
+            ),
+            settings_part(groups, f"{anchor}t"),
+        ]
+    )

@@ -1,0 +1,146 @@
+"""Pre-training runs on the page: the table of their last evaluations beside counts, and their curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from ernie_gram.plot import running_mean
+from ernie_gram.pretraining.count_baselines import Perplexities
+from ernie_gram.reporting.charts import Reference, Series, chart
+from ernie_gram.reporting.markup import Cell, Html, element, folded, table
+from ernie_gram.reporting.numbers import MISSING, PERCENT, column
+from ernie_gram.reporting.runs import Group, ReportedRun, finite
+
+UNITS, NGRAMS, GENERATOR = "perplexity", "ngram_perplexity", "generator_ngram_perplexity"
+RATE = "sequences_per_second"
+# What a run logs of its training that is no term of the loss (see training/meters.py).
+NO_TERMS = (
+    *("loss", "grad_norm", "learning_rate", "loss_scale", "mfu", "feed_wait_share", RATE),
+    *("tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"),
+)
+
+
+def evaluated(group: Group, name: str, first: bool = False) -> list[float]:
+    """Return a value of the last evaluation of each run of a group, or of that before the first step."""
+    found = []
+    for run in group.runs:
+        records = [each for each in run.evaluations if each["step"] == 0] if first else run.evaluations[-1:]
+        found += [record[name] for record in records if name in record]
+    return found
+
+
+def step_seconds(run: ReportedRun) -> list[float]:
+    """Return the median time of a step in seconds; nothing if the log does not tell it."""
+    rates = [rate for _, rate in run.values("train", RATE) if rate > 0]
+    size = run.settings.get("data.batch_size")
+    return [size / median(rates)] if rates and isinstance(size, int) else []
+
+
+def group_cell(group: Group) -> Cell:
+    """Return the heading of a row: the name of a group; its runs are shown when the pointer is over it."""
+    return Cell(group.label, ", ".join(run.name for run in group.runs))
+
+
+def final_table(groups: Sequence[Group], counts: dict[str, Perplexities]) -> Html:
+    """Return the table of the last evaluations: of each group the mean over its runs and their range."""
+    wanted = [
+        ("units, start", [evaluated(group, UNITS, first=True) for group in groups], 1.0, ""),
+        ("units, end", [evaluated(group, UNITS) for group in groups], 1.0, ""),
+        ("n-grams, start", [evaluated(group, NGRAMS, first=True) for group in groups], 1.0, ""),
+        ("n-grams, end", [evaluated(group, NGRAMS) for group in groups], 1.0, ""),
+        ("generator, n-grams", [evaluated(group, GENERATOR) for group in groups], 1.0, ""),
+        ("accuracy", [evaluated(group, "accuracy") for group in groups], 100.0, PERCENT),
+        ("time of a step", [[s for run in group.runs for s in step_seconds(run)] for group in groups], 1.0, " s"),
+    ]
+    shown = [each for each in wanted if any(each[1])]
+    cells: list[list[Cell]] = []
+    for title, values, scale, unit in shown:
+        counted = [_count(each, title) for each in counts.values()]
+        cells.append(column([*values, *counted], scale, unit))
+    rows = [
+        [group_cell(group), _steps(group), *row]
+        for group, *row in zip(groups, *(each[: len(groups)] for each in cells), strict=True)
+    ]
+    counting = [
+        [f"counts: {name}", "", *("" if cell == MISSING else cell for cell in row)]
+        for name, *row in zip(counts, *(each[len(groups) :] for each in cells), strict=True)
+    ]
+    head = ["run", *(Cell(title, style="n") for title in ("steps", *(each[0] for each in shown)))]
+    return table(head, rows, counting)
+
+
+def _count(perplexities: Perplexities, title: str) -> list[float]:
+    value = {"units, end": perplexities.units, "n-grams, end": perplexities.ngrams}.get(title)
+    return [] if value is None else finite([value])
+
+
+def _steps(group: Group) -> Cell:
+    steps = sorted({run.evaluations[-1]["step"] if run.evaluations else run.step for run in group.runs})
+    runs = f"{len(group.runs)} seeds" if len(group.runs) > 1 else ""
+    content = " – ".join(f"{step:,}" for step in dict.fromkeys((steps[0], steps[-1])))
+    return Cell(Html(content + (element("small", runs) if runs else "")), style="n")
+
+
+def curves_of(
+    groups: Sequence[Group],
+    kind: str,
+    name: str,
+    first: int = 0,
+    smooth: bool = False,
+    style: str = "",
+    suffix: str = "",
+) -> list[Series]:
+    """Return a curve for each run that has a quantity; runs of a group have the same colour.
+
+    Args:
+        first: number of the colour of the first group.
+        smooth: whether to take running means.
+        style, suffix: added to the classes of CSS and to the labels.
+    """
+    series = []
+    for number, group in enumerate(groups, first):
+        for run in group.runs:
+            points = run.values(kind, name)
+            if smooth and points:
+                steps, values = zip(*points, strict=True)
+                points = list(zip(*running_mean(list(steps), list(values)), strict=True))
+            if points:
+                series.append(Series(run.name + suffix, f"c{number} {style}".strip(), points, is_marked=not smooth))
+    return series
+
+
+def perplexity_charts(groups: Sequence[Group], counts: dict[str, Perplexities], first: int) -> list[Html]:
+    """Return the charts of the evaluations."""
+    of_units = [Reference(name, each.units) for name, each in counts.items()]
+    of_ngrams = [Reference(name, each.ngrams) for name, each in counts.items()]
+    ngrams = curves_of(groups, "eval", NGRAMS, first)
+    ngrams += curves_of(groups, "eval", GENERATOR, first, style="second", suffix=", generator")
+    return [
+        chart("Held-out perplexity, all masked units", curves_of(groups, "eval", UNITS, first), of_units, is_log=True),
+        chart("Held-out perplexity, masked n-grams", ngrams, of_ngrams, is_log=True),
+        chart("Accuracy on masked units, %", curves_of(groups, "eval", "accuracy", first), scale=100),
+    ]
+
+
+def training_charts(groups: Sequence[Group], first: int) -> list[Html]:
+    """Return the charts of training: loss, its terms if there are several, and learning rate; the others folded."""
+    names = dict.fromkeys(name for group in groups for run in group.runs for name in run.names("train"))
+    terms = [name for name in names if name not in NO_TERMS]
+    has_several = any(len([name for name in run.names("train") if name in terms]) > 1 for g in groups for run in g.runs)
+    shown = [chart("Training loss (running mean)", curves_of(groups, "train", "loss", first, smooth=True))]
+    for name in terms if has_several else ():
+        shown.append(chart(f"Loss term {name} (running mean)", curves_of(groups, "train", name, first, smooth=True)))
+    shown.append(chart("Learning rate", curves_of(groups, "train", "learning_rate", first)))
+    return [each for each in shown if each]
+
+
+def other_charts(groups: Sequence[Group], first: int) -> Html:
+    """Return the charts of gradients and speed, folded; "" without any."""
+    wanted = {"grad_norm": "Norm of the gradient (running mean)", RATE: "Sequences per second (running mean)"}
+    charts = [
+        chart(title, curves_of(groups, "train", name, first, smooth=True), is_log=name == "grad_norm")
+        for name, title in wanted.items()
+    ]
+    found = [each for each in charts if each]
+    return folded("Gradients and speed", element("div", *found, class_="charts")) if found else Html("")

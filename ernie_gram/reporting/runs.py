@@ -1,0 +1,255 @@
+"""The folders of runs as a report needs them: settings, records, and what belongs together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from ernie_gram.config.loading import flatten, read_yaml
+from ernie_gram.run.run_folder import CONFIG
+from ernie_gram.run.run_log import LOG, Record, is_record, read_json_lines
+from reader.errors import InputError
+from reader.text.input_files import CORPUS_INFO
+from reader.tokenization.vocabulary_file import FILE_NAMES
+
+RESULTS, RESULT, HELD_OUT = "results.jsonl", "result.json", "held_out.json"
+# Settings in which the runs of a group may differ.
+OWN = ("seed", "paths.output")
+
+
+@dataclass(frozen=True, eq=False)
+class ReportedRun:
+    """The folder of a run.
+
+    Attributes:
+        name: for the reader, different for each run of a report.
+        folder: of the run.
+        settings: flat `section.key: value`.
+        records: of the log, with those of their values that are numbers.
+        result: of result.json; empty for pre-training, and until a fine-tuning has ended.
+        held_out: the description of the held-out corpus; empty without one.
+        vocabulary: SHA-256 of the vocabulary's file, "" without one.
+    """
+
+    name: str
+    folder: Path
+    settings: dict[str, Any]
+    records: list[Record]
+    result: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Any] = field(default_factory=dict)
+    vocabulary: str = ""
+
+    @property
+    def task(self) -> str:
+        """The name of the task of a fine-tuning; "" for pre-training."""
+        return str(self.settings.get("task") or "")
+
+    @property
+    def evaluations(self) -> list[Record]:
+        """The records of evaluations."""
+        return [record for record in self.records if record["kind"] == "eval"]
+
+    @property
+    def step(self) -> int:
+        """The step of the newest record, 0 without any."""
+        return max((record["step"] for record in self.records), default=0)
+
+    @property
+    def max_steps(self) -> int | None:
+        """The number of steps of the whole training, None if the folder does not say it."""
+        total = self.result.get("steps", {}).get("total") if self.task else self.settings.get("trainer.max_steps")
+        return total if isinstance(total, int) else None
+
+    def values(self, kind: str, name: str) -> list[tuple[int, float]]:
+        """Return the steps and the values of one quantity, oldest first."""
+        return [(record["step"], record[name]) for record in self.records if record["kind"] == kind and name in record]
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of the quantities in the records of a kind."""
+        found = (name for record in self.records if record["kind"] == kind for name in record)
+        return [name for name in dict.fromkeys(found) if name not in ("kind", "step")]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Runs with the same settings but for the seed, in the order in which they were given."""
+
+    label: str
+    runs: Sequence[ReportedRun]
+
+    def setting(self, key: str) -> Any:
+        """Return a setting of all its runs, None if they do not have it."""
+        return self.runs[0].settings.get(key)
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether a folder is that of a run."""
+    return (folder / LOG).is_file() and (folder / CONFIG).is_file()
+
+
+def run_folders(path: Path) -> list[Path]:
+    """Return a run's folder, or the folders of the runs of an experiment: those with results first.
+
+    Raises InputError for any other folder.
+    """
+    if is_run(path):
+        return [path]
+    if not path.is_dir():
+        raise InputError(f"{path}: no such folder; give the folders of runs or experiments")
+    names = [str(record["run"]) for record in read_json_lines(path / RESULTS)[0] if "run" in record]
+    # A name is that of a folder in this one, nowhere else.
+    names = [name for name in dict.fromkeys(names) if Path(name).name == name]
+    others = sorted(each.name for each in path.iterdir() if each.name not in names)
+    found = [path / name for name in (*names, *others) if is_run(path / name)]
+    if not found and not (path / RESULTS).is_file():
+        raise InputError(f"{path}: not the folder of a run ({LOG}, {CONFIG}), nor one of an experiment ({RESULTS})")
+    return found
+
+
+def read_runs(folders: Sequence[Path]) -> tuple[list[ReportedRun], list[str]]:
+    """Return the runs of some folders, and notes: what was left out of their files, and why.
+
+    Raises InputError for a damaged file, and for a run without records.
+    """
+    notes: list[str] = []
+    names = _names([folder.resolve() for folder in folders])
+    runs = [_read_run(folder, name, notes) for folder, name in zip(folders, names, strict=True)]
+    return [run for run in runs if run], notes
+
+
+def _read_run(folder: Path, name: str, notes: list[str]) -> ReportedRun | None:
+    found, others = read_json_lines(folder / LOG)
+    if others:
+        notes.append(f"{folder / LOG}: line {others[0]} is not whole; left out")
+    settings = flatten(read_yaml(folder / CONFIG))
+    records = [_numbers(record) for record in found if is_record(record)]
+    if not records:
+        notes.append(f"{folder}: no records yet; left out")
+        return None
+    run = ReportedRun(
+        name,
+        folder,
+        settings,
+        records,
+        _read_object(folder / RESULT),
+        _read_object(folder / HELD_OUT),
+        _digest_of_vocabulary(folder),
+    )
+    if not run.evaluations:
+        notes.append(f"{folder}: no evaluations in its log, so only its training is shown")
+    return run
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file, an empty one if there is no file; raises InputError if it is damaged."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path}: damaged: {error}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: damaged: not a JSON object")
+    return found
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a JSON value is a number that fits into a float."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, float) or abs(value) < 2**1000
+
+
+def _numbers(record: Record) -> Record:
+    numbers = {key: value for key, value in record.items() if is_number(value)}
+    return {**numbers, "kind": str(record["kind"]), "step": record["step"]}
+
+
+def _digest_of_vocabulary(folder: Path) -> str:
+    files = (folder / name for name in FILE_NAMES)
+    return next((hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()), "")
+
+
+def _names(folders: Sequence[Path]) -> list[str]:
+    """Return a name for each folder: the end of its path, as short as possible if all are to differ."""
+    for parts in range(1, max((len(folder.parts) for folder in folders), default=1) + 1):
+        names = ["/".join(folder.parts[-parts:]) for folder in folders]
+        if len(set(names)) == len(names):
+            return names
+    return [str(folder) for folder in folders]
+
+
+def grouped(runs: Sequence[ReportedRun]) -> list[Group]:
+    """Return runs with the same settings but different seeds as groups, in the order of their first runs."""
+    groups: dict[tuple[str, int], list[ReportedRun]] = {}
+    earlier = Counter[str]()
+    for run in runs:
+        all_but_seed = {key: value for key, value in run.settings.items() if key not in OWN}
+        shared = json.dumps(all_but_seed, sort_keys=True, default=str)
+        # A second run with the same seed is a repetition, and does not widen the range over seeds.
+        with_seed = f"{run.settings.get('seed')} {shared}"
+        groups.setdefault((shared, earlier[with_seed]), []).append(run)
+        earlier[with_seed] += 1
+    labels = [_label([run.name for run in members]) for members in groups.values()]
+    return [
+        Group(label if labels.count(label) == 1 else members[0].name, members)
+        for label, members in zip(labels, groups.values(), strict=True)
+    ]
+
+
+def coloured(groups: Sequence[Group]) -> list[Group]:
+    """Return what has a colour each in charts: the groups, or the runs of a single group."""
+    return list(groups) if len(groups) > 1 else [Group(run.name, [run]) for group in groups for run in group.runs]
+
+
+def _label(names: Sequence[str]) -> str:
+    """Return what the names of the runs of a group have in common, without the seed."""
+    if len(names) == 1:
+        return names[0]
+    equal = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    start = "".join(letters[0] for letters in equal).rstrip("0123456789").rstrip(" _-,=.:/")
+    return start.removesuffix("seed").rstrip(" _-,=.:/") or f"{names[0]} …"
+
+
+def check_vocabularies(runs: Sequence[ReportedRun]) -> None:
+    """Raise InputError if pre-trained runs have different vocabularies: their perplexities have different classes."""
+    by_vocabulary: dict[str, list[str]] = {}
+    for run in runs:
+        if run.vocabulary and not run.task:
+            by_vocabulary.setdefault(run.vocabulary, []).append(str(run.folder))
+    if len(by_vocabulary) > 1:
+        sets = " and ".join(", ".join(folders) for folders in by_vocabulary.values())
+        raise InputError(
+            f"{sets}: have different vocabularies, so their perplexities cannot be compared; make a report of each"
+        )
+
+
+def comparability(runs: Sequence[ReportedRun]) -> list[str]:
+    """Return a note for each reason why the perplexities of pre-trained runs are not those of the same units."""
+    notes = []
+    for key, what in (("text", "different held-out texts"), ("lexicon", "held-out n-grams of different lexicons")):
+        sets: dict[str, list[str]] = {}
+        for run in runs:
+            if run.held_out and not run.task:
+                sets.setdefault(str(run.held_out.get(key)), []).append(run.name)
+        if len(sets) > 1:
+            groups = "; ".join(", ".join(names) for names in sets.values())
+            notes.append(f"{what}, so perplexities of these sets do not compare: {groups}")
+    return notes
+
+
+def finite(values: Sequence[float]) -> list[float]:
+    """Return the values that are neither NaN nor infinite."""
+    return [value for value in values if math.isfinite(value)]
+
+
+def corpus_info(folder: str | None) -> dict[str, Any]:
+    """Return the description of a corpus, empty if it is not there any more."""
+    return _read_object(Path(folder) / CORPUS_INFO) if folder else {}

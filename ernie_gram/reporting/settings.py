@@ -1,0 +1,42 @@
+"""The settings of runs side by side: those that differ first, all of them folded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ernie_gram.reporting.markup import Cell, Html, breakable, element, folded, joined, section, table
+from ernie_gram.reporting.runs import OWN, Group
+
+
+def as_written(value: Any) -> str:
+    """Return a setting as YAML and the command line have it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def settings_part(groups: Sequence[Group], anchor: str) -> Html:
+    """Return the section with the settings of some groups of runs."""
+    keys = list(dict.fromkeys(key for group in groups for run in group.runs for key in run.settings if key not in OWN))
+    rows = {
+        key: [as_written(group.setting(key)) if key in group.runs[0].settings else "" for group in groups]
+        for key in keys
+    }
+    differing = [key for key in keys if len(set(rows[key])) > 1]
+    seeds = ["seed", *(", ".join(as_written(run.settings.get("seed")) for run in group.runs) for group in groups)]
+    head = ["setting", *(group.label for group in groups)]
+    parts: list[str] = []
+    if len(groups) > 1:
+        what = "The settings in which the runs differ:" if differing else "The runs differ in their seeds only."
+        parts += [
+            element("p", what, class_="soft"),
+            table(head, [seeds, *([breakable(key), *map(breakable, rows[key])] for key in differing)]),
+        ]
+    bodies: dict[str, list[list[str | Cell]]] = {}
+    for key in keys:
+        name, _, last = key.rpartition(".")
+        body = bodies.setdefault(name, [[Cell(name or "run", style="heading"), *("" for _ in groups)]])
+        body.append([breakable(last), *map(breakable, rows[key])])
+    bodies.setdefault("", [[Cell("run", style="heading"), *("" for _ in groups)]]).append([*seeds])
+    summary = joined(["All settings of ", "this run" if len(groups) == 1 else f"these {len(groups)} groups of runs"])
+    return section("Settings", anchor, *parts, folded(summary, table(head, *bodies.values())), level=3)
