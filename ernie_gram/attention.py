@@ -3,9 +3,10 @@
     ernie-gram attention output/base --text "Barack Obama was born in Honolulu" \\
         --entities "Barack Obama" --plot attention.png
     ernie-gram attention output/base --text "the end of the world" --lexicon lexicon.tsv --json attention.json
+    ernie-gram attention output/base --input texts.txt --lexicon lexicon.tsv
 
 The table compares, for each head, the mean attention between two tokens of the same n-gram (inside) with the mean
-attention at the same distances between tokens that are in no n-gram (expected).
+attention at the same distances between tokens of the same text that are in no n-gram (expected).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.api import Model, TextAttention
+from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.attention_figure import attention_figure
@@ -32,8 +34,11 @@ from ernie_gram.inference.ngram_attention import (
     TokenSpan,
     inside_attention,
     lexicon_spans,
+    ngram_cutter,
     phrase_spans,
+    pooled,
 )
+from ernie_gram.inference.requests import answering, decoded, read_lines
 from ernie_gram.plot import image_format, write_figure
 from reader.errors import InputError, OneLineParser, print_note
 from reader.lexicon.lexicon_file import Lexicon
@@ -50,7 +55,14 @@ def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
     parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, metavar="MODEL", help="a run, checkpoint or model folder of any format")
-    parser.add_argument("--text", required=True, help="the text")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--text", help="one text")
+    source.add_argument(
+        "--input",
+        type=Path,
+        metavar="FILE",
+        help="one text a line, for the table over all; the end of long ones is cut off",
+    )
     marked = parser.add_mutually_exclusive_group()
     marked.add_argument(
         "--entities", nargs="+", default=[], metavar="WORDS", help="words of the text to mark as n-grams"
@@ -65,13 +77,17 @@ def parse_arguments() -> argparse.Namespace:
         },
     )
     arguments = parser.parse_args()
+    if arguments.input:
+        require(arguments.lexicon is not None, "--lexicon", "is needed with --input")
+        require(arguments.plot is None, "--plot", "is for --text; leave it out")
     if arguments.plot:
         image_format(arguments.plot)
     for option in ("plot", "json"):
         if path := getattr(arguments, option):
-            check_output_path(f"--{option}", path, arguments.overwrite, filter(None, [arguments.lexicon]))
-    if arguments.plot and arguments.plot == arguments.json:
-        raise InputError("--json: is the file of --plot; give another name")
+            check_output_path(
+                f"--{option}", path, arguments.overwrite, filter(None, [arguments.lexicon, arguments.input])
+            )
+    require(arguments.plot is None or arguments.plot != arguments.json, "--json", "is the file of --plot")
     return arguments
 
 
@@ -83,7 +99,9 @@ def spans_of(arguments: argparse.Namespace, model: Model) -> list[TokenSpan]:
         model.texts.encode((arguments.text,))
         option = "--lexicon" if arguments.lexicon else "--entities"
         if arguments.lexicon:
-            return lexicon_spans(model.texts, arguments.text, Lexicon.load(arguments.lexicon))
+            return lexicon_spans(
+                model.texts, arguments.text, ngram_cutter(model.texts, Lexicon.load(arguments.lexicon))
+            )
         return phrase_spans(model.texts, arguments.text, arguments.entities)
     except UnicodeEncodeError as error:
         raise InputError("--text: is not UTF-8") from error
@@ -111,25 +129,27 @@ def span_texts(attention: TextAttention, text: str, spans: list[TokenSpan]) -> l
     return texts
 
 
-def table(weights: Floats, found: InsideAttention, mean: InsideAttention) -> str:
+def table(found: InsideAttention) -> str:
     """Return the attention inside n-grams, for the mean of the heads and for each head."""
     if not found.pairs:
         return "no n-gram of several tokens whose distances also occur between two tokens outside of n-grams"
     lines = [f"{'':16}{'inside':>8}{'expected':>10}{'ratio':>8}"]
-    rows = [("mean of heads", mean.inside, mean.expected)]
-    rows += [(f"head {head}", found.inside[head], found.expected[head]) for head in range(len(weights))]
+    rows = [("mean of heads", found.inside.mean(), found.expected.mean())]
+    rows += [(f"head {head}", *values) for head, values in enumerate(zip(found.inside, found.expected, strict=True))]
     lines += [f"{name:16}{inside:8.4f}{expected:10.4f}{inside / expected:8.2f}" for name, inside, expected in rows]
-    left_out = f"; {found.left_out} at distances that do not occur outside" if found.left_out else ""
+    left_out = f"; {found.left_out:,} at distances that do not occur outside" if found.left_out else ""
     return "\n".join([*lines, f"({counted(found.pairs, 'pair')} of tokens{left_out})"])
+
+
+def numbers(found: InsideAttention) -> dict[str, Any]:
+    """Return the attention inside n-grams as an object for JSON."""
+    counts = {"pairs": found.pairs, "left_out": found.left_out}
+    return counts | ({"inside": rounded(found.inside), "expected": rounded(found.expected)} if found.pairs else {})
 
 
 def record(attention: TextAttention, text: str, layer: int, spans: list[TokenSpan]) -> dict[str, Any]:
     """Return a layer's attention as an object for JSON; docs/predicting.md has its keys."""
     weights = layer_weights(attention, layer)
-    found = inside_attention(weights, spans)
-    numbers: dict[str, Any] = {"pairs": found.pairs, "left_out": found.left_out}
-    if found.pairs:
-        numbers |= {"inside": rounded(found.inside), "expected": rounded(found.expected)}
     texts = span_texts(attention, text, spans)
     return {
         "text": text,
@@ -138,7 +158,7 @@ def record(attention: TextAttention, text: str, layer: int, spans: list[TokenSpa
         "tokens": attention.tokens,
         "offsets": attention.offsets,
         "ngrams": [{"text": each, "start": start, "end": end} for each, (start, end) in zip(texts, spans, strict=True)],
-        "inside_attention": numbers,
+        "inside_attention": numbers(inside_attention(weights, spans)),
         "weights": rounded(weights),
     }
 
@@ -148,27 +168,43 @@ def rounded(values: Floats) -> Any:
     return np.round(values.astype(np.float64), DIGITS).tolist()
 
 
-def main() -> None:
-    """Run the command line."""
-    arguments = parse_arguments()
-    model = Model.load(arguments.model)
-    for note in model.notes:
-        print_note(f"{model.folder}: {note}")
-    spans = spans_of(arguments, model)
-    load_paddle()
-    use_device(check_device("auto"))
-    with progress("building the network"):
-        model.prepare()
+def over_texts(arguments: argparse.Namespace, model: Model) -> dict[str, Any]:
+    """Print the table over all lines of a file; return it as an object for JSON; raises InputError with the line."""
+    try:
+        cutter = ngram_cutter(model.texts, Lexicon.load(arguments.lexicon))
+    except InputError as error:
+        raise InputError(f"--lexicon: {error}") from error
+    found, layers = list[InsideAttention](), 0
+    with answering([arguments.input]) as phase:
+        for name, line in read_lines([arguments.input], phase.advance):
+            try:
+                text = decoded(line)
+                spans = lexicon_spans(model.texts, text, cutter)
+                attention = model.attention(text, truncate=True)
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from error
+            layers = len(attention.weights)
+            found.append(inside_attention(layer_weights(attention, arguments.layer), spans))
+    if not found:
+        raise InputError(f"{arguments.input}: has no text")
+    total = pooled(found)
+    print(counted(len(found), "text"))
+    print(table(total))
+    return {
+        "texts": len(found),
+        "layer": arguments.layer % layers,
+        "layers": layers,
+        "inside_attention": numbers(total),
+    }
+
+
+def of_text(arguments: argparse.Namespace, model: Model, spans: list[TokenSpan]) -> dict[str, Any]:
+    """Print the table of one text and draw its attention; return it as an object for JSON."""
     attention = model.attention(arguments.text)
     weights = layer_weights(attention, arguments.layer)
     shown = ", ".join(span_texts(attention, arguments.text, spans)) or "none"
     print(f"{counted(len(attention.tokens), 'token')}; n-grams: {shown}")
-    print(table(weights, inside_attention(weights, spans), inside_attention(weights.mean(0), spans)))
-    if arguments.json:
-        with claimed_file("--json", arguments.json, arguments.overwrite), atomic_file(arguments.json) as partial:
-            content = {"model": str(model.folder), **record(attention, arguments.text, arguments.layer, spans)}
-            partial.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
-        print(f"written  {arguments.json}")
+    print(table(inside_attention(weights, spans)))
     if arguments.plot:
         with claimed_file("--plot", arguments.plot, arguments.overwrite), progress("drawing"):
             layer, layers = arguments.layer % len(attention.weights), len(attention.weights)
@@ -176,3 +212,23 @@ def main() -> None:
             title = f"{name}: attention in layer {layer} (of 0 to {layers - 1}); mean of the heads, and each head"
             write_figure(attention_figure(weights, attention.tokens, spans, title), arguments.plot)
         print(f"written  {arguments.plot}")
+    return record(attention, arguments.text, arguments.layer, spans)
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = parse_arguments()
+    model = Model.load(arguments.model)
+    for note in model.notes:
+        print_note(f"{model.folder}: {note}")
+    spans = [] if arguments.input else spans_of(arguments, model)
+    load_paddle()
+    use_device(check_device("auto"))
+    with progress("building the network"):
+        model.prepare()
+    content = over_texts(arguments, model) if arguments.input else of_text(arguments, model, spans)
+    if arguments.json:
+        with claimed_file("--json", arguments.json, arguments.overwrite), atomic_file(arguments.json) as partial:
+            content = {"model": str(model.folder), **content}
+            partial.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(f"written  {arguments.json}")

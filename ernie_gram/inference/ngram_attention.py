@@ -76,6 +76,17 @@ def inside_attention(weights: Floats, spans: Sequence[TokenSpan]) -> InsideAtten
     return InsideAttention(means[0], means[1], pairs, left_out)
 
 
+def pooled(found: Sequence[InsideAttention]) -> InsideAttention:
+    """Return the means over the pairs of several texts; NaN if there are none."""
+    counted = [each for each in found if each.pairs] or [*found[:1]]
+    weights = np.array([each.pairs for each in counted])
+    total, left_out = int(weights.sum()), sum(each.left_out for each in found)
+    if not total:
+        return counted[0]._replace(left_out=left_out)
+    inside, expected = (np.average([each[i] for each in counted], axis=0, weights=weights) for i in range(2))
+    return InsideAttention(inside, expected, total, left_out)
+
+
 def phrase_spans(texts: TextEncoder, text: str, phrases: Sequence[str]) -> list[TokenSpan]:
     """Return every occurrence of phrases as whole words of a text, in the order of the text.
 
@@ -101,17 +112,26 @@ def _begins_word(texts: TextEncoder, token: int) -> bool:
     return token == texts.vocabulary.sep or texts.vocabulary.spelling(token)[1]
 
 
-def lexicon_spans(texts: TextEncoder, text: str, lexicon: Lexicon) -> list[TokenSpan]:
-    """Return the n-grams of a lexicon in a text, cut with the fewest segments as a corpus is.
-
-    Raises InputError if the lexicon was made with another vocabulary.
-    """
+def ngram_cutter(texts: TextEncoder, lexicon: Lexicon) -> UnitCutter:
+    """Return what `lexicon_spans` takes; raises InputError if the lexicon was made with another vocabulary."""
     if lexicon.info.vocabulary != texts.vocabulary.fingerprint:
         raise InputError("the lexicon was made with another vocabulary than that of the model")
-    cutter = UnitCutter(texts.vocabulary, lexicon)
+    return UnitCutter(texts.vocabulary, lexicon)
+
+
+def lexicon_spans(texts: TextEncoder, text: str, cutter: UnitCutter) -> list[TokenSpan]:
+    """Return the n-grams of a lexicon in a text, cut with the fewest segments as a corpus is.
+
+    Of a text that is too long, those in the beginning that fits. Raises InputError if the lexicon splits Chinese into
+    other words than the model, which matters for the tokens of a SentencePiece vocabulary.
+    """
+    encoded = texts.encode((text,), truncate=True)
     units: Int64s = cutter.cut(text.encode()).units.astype(np.int64)
     is_ngram = units >= cutter.num_tokens
     lengths = np.ones(len(units), np.int64)
     lengths[is_ngram] = np.diff(cutter.ngram_offsets)[units[is_ngram] - cutter.num_tokens]
     ends = 1 + np.cumsum(lengths)
-    return [TokenSpan(int(end - length), int(end)) for end, length in zip(ends, lengths, strict=True) if length > 1]
+    if len(encoded) < texts.max_tokens and ends[-1] != len(encoded) - 1:
+        raise InputError("the lexicon splits the text into other tokens than the model; give the model's own lexicon")
+    spans = (TokenSpan(int(end - length), int(end)) for end, length in zip(ends, lengths, strict=True) if length > 1)
+    return [span for span in spans if span.end < len(encoded)]

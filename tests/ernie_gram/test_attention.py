@@ -91,6 +91,37 @@ def test_the_ngrams_of_a_lexicon_are_marked(folder: Path) -> None:
     assert done.stdout.startswith("10 tokens; n-grams: ba be, bi bo\n")
 
 
+def test_the_table_over_the_lines_of_a_file_has_all_their_pairs(folder: Path, tmp_path: Path) -> None:
+    lines = ["ba be di do di du", "du bi bo do ga gi do", "ga do " * 60]
+    texts, path = tmp_path / "texts", tmp_path / "a.json"
+    texts.write_text("\n".join(lines) + "\n\n")
+    done = attention(folder, "--input", texts, "--lexicon", folder / "lexicon.tsv", "--json", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    model = Model.load(folder / "model")
+    spans = [[TokenSpan(1, 3)], [TokenSpan(2, 4)], []]
+    found = [
+        inside_attention(model.attention(line, truncate=True).weights[-1], each)
+        for line, each in zip(lines, spans, strict=True)
+    ]
+    content = json.loads(path.read_text())
+    assert (content["texts"], content["layer"], content["layers"]) == (3, 1, 2)
+    assert content["inside_attention"]["pairs"] == 4
+    mean = (found[0].inside + found[1].inside) / 2
+    np.testing.assert_allclose(content["inside_attention"]["inside"], mean, atol=1e-6)
+    assert done.stdout.startswith("3 texts\n")
+    assert f"mean of heads   {mean.mean():8.4f}" in done.stdout
+    texts.write_text("ba\n\nbe\n")
+    for options, message in (
+        (["--lexicon", folder / "lexicon.tsv"], f"{texts}, line 2: a blank line"),
+        ([], "--lexicon: is needed with --input"),
+        (["--lexicon", folder / "lexicon.tsv", "--plot", "a.png"], "--plot: is for --text; leave it out"),
+    ):
+        assert_one_line_error(attention(folder, "--input", texts, *options), message)
+    texts.write_text("\n")
+    done = attention(folder, "--input", texts, "--lexicon", folder / "lexicon.tsv")
+    assert_one_line_error(done, f"{texts}: has no text")
+
+
 def test_without_ngrams_there_is_no_number(folder: Path, tmp_path: Path) -> None:
     done = attention(folder, "--text", "ba be", "--json", tmp_path / "a.json")
     assert done.stdout.startswith("4 tokens; n-grams: none\nno n-gram of several tokens whose distances")
@@ -113,7 +144,7 @@ def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
         ),
         (["--text", "ba be", "--lexicon", "nowhere.tsv"], "--lexicon: nowhere.tsv: no such lexicon"),
         (["--text", "ba", "--plot", str(tmp_path / "a.gif")], f"{tmp_path / 'a.gif'}: the name of a plot must end in"),
-        (["--text", "ba", "--plot", "a.png", "--json", "a.png"], "--json: is the file of --plot; give another name"),
+        (["--text", "ba", "--plot", "a.png", "--json", "a.png"], "--json: is the file of --plot"),
         (
             ["--text", "ba", "--json", str(vocabulary)],
             f"--json: {vocabulary} belongs to the model in",

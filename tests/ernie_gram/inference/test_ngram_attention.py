@@ -7,7 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ernie_gram.inference.ngram_attention import TokenSpan, inside_attention, lexicon_spans, phrase_spans
+from ernie_gram.inference.ngram_attention import (
+    InsideAttention,
+    TokenSpan,
+    inside_attention,
+    lexicon_spans,
+    ngram_cutter,
+    phrase_spans,
+    pooled,
+)
 from ernie_gram.inference.texts import TextEncoder
 from reader.corpus.boundaries import Int64s
 from reader.errors import InputError
@@ -100,7 +108,7 @@ def test_phrases_are_found_wherever_they_occur_as_whole_words() -> None:
 
 
 def test_ngrams_of_a_lexicon_are_found_as_in_a_corpus() -> None:
-    ngrams = lexicon("new york", "york city", "city of angels", "the new yorker")
+    ngrams = ngram_cutter(TEXTS, lexicon("new york", "york city", "city of angels", "the new yorker"))
     # Three segments: "new york" and "city of angels" instead of "new", "york city", "of", "angels".
     assert lexicon_spans(TEXTS, "in New York city of angels", ngrams) == [(2, 4), (4, 7)]
     assert lexicon_spans(TEXTS, "the new yorker .\n\nin york city", ngrams) == [(1, 5), (7, 9)]
@@ -114,4 +122,25 @@ def test_ngrams_of_a_lexicon_are_found_as_in_a_corpus() -> None:
 def test_a_lexicon_of_another_vocabulary_is_refused() -> None:
     other = replace(lexicon("new york"), info=lexicon("new york", vocabulary="other").info)
     with pytest.raises(InputError, match="another vocabulary than that of the model"):
-        lexicon_spans(TEXTS, "new york", other)
+        ngram_cutter(TEXTS, other)
+
+
+def test_a_text_that_is_too_long_has_the_ngrams_of_its_beginning() -> None:
+    cutter = ngram_cutter(TEXTS, lexicon("new york"))
+    # 64 tokens with [CLS] and [SEP]: 62 of the text, of which the last is the first half of an n-gram.
+    text = "a " * 59 + "new york new york"
+    assert lexicon_spans(TEXTS, text, cutter) == [(60, 62)]
+
+
+def test_pooled_means_are_those_of_all_pairs() -> None:
+    random = np.random.default_rng(2)
+    spans = [[TokenSpan(1, 3)], [TokenSpan(2, 5), TokenSpan(7, 9)], [], [TokenSpan(1, 9)]]
+    found = [inside_attention(random.dirichlet(np.ones(12), (3, 12)), each) for each in spans]
+    total = pooled(found)
+    assert (total.pairs, total.left_out) == (sum(each.pairs for each in found), sum(each.left_out for each in found))
+    for i in range(2):
+        expected = sum(each[i] * each.pairs for each in found if each.pairs) / total.pairs
+        np.testing.assert_allclose(total[i], expected)
+    nothing = pooled([found[2], InsideAttention(found[2].inside, found[2].expected, 0, 3)])
+    assert (nothing.pairs, nothing.left_out) == (0, 3)
+    assert np.isnan(nothing.inside).all()
