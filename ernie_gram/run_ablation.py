@@ -32,7 +32,7 @@ def markdown(finished: Finished) -> str:
     for rung in (rung for rung in RUNGS if rung in by_rung):
         cells = [rung, RUNGS[rung]]
         for key, form in (("ngram_perplexity", ",.0f"), ("perplexity", ",.0f"), ("accuracy", ".1%")):
-            spread = spread_of([result[key] for result in by_rung[rung]])
+            spread = spread_of([result.get(key, float("nan")) for result in by_rung[rung]])
             shown = f" ({spread.worst:{form}} - {spread.best:{form}})" if spread.seeds > 1 else ""
             cells.append(f"{spread.mean:{form}}{shown}")
         seconds = mean(result["seconds_per_step"] for result in by_rung[rung])

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from reader.corpus.memmap import Corpus
+from reader.corpus.occurrences import large_lexicon_warning
 from reader.errors import print_warning
 from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
 from reader.plurals import counted
@@ -81,6 +82,10 @@ def print_corpus_summary(path: Path) -> None:
         shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
         print(f"most frequent n-grams: {', '.join(shown)}")
     warn_of_unknown_tokens(str(path), corpus.unknown_share, corpus.vocabulary)
+    # Other text, such as held-out text, may be small.
+    is_its_text = corpus.lexicon is not None and corpus.lexicon.info.text == info.text
+    if is_its_text and (warning := large_lexicon_warning(corpus)):
+        print_warning(f"{path}: {warning}")
 
 
 def warn_of_unknown_tokens(source: str, share: float, vocabulary: Vocabulary) -> None:

@@ -38,6 +38,10 @@ TOPICS = {
         "sweep": ("tasks.sweep", "fine-tune with every combination of some settings and seeds"),
         "benchmark": ("tasks.benchmark", "fine-tune on all tasks of a benchmark"),
     },
+    "Studies": {
+        "study": ("tasks.study", "pre-train variants with several seeds, and fine-tune each of them"),
+        "study-tables": ("tasks.study_tables", "tables and figures of the results of a study"),
+    },
     "Models": {
         "convert": ("ernie_gram.convert", "convert a pre-trained model from and to six formats"),
         "export": ("tasks.export", "export a fine-tuned model to PaddleNLP or paddle.inference"),

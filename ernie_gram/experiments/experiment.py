@@ -28,8 +28,11 @@ from reader.system.atomic_files import atomic_file
 RESULTS, TABLE, CSV = "results.jsonl", "table.md", "table.csv"
 
 
-def experiment_parser(description: str | None) -> OneLineParser:
-    """Return a parser with the options that every experiment has; other options are those of the runs."""
+def experiment_parser(description: str | None, with_seeds: bool = True) -> OneLineParser:
+    """Return a parser with the options that every experiment has; other options are those of the runs.
+
+    `with_seeds` is false if the seeds are not given on the command line.
+    """
     parser = OneLineParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -37,7 +40,7 @@ def experiment_parser(description: str | None) -> OneLineParser:
         "--output", type=Path, required=True, metavar="DIR", help="folder for the runs, the tables and the figures"
     )
     for name, what in (
-        ("seeds", "number of seeds: 1 to N"),
+        *([("seeds", "number of seeds: 1 to N")] if with_seeds else []),
         ("jobs", "number of runs at a time"),
         ("processes", "processes per run, as NPROC"),
     ):

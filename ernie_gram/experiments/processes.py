@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -40,28 +40,40 @@ def check_folders_and_devices(runs: Sequence[PlannedRun], processes: int) -> Non
             raise InputError(done.stderr.strip().rpartition("\n")[2].removeprefix("error: "))
 
 
-def train_each(runs: Sequence[PlannedRun], jobs: int, processes: int) -> Generator[tuple[PlannedRun, int], None, None]:
+def train_each(
+    runs: Sequence[PlannedRun],
+    jobs: int,
+    processes: int,
+    needs: Mapping[PlannedRun, PlannedRun] | None = None,
+    threads: int | None = None,
+) -> Generator[tuple[PlannedRun, int], None, None]:
     """Train runs in order of the list, at most `jobs` at a time; yield each with its exit status when it has ended.
 
     The output of a run is appended to console.txt in its folder. If this process ends, or closes the iterator, the runs
     that still train get SIGTERM.
 
     Args:
-        processes: of each run, as NPROC. The cores are divided among all processes.
+        processes: of each run, as NPROC.
+        needs: run -> the run of the list that must have ended before it starts. If that one fails, it does not start.
+        threads: of each process; None divides the cores among all processes.
     """
-    waiting = list(runs)
+    waiting, needs = list(runs), needs or {}
+    threads = threads or max(1, (os.cpu_count() or 1) // (jobs * processes))
     active: dict[PlannedRun, subprocess.Popen[bytes]] = {}
     with progress("training", len(runs), " runs") as phase:
         try:
             while waiting or active:
-                while waiting and len(active) < jobs:
-                    run = waiting.pop(0)
-                    active[run] = _start(run, jobs, processes)
+                busy = {*waiting, *active}
+                for run in [run for run in waiting if needs.get(run) not in busy][: jobs - len(active)]:
+                    waiting.remove(run)
+                    active[run] = _start(run, processes, threads)
                 time.sleep(POLL_SECONDS)
                 for run, process in list(active.items()):
                     if process.poll() is not None:
                         del active[run]
                         phase.advance(1)
+                        if process.returncode:
+                            waiting = [each for each in waiting if needs.get(each) is not run]
                         yield run, process.returncode
         finally:
             for process in active.values():
@@ -78,9 +90,8 @@ def last_error(folder: Path) -> str:
     return " ".join(errors[-1:])
 
 
-def _start(run: PlannedRun, jobs: int, processes: int) -> subprocess.Popen[bytes]:
+def _start(run: PlannedRun, processes: int, threads: int) -> subprocess.Popen[bytes]:
     run.folder.mkdir(exist_ok=True)
-    threads = max(1, (os.cpu_count() or 1) // (jobs * processes))
     environment = child_environment(
         NPROC=str(processes), LOG_DIR=str(run.folder / "launcher"), OMP_NUM_THREADS=str(threads)
     )

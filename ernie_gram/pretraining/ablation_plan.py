@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import load_config
 from ernie_gram.experiments.experiment import check_overrides
-from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import check_folders_and_devices
 from ernie_gram.pretraining.config import PretrainConfig, term_weights
-from ernie_gram.pretraining.prepare import HELD_OUT, prepare
-from ernie_gram.run.run_folder import CONFIG
-from ernie_gram.run.run_log import last_evaluation, read_log
+from ernie_gram.pretraining.planned_run import LAUNCHER, PretrainingRun, load_pretraining
+from ernie_gram.pretraining.prepare import prepare
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.system.installation import CONF
 from reader.text.input_files import CORPUS_INFO
 
 CONFIGS = CONF / "ablation"
-LAUNCHER = "ernie_gram.run_pretrain"
-# Of the last evaluation.
-METRICS = ("ngram_perplexity", "perplexity", "accuracy")
 # From the baselines to the full objective. The numbers are rows of the paper's table, which lacks the first two.
 RUNGS = {
     "token": "token-level masking",
@@ -38,25 +31,13 @@ RUNGS = {
 
 
 @dataclass(frozen=True, eq=False)
-class AblationRun(PlannedRun):
-    """One rung with one seed; `given` has the keys of the settings that are given."""
-
-    given: set[str]
+class AblationRun(PretrainingRun):
+    """One rung with one seed."""
 
     @property
     def rung(self) -> str:
         """The name of the rung."""
         return self.varied["rung"]
-
-    def result(self) -> Result | None:
-        """Return the last evaluation and the median time of a step, or None if the run is not finished."""
-        last = last_evaluation(self.folder)
-        if last is None or last["step"] != self.config.trainer.max_steps:
-            return None
-        rates = [record["sequences_per_second"] for record in read_log(self.folder) if record["kind"] == "train"]
-        numbers = {key: last.get(key, float("nan")) for key in METRICS}
-        seconds = self.config.data.batch_size / median(rates)
-        return {**numbers, "steps": last["step"], "seconds_per_step": seconds}
 
 
 def parts_of(config: PretrainConfig) -> dict[str, object]:
@@ -69,10 +50,6 @@ def parts_of(config: PretrainConfig) -> dict[str, object]:
     }
 
 
-def _load(options: list[str]) -> tuple[PretrainConfig, set[str]]:
-    return load_config(PretrainConfig, options, "run_ablation", "", {})
-
-
 def plan(
     output: Path, rungs: list[str], seeds: Sequence[int], token_corpus: str | None, overrides: list[str]
 ) -> list[AblationRun]:
@@ -81,7 +58,7 @@ def plan(
     Raises InputError for an unknown option, and for an option that would turn one rung into another.
     """
     check_overrides(overrides, ("--config", "--print_config", "--seed", "--paths.output"))
-    own_parts = {rung: parts_of(_load(["--config", str(CONFIGS / f"{rung}.yaml")])[0]) for rung in rungs}
+    own_parts = {rung: parts_of(load_pretraining(["--config", str(CONFIGS / f"{rung}.yaml")])[0]) for rung in rungs}
     runs = []
     for seed in dict.fromkeys(seeds):
         for rung in dict.fromkeys(rungs):
@@ -90,7 +67,7 @@ def plan(
             options.append(f"--paths.output={folder}")
             if rung == "token" and token_corpus:
                 options.append(f"--paths.corpus={token_corpus}")
-            config, given = _load(options)
+            config, given = load_pretraining(options)
             for key, value in parts_of(config).items():
                 require(value == own_parts[rung][key], key, f"makes {rung} another rung; leave it out")
             runs.append(AblationRun(folder, {"rung": rung}, seed, LAUNCHER, tuple(options), config, given))
@@ -137,7 +114,7 @@ def check(runs: list[AblationRun], processes: int) -> None:
     check_folders_and_devices([run for run in runs if run.result() is None], processes)
     texts = {}
     for run in runs:
-        paths, trainer = run.config.paths, run.config.trainer
+        paths = run.config.paths
         require(bool(paths.held_out), "paths.held_out", "must be given: rungs are compared on it")
         prepared = prepare(run.config, processes, given=run.given)
         trained_on, held_out = prepared.train.corpus.info, Corpus(Path(str(paths.held_out))).info
@@ -152,10 +129,5 @@ def check(runs: list[AblationRun], processes: int) -> None:
         texts[trained_on.text] = paths.corpus
         reason = f"{' and '.join(texts.values())} were made of different texts; build both of the same --input"
         require(len(texts) == 1, "--token_corpus", reason)
-        before = run.folder / CONFIG
-        if before.is_file():
-            old, _ = _load(["--config", str(before)])
-            same = (old.paths.held_out, old.trainer.eval_sequences) == (paths.held_out, trainer.eval_sequences)
-            then, now = run.folder / HELD_OUT, Path(str(paths.held_out)) / CORPUS_INFO
-            same = same and not (then.is_file() and then.read_bytes() != now.read_bytes())
-            require(same, "paths.held_out", f"{run.folder} was evaluated on other text; choose another --output")
+        reason = f"{run.folder} was evaluated on other text; choose another --output"
+        require(run.is_evaluated_on_its_text(), "paths.held_out", reason)

@@ -19,6 +19,7 @@ from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_s
 from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import LEXICON, UNITS, Corpus, CorpusInfo
+from reader.corpus.occurrences import large_lexicon_warning
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import info_path
 from reader.plurals import counted
@@ -97,6 +98,8 @@ class Run:
                 f"trainer.max_steps: {max_steps:,} steps read the corpus {self.epochs:,.0f} times, "
                 f"which is more than {MAX_USUAL_EPOCHS:,} epochs"
             )
+        if self.config.objective.is_explicit and (warning := large_lexicon_warning(self.train.corpus)):
+            lines.append(f"{corpus}: {warning}")
         if self.held_out and has_same_text(self.held_out.corpus.info, self.train.corpus.info):
             lines.append(
                 f"paths.held_out: {self.held_out.corpus.path} has the text of {corpus}, so evaluation does not show "

@@ -25,7 +25,8 @@ SHOWN_WAIT = 0.01
 # Names of the meters in the log.
 RATE, UTILISATION, WAIT = "sequences_per_second", "mfu", "feed_wait_share"
 TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
-METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, MEMORY, ALLOCATED)
+CPU = "cpu_seconds_per_step"
+METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, CPU, MEMORY, ALLOCATED)
 
 Flops = Callable[[Batch], float]
 
@@ -113,23 +114,27 @@ class Meters:
         if flops is not None:
             given = settings.peak_tflops
             self._peak = given * 1e12 if given else matmul_peak(executor, precision, PEAK_SECONDS)
-        self._counts, self._steps = Counts(), 0
+        self._counts, self._steps, self._cpu = Counts(), 0, 0.0
 
-    def add(self, batches: Sequence[Batch], waiting: float, seconds: float) -> None:
-        """Count a step of this process that took `seconds`, `waiting` of them for its batches."""
+    def add(self, batches: Sequence[Batch], waiting: float, seconds: float, cpu: float = 0.0) -> None:
+        """Count a step of this process that took `seconds`, `waiting` of them for its batches.
+
+        `cpu` is the CPU time of all threads of the process in this step; other work on the machine hardly changes it.
+        """
         self._counts.add(batches, waiting, seconds, self._flops)
-        self._steps += 1
+        self._steps, self._cpu = self._steps + 1, self._cpu + cpu
 
     def take(self, batch_size: int) -> dict[str, float]:
         """Return the meters of the steps since the last call, on all ranks; it is an exchange between them.
 
-        `batch_size` is the number of sequences of a step. The memory is that of this process.
+        `batch_size` is the number of sequences of a step. The memory and the CPU time are those of this process.
         """
         world, steps = self._world, self._steps
         vector = self._counts.vector(self._peak)
         rows = np.zeros((world.size, len(vector)))
         rows[world.rank] = vector
         counts = sum_vector(self._executor, rows.ravel(), world).reshape(rows.shape)
-        self._counts, self._steps = Counts(), 0
+        spent = {CPU: self._cpu / max(1, steps)}
+        self._counts, self._steps, self._cpu = Counts(), 0, 0.0
         memory = {MEMORY: process_peak() / 1e9, ALLOCATED: allocated_peak(world) / 1e9}
-        return rates(counts, steps * batch_size) | memory
+        return rates(counts, steps * batch_size) | spent | memory

@@ -144,7 +144,7 @@ class Trainer:
                 meters = meters or Meters(
                     settings, self.job.optimizer.precision, self.job.flops, self.executor, self.world
                 )
-                began = time.monotonic()
+                began, cpu_began = time.monotonic(), time.process_time()
                 beat(f"waits for the batch of step {self.step + 1}")
                 micro_batches = next(batches)
                 waiting = time.monotonic() - began
@@ -157,7 +157,7 @@ class Trainer:
                 is_logged = self.step % settings.log_every == 0 or is_last
                 # Reading the values waits for the device, so the time after it is that of all steps so far.
                 values = self._values() if is_logged or self.program.skips else {}
-                meters.add(micro_batches, waiting, time.monotonic() - began)
+                meters.add(micro_batches, waiting, time.monotonic() - began, time.process_time() - cpu_began)
                 if is_logged:
                     measured = meters.take(batch_size)
                     unshown = {"sent_bytes", *(measured.keys() - on_console(measured).keys())}

@@ -1,8 +1,8 @@
 """The configuration of a fine-tuning. Config dataclasses are the only place where defaults are defined.
 
-The files in conf/tasks state what differs for each task. `task`, `seed`, `input`, `span`, `head`, `dropout`,
-`optimizer` and `evaluation` can change the result of a run. Together with the given model and the files of the task
-they are its identity, which is stored in each checkpoint and must match when a run resumes.
+The files in conf/tasks state what differs for each task. `task`, `seed`, `max_train_examples`, `input`, `span`, `head`,
+`dropout`, `optimizer` and `evaluation` can change the result of a run. Together with the given model and the files of
+the task they are its identity, which is stored in each checkpoint and must match when a run resumes.
 """
 
 from __future__ import annotations
@@ -169,6 +169,8 @@ class FinetuneConfig:
         task: the name of a task (`ernie-gram tasks` shows all), or the .yaml file of a custom task; required.
         seed: random seed for the drawn output layers, the order of samples and dropout.
         on_bad_row: "error" stops at the first row that is wrong; "skip" leaves such rows out and lists them.
+        max_train_examples: train on at most this number of examples, spread evenly over the training files and the same
+            ones with every seed; null means all.
         input: how examples become inputs.
         span: how answers are trained and found (span tasks).
         head: the layers between the encoder and the scores.
@@ -182,6 +184,7 @@ class FinetuneConfig:
     task: str = ""
     seed: int = 1
     on_bad_row: Literal["error", "skip"] = "error"
+    max_train_examples: int | None = None
     input: InputSettings = field(default_factory=InputSettings)
     span: SpanSettings = field(default_factory=SpanSettings)
     head: HeadSettings = field(default_factory=HeadSettings)
@@ -193,6 +196,8 @@ class FinetuneConfig:
 
     def __post_init__(self) -> None:
         require(0 <= self.seed < 1 << 31, "seed", "must lie in [0, 2^31)")
+        limit = self.max_train_examples
+        require(limit is None or limit > 0, "max_train_examples", "must be positive, or null for all examples")
 
     @property
     def kind_settings(self) -> KindSettings:
@@ -201,7 +206,7 @@ class FinetuneConfig:
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that can change the result of a run, as flat `section.key: value`."""
-        flat: dict[str, Any] = {"seed": self.seed}
+        flat: dict[str, Any] = {"seed": self.seed, "max_train_examples": self.max_train_examples}
         for section in ("input", "span", "head", "dropout", "optimizer", "evaluation"):
             for key, value in asdict(getattr(self, section)).items():
                 flat[f"{section}.{key}"] = value

@@ -234,7 +234,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
         """Return the kind with its labels, the splits, and the metric that selects."""
         kind = kind_of(with_labels(task, data, config.on_bad_row), config.kind_settings)
         names = (TRAIN, *dev_splits(kind.task, data), *final_splits(kind.task, data))
-        splits = load_splits(kind, data, names, tokenizer, config.on_bad_row)
+        splits = load_splits(kind, data, names, tokenizer, config.on_bad_row, config.max_train_examples)
         check_batches(config, len(splits[TRAIN].features), world_size)
         evaluated = [[splits[name] for name in each(kind.task, data)] for each in (dev_splits, final_splits)]
         return kind, splits, selection_metric(config, kind, *evaluated)

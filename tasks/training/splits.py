@@ -66,7 +66,8 @@ class SplitData:
         skipped = f", {counted(len(report.bad), 'bad row')} skipped" if report.bad else ""
         omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
         changed = "".join(f"; {what}: {count:,}" for what, count in features.counts.items() if count)
-        read = f"{counted(report.rows, 'row')}: {counted(len(self.examples), 'example')}{omitted}{skipped}"
+        kept = f"{len(self.examples):,} of " if len(self.examples) < report.examples else ""
+        read = f"{counted(report.rows, 'row')}: {kept}{counted(report.examples, 'example')}{omitted}{skipped}"
         reading, encoding = self.seconds
         speed = len(self.examples) / max(encoding, 1e-9)
         return [
@@ -95,13 +96,23 @@ def final_splits(task: Task, folder: Path) -> tuple[str, ...]:
 
 
 def load_splits(
-    kind: Kind[Any, Any], folder: Path, names: Iterable[str], tokenizer: Tokenizer, on_bad_row: OnBadRow
+    kind: Kind[Any, Any],
+    folder: Path,
+    names: Iterable[str],
+    tokenizer: Tokenizer,
+    on_bad_row: OnBadRow,
+    max_train_examples: int | None = None,
 ) -> dict[str, SplitData]:
-    """Read and encode some splits; raises InputError that names file and line as `load_split` does."""
+    """Read and encode some splits; raises InputError that names file and line as `load_split` does.
+
+    Of the training split, at most `max_train_examples` are kept, see `spread_evenly`.
+    """
     splits: dict[str, SplitData] = {}
     for name in names:
         began = time.monotonic()
         examples, report = load_split(kind.task, folder, name, on_bad_row)
+        if name == TRAIN:
+            examples = spread_evenly(examples, max_train_examples)
         read = time.monotonic()
         with progress(f"encoding {name}"):
             features = kind.encode(examples, tokenizer, training=name == TRAIN)
@@ -112,6 +123,12 @@ def load_splits(
         seconds = read - began, time.monotonic() - read
         splits[name] = SplitData(name, examples, features, report, unknown, seconds)
     return splits
+
+
+def spread_evenly(examples: list[Example], limit: int | None) -> list[Example]:
+    """Return at most `limit` examples, evenly spaced in the list, because files are often ordered; None means all."""
+    count = len(examples)
+    return examples if limit is None or limit >= count else [examples[i * count // limit] for i in range(limit)]
 
 
 def unseen_labels(kind: Kind[Any, Any], splits: Iterable[SplitData], train: SplitData) -> list[str]:

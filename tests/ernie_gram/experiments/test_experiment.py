@@ -71,6 +71,14 @@ def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
     assert {int(last_error(run.folder)) for run in runs} <= {1, 2}
 
 
+def test_a_run_starts_when_the_one_that_it_needs_has_ended_and_not_at_all_if_that_failed(tmp_path: Path) -> None:
+    scripts = {"a": "sleep 0.3; touch done", "after_a": "cat ../a/done", "b": "exit 3", "after_b": "", "c": "exit 0"}
+    runs = {name: planned(tmp_path / name, script) for name, script in scripts.items()}
+    needs = {runs["after_a"]: runs["a"], runs["after_b"]: runs["b"]}
+    ended = list(train_each(list(runs.values()), 2, 1, needs, threads=7))
+    assert sorted((run.name, status) for run, status in ended) == [("a", 0), ("after_a", 0), ("b", 3), ("c", 0)]
+
+
 def test_a_killed_process_leaves_no_run_behind(tmp_path: Path) -> None:
     pid = tmp_path / "run" / "pid"
     program = (

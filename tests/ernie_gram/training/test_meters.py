@@ -7,7 +7,7 @@ import pytest
 
 from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
 from ernie_gram.training.config import TrainerConfig
-from ernie_gram.training.meters import METERS, Counts, Meters, on_console, rates
+from ernie_gram.training.meters import CPU, METERS, Counts, Meters, on_console, rates
 from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 
@@ -31,7 +31,7 @@ def test_the_rates_of_two_processes_are_those_of_the_whole_job() -> None:
         "mfu": 2 * 3200 / (5 * 4000),
         "feed_wait_share": 0.5 / 5,
     }
-    assert list(found) == [name for name in METERS if "_gb" not in name]
+    assert list(found) == [name for name in METERS if "_gb" not in name and name != CPU]
 
 
 def test_what_is_unknown_is_left_out() -> None:
@@ -55,12 +55,13 @@ def test_meters_start_anew_after_each_log_line() -> None:
         settings = TrainerConfig(peak_tflops=0.5)
         meters = Meters(settings, "float32", lambda _: 1e12, executor, World(0, 1, executor.place))
         for _ in range(4):
-            meters.add([batch(4, 2)], waiting=1.0, seconds=8.0)
+            meters.add([batch(4, 2)], waiting=1.0, seconds=8.0, cpu=3.0)
         first = meters.take(batch_size=2)
         meters.add([batch(4, 2)], waiting=0.0, seconds=4.0)
         second = meters.take(batch_size=2)
     assert [first[name] for name in METERS[:5]] == [0.25, 0.75, 1.0, 0.25, 0.125]
     assert [second[name] for name in METERS[:5]] == [0.5, 1.5, 2.0, 0.5, 0.0]
+    assert (first[CPU], second[CPU]) == (3.0, 0.0)
     assert 0.05 < second["peak_memory_gb"] < 64
     assert second["peak_allocated_gb"] <= second["peak_memory_gb"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -17,7 +18,8 @@ from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.kind import Tagging
 from tasks.layouts.rows import BadRow
 from tasks.reading.load import Report
-from tasks.training.splits import SplitData, unseen_labels
+from tasks.training.splits import SplitData, spread_evenly, unseen_labels
+from tests.support.tiny_task import finetune
 from tests.tasks.kinds.tiny import PLACE
 
 REPORT = Report("task", "dev", (), 0, 0, (), (), {})
@@ -69,3 +71,13 @@ def test_types_of_entities_that_no_training_example_has_are_counted() -> None:
     assert unseen_labels(TAGS, splits, split("train", tagged("PER", "LOC"))) == [
         "test: 1 example with an entity 'ORG', which no training example has"
     ]
+
+
+def test_training_examples_are_limited_evenly_and_in_order(tiny_task: Path, tmp_path: Path) -> None:
+    examples = labelled(*"0123456789")
+    assert spread_evenly(examples, 4) == [examples[i] for i in (0, 2, 5, 7)]
+    assert spread_evenly(examples, 11) == spread_evenly(examples, None) == examples
+    done = finetune(tiny_task, tmp_path / "run", "--max_train_examples=10", "--check")
+    assert done.returncode == 0, done.stderr
+    assert "61 rows: 10 of 61 examples; 10 samples" in done.stdout
+    assert "23 rows: 23 examples" in done.stdout

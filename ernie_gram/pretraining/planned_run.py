@@ -1,0 +1,65 @@
+"""A pre-training as a planned run of an experiment. No Paddle here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from ernie_gram.config.loading import load_config
+from ernie_gram.experiments.planned_run import PlannedRun, Result
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.prepare import HELD_OUT
+from ernie_gram.run.run_folder import CONFIG
+from ernie_gram.run.run_log import Record, read_log
+from reader.text.input_files import CORPUS_INFO
+
+LAUNCHER = "ernie_gram.run_pretrain"
+# Of an evaluation, in the order in which they are shown; the last one only with a generator.
+METRICS = ("ngram_perplexity", "perplexity", "accuracy", "generator_ngram_perplexity")
+CPU = "cpu_seconds_per_step"
+
+
+@dataclass(frozen=True, eq=False)
+class PretrainingRun(PlannedRun):
+    """One pre-training with one seed; `given` has the keys of the settings that are given."""
+
+    given: set[str]
+
+    def evaluations(self) -> list[Record]:
+        """Return the step and the metrics of each evaluation so far."""
+        found = [record for record in read_log(self.folder) if record["kind"] == "eval"]
+        return [{key: record[key] for key in ("step", *METRICS) if key in record} for record in found]
+
+    def result(self) -> Result | None:
+        """Return the last evaluation and the median time of a step, or None if the run is not finished.
+
+        There is no CPU time of a step if the run was made before it was logged.
+        """
+        evaluations = self.evaluations()
+        if not evaluations or evaluations[-1]["step"] != self.config.trainer.max_steps:
+            return None
+        last, train = evaluations[-1], [record for record in read_log(self.folder) if record["kind"] == "train"]
+        numbers = {key: last[key] for key in METRICS if key in last}
+        seconds = self.config.data.batch_size / median(record["sequences_per_second"] for record in train)
+        spent = [record[CPU] for record in train if record.get(CPU)]
+        cpu = {CPU: median(spent)} if spent else {}
+        return {**numbers, "steps": last["step"], "seconds_per_step": seconds, **cpu}
+
+    def is_evaluated_on_its_text(self) -> bool:
+        """Return whether the folder, if there is one, was evaluated on the held-out text and as often as planned."""
+        if not (self.folder / CONFIG).is_file():
+            return True
+        old, _ = load_pretraining(["--config", str(self.folder / CONFIG)])
+        held_out, recorded = str(self.config.paths.held_out), self.folder / HELD_OUT
+        if recorded.is_file():
+            same_text = recorded.read_bytes() == (Path(held_out) / CORPUS_INFO).read_bytes()
+        else:
+            same_text = old.paths.held_out == held_out
+        return same_text and old.trainer.eval_sequences == self.config.trainer.eval_sequences
+
+
+def load_pretraining(options: Sequence[str]) -> tuple[PretrainConfig, set[str]]:
+    """Return the configuration that some options give, and the given keys; raises InputError."""
+    return load_config(PretrainConfig, list(options), "", "", {})

@@ -1,0 +1,29 @@
+"""How often the n-grams of a corpus occur in it: a model can only learn what it sees often enough."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reader.corpus.memmap import Corpus
+
+# With 50 occurrences and 15 % masked units, the identity of an n-gram is predicted about 7 times in an epoch. The paper
+# has about 1,500 occurrences of each n-gram; with about a dozen, models here learned hardly more than frequencies.
+MIN_MEDIAN_OCCURRENCES = 50
+
+
+def median_occurrences(corpus: Corpus) -> float | None:
+    """Return the median number of occurrences of an n-gram of the lexicon; None without n-grams."""
+    counts = corpus.unit_counts[corpus.info.num_tokens :]
+    return float(np.median(counts)) if len(counts) else None
+
+
+def large_lexicon_warning(corpus: Corpus) -> str | None:
+    """Return a line that says that the lexicon is too large for the text of a corpus, None if it is not."""
+    median = median_occurrences(corpus)
+    if median is None or median >= MIN_MEDIAN_OCCURRENCES:
+        return None
+    return (
+        f"the lexicon is too large for this text: half of its {corpus.info.num_ngrams:,} n-grams occur at most "
+        f"{median:,.0f} times, and a model hardly learns n-grams with less than {MIN_MEDIAN_OCCURRENCES} occurrences; "
+        "make one with fewer n-grams (--top, --min_count), or use more text"
+    )

@@ -1,0 +1,61 @@
+"""Figures of the results of a study, like figures 4a and 4b of the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ernie_gram.plot import new_figure, save_figure, set_step_axis
+from tasks.studies.plan import COUNTS
+from tasks.studies.summaries import NGRAMS, Summary
+
+
+def draw_perplexities(summary: Summary, target: Path) -> bool:
+    """Plot n-gram perplexity against steps, as figure 4a: the mean of each variant, and the range over its seeds.
+
+    Returns whether there is anything to plot; without, no file is written.
+    """
+    figure, [axes] = new_figure(1)
+    is_drawn = False
+    for number, name in enumerate(summary.study.variants):
+        curves = [[(e["step"], e[NGRAMS]) for e in record["curve"] if NGRAMS in e] for record in summary.models(name)]
+        steps = sorted({step for curve in curves for step, _ in curve})
+        values = [[value for curve in curves for at, value in curve if at == step] for step in steps]
+        if not steps:
+            continue
+        is_drawn, color = True, f"C{number % 10}"
+        label = f"{name} ({len(curves)})"
+        axes.plot(
+            steps, [np.exp(np.mean(np.log(each))) for each in values], "o-", markersize=3, color=color, label=label
+        )
+        axes.fill_between(
+            steps, [min(each) for each in values], [max(each) for each in values], color=color, alpha=0.15
+        )
+    counts = [record["result"]["left neighbour, n-grams"] for record in summary.of_kind(COUNTS)]
+    if counts and len({(record["corpus"], record["held_out"]) for record in summary.of_kind(COUNTS)}) == 1:
+        axes.axhline(float(np.mean(counts)), color="black", linestyle=":", label="counts of left neighbours")
+    set_step_axis(axes, "Held-out perplexity of masked n-grams (number of seeds)", "perplexity", "log")
+    if is_drawn:
+        save_figure(figure, [axes], target)
+    return is_drawn
+
+
+def draw_scores(summary: Summary, target: Path) -> bool:
+    """Plot the mean score over all tasks of each variant, as figure 4b: a point for each seed of pre-training.
+
+    Returns whether there is anything to plot; without, no file is written.
+    """
+    figure, [axes] = new_figure(1)
+    names = list(summary.study.variants)
+    found = {name: list(summary.mean_scores(name).values()) for name in names}
+    for column, name in enumerate(names):
+        if found[name]:
+            middle, ends = float(np.mean(found[name])), [column - 0.25, column + 0.25]
+            axes.plot(ends, [middle, middle], color="C1", label=None if axes.get_legend_handles_labels()[1] else "mean")
+            axes.plot([column] * len(found[name]), found[name], "o", markersize=4, alpha=0.7, color="C0")
+    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
+    axes.set(title=f"Mean score on {len(summary.tasks)} tasks, by seed of pre-training", ylabel="score")
+    if any(found.values()):
+        save_figure(figure, [axes], target)
+    return any(found.values())

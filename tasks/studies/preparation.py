@@ -1,0 +1,140 @@
+"""What a study needs before its runs: vocabulary, lexicons and corpora, built by the reader's commands if missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ernie_gram.config.checks import require
+from reader.corpus.memmap import Corpus, CorpusInfo
+from reader.corpus.occurrences import median_occurrences
+from reader.errors import InputError
+from reader.lexicon.lexicon_file import Lexicon
+from reader.system.atomic_files import make_folder
+from reader.system.installation import child_environment
+from reader.text.input_files import CORPUS_INFO
+from reader.tokenization.vocabulary_file import FILE_NAMES
+from tasks.studies.study_file import HELD_OUT_TEXT, OF_START, TRAIN_TEXT, Options, Study
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The folder with what a study prepares.
+
+    Attributes:
+        study: whose it is.
+        folder: has vocab.txt, NAME.tsv for each lexicon and the folder NAME for each corpus.
+        texts: "train" and "held_out" -> their files, if they are given.
+        start: the given model, or None.
+    """
+
+    study: Study
+    folder: Path
+    texts: dict[str, list[str]]
+    start: Path | None
+
+    @property
+    def vocabulary(self) -> Path:
+        """The file of the vocabulary."""
+        if self.study.vocabulary != OF_START:
+            return self.folder / "vocab.txt"
+        assert self.start is not None
+        found = [self.start / name for name in FILE_NAMES if (self.start / name).is_file()]
+        require(bool(found), "--start", f"{self.start} has no vocabulary ({' or '.join(FILE_NAMES)})")
+        return found[0]
+
+    def lexicon(self, name: str) -> Path:
+        """The file of a lexicon."""
+        return self.folder / f"{name}.tsv"
+
+    def corpus(self, name: str) -> Path:
+        """The folder of a corpus."""
+        return self.folder / name
+
+    def info(self, name: str) -> CorpusInfo:
+        """What a corpus holds; raises InputError if it is not there or not the study's."""
+        return Corpus(self.corpus(name)).info
+
+    def missing(self) -> list[tuple[Path, list[str]]]:
+        """Return what is not there, in the order of building, each with the command that builds it.
+
+        Raises InputError if a text is needed that is not given.
+        """
+        return [(path, command) for path, command in self._commands() if not self._is_there(path)]
+
+    def _is_there(self, path: Path) -> bool:
+        return path.is_file() or (path / CORPUS_INFO).is_file()
+
+    def _commands(self) -> Iterator[tuple[Path, list[str]]]:
+        study = self.study
+        if study.vocabulary != OF_START:
+            assert not isinstance(study.vocabulary, str)
+            yield self._command("vocab", self.vocabulary, TRAIN_TEXT, _options(study.vocabulary))
+        vocab = ["--vocab", str(self.vocabulary)]
+        for name, options in study.lexicons.items():
+            yield self._command("lexicon", self.lexicon(name), TRAIN_TEXT, [*vocab, *_options(options)])
+        for name, corpus in study.corpora.items():
+            lexicon = ["--lexicon", str(self.lexicon(corpus.lexicon))] if corpus.lexicon else []
+            yield self._command("corpus", self.corpus(name), corpus.text, [*vocab, *lexicon])
+
+    def _command(self, name: str, output: Path, text: str, options: Sequence[str]) -> tuple[Path, list[str]]:
+        files = self.texts.get(text, [])
+        option = {TRAIN_TEXT: "--text", HELD_OUT_TEXT: "--held_out"}[text]
+        if not files and not self._is_there(output):
+            raise InputError(f"{option}: must be given, because {output} is missing, which is made of it")
+        return output, [name, "--input", *files, *options, "--output", str(output)]
+
+    def build(self) -> None:
+        """Build what is missing, one after the other; raises InputError with the message of the command that failed."""
+        missing = self.missing()
+        if missing:
+            make_folder(self.folder)
+        for path, command in missing:
+            print(f"build {path}", flush=True)
+            module = [sys.executable, "-m", "reader.build", *command]
+            done = subprocess.run(module, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
+            if done.returncode:
+                raise InputError(done.stderr.strip().rpartition("\n")[2].removeprefix("error: "))
+        self.check()
+
+    def check(self) -> None:
+        """Raise InputError if something in the folder was made with other settings, or does not fit the rest."""
+        for name, options in self.study.lexicons.items():
+            made = Lexicon.load(self.lexicon(name)).info
+            top = ",".join(f"{order}:{count}" for order, count in made.top.items())
+            for key, found in (("top", top), ("min_count", made.min_count)):
+                wanted = options.get(key, found)
+                reason = f"{self.lexicon(name)} has {key} {found}, the study {wanted}; choose another --output"
+                require(str(wanted) == str(found), f"lexicons.{name}", reason)
+        texts: dict[str, tuple[str, str]] = {}
+        vocabularies: dict[str, str] = {}
+        for name, corpus in self.study.corpora.items():
+            info = self.info(name)
+            lexicon = Lexicon.load(self.lexicon(corpus.lexicon)).fingerprint if corpus.lexicon else ""
+            reason = f"{self.corpus(name)} was made with another lexicon; choose another --output"
+            require(info.lexicon == lexicon, f"corpora.{name}", reason)
+            first, text = texts.setdefault(corpus.text, (name, info.text))
+            reason = f"was made of another text than {self.corpus(first)}; choose another --output"
+            require(info.text == text, str(self.corpus(name)), reason)
+            vocabularies[info.vocabulary] = name
+        require(len(vocabularies) <= 1, str(self.folder), f"{', '.join(vocabularies.values())}: vocabularies differ")
+
+
+def corpus_result(folder: Path) -> dict[str, float]:
+    """Return the sizes of a corpus, its share of tokens in n-grams, and how often the n-grams occur in it."""
+    corpus = Corpus(folder)
+    info = corpus.info
+    median = median_occurrences(corpus)
+    sizes = {"tokens": info.tokens, "units": info.units, "ngrams": info.num_ngrams, "vocabulary": info.num_tokens}
+    share = 1 - (info.units - info.ngram_units) / info.tokens
+    occurrences = {} if median is None else {"median_occurrences": median}
+    return {**sizes, "ngram_occurrences": info.ngram_units, "token_share": share, **occurrences}
+
+
+def _options(options: Options) -> list[str]:
+    """Return settings as options of a command; `true` is an option without a value."""
+    given = [(key, value) for key, value in options.items() if value is not False]
+    return [part for key, value in given for part in ([f"--{key}"] if value is True else [f"--{key}", str(value)])]

@@ -1,0 +1,66 @@
+"""The results of a study: one file of JSON lines, one record for each finished run, which is only ever appended to."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reader.errors import InputError, print_warning
+from reader.system.atomic_files import atomic_file
+
+Record = dict[str, Any]
+
+
+def read_results(path: Path) -> list[Record]:
+    """Return the records of a file of results, none if there is no such file; a broken last line is left out.
+
+    Raises InputError that names the line for any other line that is no record, and for a second record of a run.
+    """
+    return _parsed(path)[0]
+
+
+def repair_results(path: Path) -> None:
+    """Remove what a killed process left of a last line, with a warning."""
+    _, broken = _parsed(path)
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if broken:
+        print_warning(f"{path}: its last line is broken and was removed; its run counts as missing")
+        text = text[: len(text) - len(broken)]
+    if broken or (text and not text.endswith("\n")):
+        with atomic_file(path) as partial:
+            partial.write_text(text if not text or text.endswith("\n") else f"{text}\n", encoding="utf-8")
+
+
+def append_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Append a record to a file that ends with a whole line, and flush it to the disk."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _parsed(path: Path) -> tuple[list[Record], str]:
+    """Return the records, and the text of a broken last line."""
+    records: dict[str, Record] = {}
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if path.is_file() else []
+    for number, line in enumerate(lines, 1):
+        record = _record(line)
+        if record is None:
+            if number == len(lines):
+                return list(records.values()), line
+            raise InputError(f"{path}, line {number}: not a result of a study; restore the file, or remove the line")
+        if record["run"] in records:
+            raise InputError(f"{path}, line {number}: a second result of {record['run']}; remove one of them")
+        records[record["run"]] = record
+    return list(records.values()), ""
+
+
+def _record(line: str) -> Record | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and {"run", "kind", "digest", "result"} <= value.keys() else None

@@ -1,0 +1,143 @@
+"""Run a study: what is missing, in order of the plan, and append each result to the file of results."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from ernie_gram.config.checks import require
+from ernie_gram.experiments.planned_run import PlannedRun, Result
+from ernie_gram.experiments.processes import CONSOLE, check_folders_and_devices, last_error, train_each
+from ernie_gram.pretraining.count_baselines import count_baselines
+from ernie_gram.pretraining.planned_run import PretrainingRun
+from ernie_gram.pretraining.prepare import feeders, prepare
+from reader.corpus.memmap import Corpus
+from tasks.studies.plan import CORPUS, COUNTS, FINETUNING, PRETRAINING, Planned, check_record
+from tasks.studies.preparation import Prepared, corpus_result
+from tasks.studies.results_file import append_record, read_results
+
+
+class StudyRunner:
+    """The runs of a study, and what is left of them.
+
+    Attributes:
+        planned: all results that the study is to have.
+        results: the file.
+    """
+
+    def __init__(self, planned: Sequence[Planned], results: Path, finished_only: bool) -> None:
+        """Compare the plan with the file of results.
+
+        Args:
+            finished_only: train no model; fine-tune those that are finished.
+
+        Raises InputError if the file has a result of other settings or of another text, or a folder another run.
+        """
+        self.planned, self.results, self._finished_only = planned, results, finished_only
+        records = {record["run"]: record for record in read_results(results)}
+        for each in planned:
+            if each.name in records:
+                check_record(results, records[each.name], each)
+        self._done = set(records)
+
+    @property
+    def missing(self) -> list[Planned]:
+        """What has no result yet, in order of the plan."""
+        return [each for each in self.planned if each.name not in self._done]
+
+    def to_train(self) -> list[Planned]:
+        """Return the trainings to start, in order of the plan.
+
+        A model without its folder is trained again if one of its fine-tunings is missing.
+        """
+        missing = set(self.missing)
+        models = {each.model for each in missing if each.kind == FINETUNING}
+        found = []
+        for each in self.planned:
+            if each.kind == PRETRAINING and (each in missing or each in models):
+                if not self._finished_only and _result(each) is None:
+                    found.append(each)
+            elif each.kind == FINETUNING and each in missing:
+                is_ready = each.model is None or not self._finished_only or _result(each.model) is not None
+                if is_ready and _result(each) is None:
+                    found.append(each)
+        return found
+
+    def check(self, processes: int) -> None:
+        """Raise InputError if a training that is to start cannot be trained, as far as that is known before."""
+        runs = [each.run for each in self.to_train() if each.run]
+        check_folders_and_devices(runs, processes)
+        known = [each.run for each in self.planned if isinstance(each.run, PretrainingRun) and each.kind == PRETRAINING]
+        for run in known:
+            if run in runs or run.folder.exists():
+                prepare(run.config, processes, given=run.given)
+                reason = f"{run.folder} was evaluated on other text; choose another --output"
+                require(run.is_evaluated_on_its_text(), "--held_out", reason)
+
+    def run(self, prepared: Prepared, jobs: int, processes: int, threads: int | None, keep: bool) -> list[str]:
+        """Make what is missing; return a line for each training that failed.
+
+        Args:
+            prepared: what the study has prepared.
+            jobs: number of trainings at a time; processes: of each; threads: of each process, None for all cores.
+            keep: whether the folders of fine-tunings are kept after their results are recorded.
+        """
+        for each in self.missing:
+            self._record_if_known(each, prepared, keep)
+        trained, failed, began = self.to_train(), list[str](), time.monotonic()
+        of_run = {each.run: each for each in trained if each.run}
+        needs = {run: each.model.run for run, each in of_run.items() if each.model and each.model.run in of_run}
+        print(f"{len(self.planned)} results, {len(self.planned) - len(self.missing)} there; {len(trained)} to train")
+        for run in of_run:
+            run.folder.parent.mkdir(exist_ok=True)
+        with closing(train_each(list(of_run), jobs, processes, _only_runs(needs), threads)) as ended:
+            for number, (run, status) in enumerate(ended, 1):
+                each = of_run[run]
+                if status or _result(each) is None:
+                    failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
+                    print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
+                    continue
+                name, value = next(iter((_result(each) or {}).items()))
+                self._record_if_known(each, prepared, keep)
+                minutes = (time.monotonic() - began) / number * (len(trained) - number) / 60
+                print(f"done  {run.name}: {name} {value:,.2f}; about {round(minutes)} min left", flush=True)
+        return failed
+
+    def _record_if_known(self, each: Planned, prepared: Prepared, keep: bool) -> None:
+        """Append the result of a training that is finished, or that only counts, unless it is there."""
+        result = _counted(each, prepared) if each.kind in (CORPUS, COUNTS) else _result(each)
+        if result is None:
+            return
+        if each.name not in self._done:
+            append_record(self.results, each.record(result))
+            self._done.add(each.name)
+        if each.kind == FINETUNING and each.run and not keep:
+            shutil.rmtree(each.run.folder)
+
+
+def _only_runs(needs: Mapping[PlannedRun, PlannedRun | None]) -> dict[PlannedRun, PlannedRun]:
+    return {run: needed for run, needed in needs.items() if needed is not None}
+
+
+def _result(each: Planned) -> Result | None:
+    return each.run.result() if each.run else None
+
+
+def _counted(each: Planned, prepared: Prepared) -> Result:
+    """Return the sizes of a corpus, or the perplexities of predictors that only count."""
+    if each.kind == CORPUS:
+        return corpus_result(prepared.corpus(str(each.of["corpus"])))
+    assert isinstance(each.run, PretrainingRun)
+    config = each.run.config
+    corpus = Corpus(Path(config.paths.corpus))
+    _, held_out = feeders(config, corpus)
+    assert held_out is not None
+    found = count_baselines(corpus, held_out, config.trainer.eval_sequences)
+    return {
+        f"{name}, {what}": value
+        for name, perplexities in found.items()
+        for what, value in (("units", perplexities.units), ("n-grams", perplexities.ngrams))
+    }

@@ -1,0 +1,117 @@
+"""What the records of a study say: costs, curves, and scores of variants, over their seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, median
+
+import numpy as np
+
+from tasks.registry.task_file import find_task
+from tasks.studies.plan import FINETUNING, PRETRAINING
+from tasks.studies.results_file import Record
+from tasks.studies.study_file import Study
+
+NGRAMS, UNITS, CPU = "ngram_perplexity", "perplexity", "cpu_seconds_per_step"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A study and its results.
+
+    Attributes:
+        study: its variants and tasks are those of the tables, in this order.
+        records: all results that there are.
+    """
+
+    study: Study
+    records: Sequence[Record]
+
+    @property
+    def tasks(self) -> list[str]:
+        """The names of the tasks."""
+        return [find_task(task).name for task in self.study.tasks]
+
+    def of_kind(self, kind: str) -> list[Record]:
+        """Return the records of a kind."""
+        return [record for record in self.records if record["kind"] == kind]
+
+    def models(self, variant: str) -> list[Record]:
+        """Return the pre-trainings of a variant, by seed."""
+        found = [record for record in self.of_kind(PRETRAINING) if record["variant"] == variant]
+        return sorted(found, key=lambda record: int(record["seed"]))
+
+    def scores(self, variant: str, task: str) -> dict[tuple[int, int], float]:
+        """Return the scores of a variant on a task, by the seeds of pre-training and of fine-tuning."""
+        return {
+            (record["seed"], record["finetuning_seed"]): record["result"]["score"]
+            for record in self.of_kind(FINETUNING)
+            if (record["variant"], record["task"]) == (variant, task)
+        }
+
+    def seeds_of(self, variant: str) -> tuple[int, ...]:
+        """The seeds of the pre-trainings of a variant; the first one alone if the model is given."""
+        return self.study.seeds if self.study.variants[variant].config else self.study.seeds[:1]
+
+    def planned_scores(self, variant: str) -> int:
+        """Return the number of scores that a variant is to have on each task."""
+        return len(self.seeds_of(variant)) * len(self.study.finetuning_seeds)
+
+    def mean_scores(self, variant: str) -> dict[int, float]:
+        """Return the mean over all tasks for each seed of pre-training for which all its fine-tunings are there."""
+        found = {task: self.scores(variant, task) for task in self.tasks}
+        complete = [
+            seed
+            for seed in self.seeds_of(variant)
+            if all((seed, number) in found[task] for task in self.tasks for number in self.study.finetuning_seeds)
+        ]
+        return {
+            seed: mean(found[task][seed, number] for task in self.tasks for number in self.study.finetuning_seeds)
+            for seed in complete
+        }
+
+    def differences(self, variant: str, task: str) -> list[float]:
+        """Return the paired differences to the reference, one for each seed of pre-training.
+
+        Each is the mean over the seeds of fine-tuning with which both were fine-tuned.
+        """
+        own, other = self.scores(variant, task), self.scores(self.study.reference, task)
+        pairs: dict[int, list[float]] = {}
+        for (seed, number), score in own.items():
+            # A given model, which has no seeds of pre-training, is paired with every seed.
+            for there, theirs in other.items():
+                if there[1] == number and (there[0] == seed or not self.study.variants[variant].config):
+                    pairs.setdefault(there[0], []).append(score - theirs)
+        return [mean(pairs[seed]) for seed in sorted(pairs)]
+
+    def cpu_seconds(self, variant: str) -> float | None:
+        """Return the median CPU seconds of a step over the pre-trainings that have logged them, None without one."""
+        logged = [record["result"][CPU] for record in self.models(variant) if CPU in record["result"]]
+        return median(logged) if logged else None
+
+    def equal_cpu_seconds(self) -> float | None:
+        """Return the CPU seconds of the whole training of the variant that takes the fewest."""
+        costs = [
+            cost * record["result"]["steps"]
+            for variant in self.study.variants
+            for record in self.models(variant)
+            if (cost := self.cpu_seconds(variant)) is not None
+        ]
+        return min(costs) if costs else None
+
+    def at_cpu_seconds(self, variant: str, seconds: float) -> list[float]:
+        """Return the n-gram perplexities of the models of a variant after some CPU seconds of training steps.
+
+        Between two evaluations, the logarithm is interpolated linearly in steps.
+        """
+        cost = self.cpu_seconds(variant)
+        if cost is None:
+            return []
+        found = []
+        for record in self.models(variant):
+            points = [(each["step"], np.log(each[NGRAMS])) for each in record["curve"] if NGRAMS in each]
+            if points:
+                steps, values = zip(*points, strict=True)
+                found.append(float(np.exp(np.interp(seconds / cost, steps, values))))
+        return found

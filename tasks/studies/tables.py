@@ -1,0 +1,130 @@
+"""Tables in Markdown of the results of a study. Whatever is missing is shown as missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import mean
+
+from ernie_gram.experiments.tables import markdown_table, spread_of
+from tasks.studies.plan import CORPUS, COUNTS
+from tasks.studies.summaries import NGRAMS, UNITS, Summary
+
+MISSING = "-"
+COUNTERS = ("unit frequencies", "left neighbour", "both neighbours")
+
+
+def report(summary: Summary) -> str:
+    """Return all tables of a study."""
+    study = summary.study
+    parts = [f"# {study.title}", "", *_corpora(summary), *_pretraining(summary)]
+    if study.tasks:
+        parts += [*_finetuning(summary), *_differences(summary)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def spread(values: Sequence[float], form: str, planned: int) -> str:
+    """Return the mean of some values with minimum and maximum, and how many there are if that is not as planned."""
+    if not values:
+        return MISSING
+    found = spread_of(values, "min")
+    ends = f" ({found.best:{form}} - {found.worst:{form}})" if len(values) > 1 else ""
+    return f"{found.mean:{form}}{ends}{_number(len(values), planned)}"
+
+
+def _number(found: int, planned: int) -> str:
+    return f" [{found} of {planned}]" if found < planned else ""
+
+
+def _corpora(summary: Summary) -> list[str]:
+    rows = [
+        [
+            str(record["corpus"]),
+            f"{record['result']['tokens']:,}",
+            f"{record['result']['ngrams']:,}",
+            f"{record['result'].get('median_occurrences', 0):,.0f}",
+            f"{record['result']['token_share']:.1%}",
+        ]
+        for record in summary.of_kind(CORPUS)
+        if record["corpus"] in summary.study.corpora
+    ]
+    head = ["corpus", "tokens", "n-grams", "median occurrences", "tokens in n-grams"]
+    return [*markdown_table(head, rows), ""] if rows else []
+
+
+def _pretraining(summary: Summary) -> list[str]:
+    """Return the table of perplexities, with those of counts below the variants."""
+    study, seconds = summary.study, summary.equal_cpu_seconds()
+    rows = []
+    for name in (name for name, variant in study.variants.items() if variant.config):
+        models, planned = summary.models(name), len(study.seeds)
+        cells = [name, study.variants[name].what]
+        for key in (NGRAMS, UNITS):
+            curves = [[each[key] for each in record["curve"] if key in each] for record in models]
+            starts = [curve[0] for curve in curves if curve]
+            ends = [record["result"][key] for record in models if key in record["result"]]
+            cells += [f"{mean(starts):,.0f}" if starts else MISSING, spread(ends, ",.0f", planned)]
+        for key, form in (("generator_ngram_perplexity", ",.0f"), ("accuracy", ".1%")):
+            found = [record["result"][key] for record in models if key in record["result"]]
+            cells.append(spread(found, form, planned if found else 0))
+        cost = summary.cpu_seconds(name)
+        cells.append(MISSING if cost is None else f"{cost:.3f}")
+        cells.append(spread(summary.at_cpu_seconds(name, seconds), ",.0f", planned) if seconds else MISSING)
+        rows.append(cells)
+    head = ["variant", "what", "n-grams, start", "n-grams, end", "units, start", "units, end"]
+    head += ["generator, n-grams", "accuracy", "CPU s per step", "n-grams at equal CPU time"]
+    equal = f" Equal CPU time is {seconds:,.0f} s." if seconds else ""
+    title = "Held-out perplexities; mean over the seeds of pre-training (minimum - maximum)."
+    return ["## Pre-training", "", f"{title}{equal}", "", *markdown_table(head, rows), "", *_counts(summary)]
+
+
+def _counts(summary: Summary) -> list[str]:
+    """Return the table of the predictors that only count, on the same masked units."""
+    groups: dict[tuple[str, str], list[dict[str, float]]] = {}
+    for record in summary.of_kind(COUNTS):
+        if record["corpus"] in summary.study.corpora:
+            groups.setdefault((record["corpus"], record["held_out"]), []).append(record["result"])
+    planned = len(summary.study.seeds)
+    rows = [
+        [*pair, name, *(spread([each[f"{name}, {what}"] for each in found], ",.0f", planned) for what in WHAT)]
+        for pair, found in groups.items()
+        for name in COUNTERS
+    ]
+    return [*markdown_table(["counted in", "predicted in", "predictor", *WHAT], rows), ""] if rows else []
+
+
+WHAT = ("n-grams", "units")
+
+
+def _finetuning(summary: Summary) -> list[str]:
+    rows = []
+    for name in summary.study.variants:
+        planned, cells = summary.planned_scores(name), [name]
+        for task in summary.tasks:
+            scores = list(summary.scores(name, task).values())
+            found = spread_of(scores) if scores else None
+            number = _number(len(scores), planned)
+            cells.append(f"{found.mean:.1f} ± {found.deviation:.1f}{number}" if found else f"{MISSING}{number}")
+        means = list(summary.mean_scores(name).values())
+        rows.append([*cells, spread(means, ".2f", len(summary.seeds_of(name)))])
+    title = "Scores on the development sets; mean ± standard deviation over the seeds of pre-training and fine-tuning."
+    more = "The last column is the mean over the tasks (minimum - maximum over the seeds of pre-training)."
+    return ["## Fine-tuning", "", title, more, "", *markdown_table(["variant", *summary.tasks, "mean"], rows), ""]
+
+
+def _differences(summary: Summary) -> list[str]:
+    reference = summary.study.reference
+    rows = []
+    for name in (name for name in summary.study.variants if name != reference):
+        planned, cells = len(summary.study.seeds), [name]
+        for task in summary.tasks:
+            found = summary.differences(name, task)
+            ends = f" ({min(found):+.1f} to {max(found):+.1f})" if len(found) > 1 else ""
+            cells.append(f"{mean(found):+.1f}{ends}{_number(len(found), planned)}" if found else MISSING)
+        own, other = summary.mean_scores(name), summary.mean_scores(reference)
+        both = [own[seed] - other[seed] for seed in own if seed in other]
+        ends = f" ({min(both):+.2f} to {max(both):+.2f})" if len(both) > 1 else ""
+        rows.append([*cells, f"{mean(both):+.2f}{ends}{_number(len(both), planned)}" if both else MISSING])
+    title = (
+        f"Differences to {reference}, paired by the seeds: mean (minimum to maximum over the seeds of pre-training)."
+    )
+    return [title, "", *markdown_table(["variant", *summary.tasks, "mean"], rows), ""]

@@ -1,0 +1,100 @@
+"""Run a study: variants of pre-training, all from one text and several times, and their fine-tunings.
+
+    ernie-gram study ladder --text TEXT --held_out HELD_OUT --data FOLDER --output output/ladder \\
+        --results ladder.jsonl --jobs 2
+
+STUDY is a file of conf/studies, or a YAML file like those. Vocabulary, lexicons and corpora are built if they are
+missing. Each result is appended to one file as soon as it is there, and is never computed again, even if the folder of
+its run is gone. After an interruption, the same command resumes. `ernie-gram study-tables` makes tables and figures.
+"""
+
+from __future__ import annotations
+
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.study")
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+from ernie_gram.config.checks import require
+from ernie_gram.experiments.experiment import experiment_parser
+from ernie_gram.run.run_folder import check_output, lock_output
+from reader.build_options import parse_positive
+from reader.errors import InputError
+from reader.plurals import counted
+from reader.system.lock_files import locked_name
+from tasks.reading.data_option import add_data_option
+from tasks.studies.plan import plan_study
+from tasks.studies.preparation import Prepared
+from tasks.studies.results_file import repair_results
+from tasks.studies.running import StudyRunner
+from tasks.studies.study_file import HELD_OUT_TEXT, TRAIN_TEXT, read_study
+
+PREPARED = "prepared"
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the parsed options; raises InputError."""
+    parser = experiment_parser(__doc__, with_seeds=False)
+    parser.add_argument("study", metavar="STUDY", help="the name of a file in conf/studies, or a YAML file")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="file of results (DIR/results.jsonl)")
+    parser.add_argument("--text", nargs="+", default=[], metavar="PATH", help="training text, to build what is missing")
+    parser.add_argument("--held_out", nargs="+", default=[], metavar="PATH", help="other text of the same kind")
+    parser.add_argument("--start", type=Path, metavar="MODEL", help="the given model, for studies that start from one")
+    parser.add_argument("--threads", type=parse_positive, metavar="N", help="threads per process (all cores, divided)")
+    add_data_option(parser)
+    parser.add_argument("--finished_only", action="store_true", help="pre-train nothing; fine-tune what is finished")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of fine-tunings; only their results are")
+    parser.add_argument("--check", action="store_true", help="plan and check everything, and train nothing")
+    options = parser.parse_args()
+    options.results = options.results or options.output / "results.jsonl"
+    check_output(options.output, option="--output")
+    return options
+
+
+def main() -> None:
+    """Run the command line."""
+    options = parse_arguments()
+    study = read_study(options.study)
+    require(
+        options.start is not None or not study.needs_start, "--start", "must be given: the study starts from a model"
+    )
+    texts = {TRAIN_TEXT: options.text, HELD_OUT_TEXT: options.held_out}
+    prepared = Prepared(study, options.output / PREPARED, texts, options.start)
+    missing = prepared.missing()
+    if options.check:
+        for path, _ in missing:
+            print(f"would build {path}")
+        if missing:
+            print("the runs are checked when everything is built")
+            return
+        runner = StudyRunner(plan_study(prepared, options.output, options.data), options.results, options.finished_only)
+        runner.check(options.processes)
+        print(_summary(runner))
+        return
+    with (
+        lock_output(options.output, "--output"),
+        locked_name(options.results, f"--results: {options.results} is in use"),
+    ):
+        # An exception, at which the runs are stopped.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        prepared.build()
+        repair_results(options.results)
+        runner = StudyRunner(plan_study(prepared, options.output, options.data), options.results, options.finished_only)
+        runner.check(options.processes)
+        failed = runner.run(prepared, options.jobs, options.processes, options.threads, options.keep)
+        print(_summary(runner))
+    if failed:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise InputError(f"{failed[0]}{more}; the same command runs the failed ones again")
+
+
+def _summary(runner: StudyRunner) -> str:
+    """Return how many results are there, and how many are missing, by kind."""
+    missing = [each.kind for each in runner.missing]
+    left = ", ".join(f"{missing.count(kind)} {kind}" for kind in dict.fromkeys(missing))
+    return f"{runner.results}: {counted(len(runner.planned) - len(missing), 'result')}; missing: {left or 'none'}"

@@ -1,0 +1,51 @@
+"""Make tables and figures of a study from its file of results alone.
+
+    ernie-gram study-tables ladder --results ladder.jsonl --output output/ladder_tables
+
+Writes results.md, perplexities.png and scores.png into the folder. Runs without a result are shown as missing.
+"""
+
+from __future__ import annotations
+
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.study_tables")
+
+import argparse
+from pathlib import Path
+
+from reader.errors import InputError, OneLineParser
+from reader.system.atomic_files import atomic_file, make_folder
+from reader.system.output_files import check_output_folder
+from tasks.studies.figures import draw_perplexities, draw_scores
+from tasks.studies.results_file import read_results
+from tasks.studies.study_file import read_study
+from tasks.studies.summaries import Summary
+from tasks.studies.tables import report
+
+TABLES, PERPLEXITIES, SCORES = "results.md", "perplexities.png", "scores.png"
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", metavar="STUDY", help="the name of a file in conf/studies, or a YAML file")
+    parser.add_argument("--results", type=Path, required=True, metavar="FILE", help="file of results of the study")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for tables and figures")
+    options = parser.parse_args()
+    check_output_folder("--output", options.output)
+    records = read_results(options.results)
+    if not records:
+        raise InputError(f"{options.results}: no results; `ernie-gram study {options.study}` makes them")
+    summary = Summary(read_study(options.study), records)
+    text = report(summary)
+    make_folder(options.output)
+    with atomic_file(options.output / TABLES) as partial:
+        partial.write_text(text, encoding="utf-8")
+    drawn = [
+        name
+        for name, draw in ((PERPLEXITIES, draw_perplexities), (SCORES, draw_scores))
+        if draw(summary, options.output / name)
+    ]
+    print(f"{text}\n{options.output}: {', '.join([TABLES, *drawn])}")

@@ -1,0 +1,103 @@
+"""Tables and figures of a study, from made-up results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.studies.study_file import read_study
+from tasks.studies.summaries import Summary
+from tasks.studies.tables import report
+from tasks.study_tables import main
+from tests.support.commands import call
+
+STUDY = {
+    "title": "Made up",
+    "seeds": [1, 2, 3],
+    "reference": "a",
+    "corpora": {"corpus": {}, "held_out": {"text": "held_out"}},
+    "variants": {name: {"config": "x.yaml", "what": f"masking {name}"} for name in "abc"},
+    "finetuning": {"seeds": [1, 2], "tasks": {"sst2": {}, "mrpc": {}}},
+}
+
+
+def model(variant: str, seed: int, ngrams: float, cpu: float) -> dict[str, Any]:
+    curve = [
+        {"step": step, "ngram_perplexity": value, "perplexity": 50.0} for step, value in ((0, 900.0), (10, ngrams))
+    ]
+    numbers = {"ngram_perplexity": ngrams, "perplexity": 50.0, "accuracy": 0.25, "steps": 10}
+    of = {"run": f"{variant}_{seed}", "kind": "pre-training", "variant": variant, "seed": seed, "digest": ""}
+    return {**of, "result": {**numbers, "cpu_seconds_per_step": cpu}, "curve": curve}
+
+
+def score(variant: str, seed: int, task: str, number: int, value: float) -> dict[str, Any]:
+    of = {"run": f"{variant}_{seed},{task},{number}", "kind": "fine-tuning", "variant": variant, "seed": seed}
+    return {**of, "task": task, "finetuning_seed": number, "digest": "", "result": {"score": value}}
+
+
+def records() -> list[dict[str, Any]]:
+    counts = {
+        f"{name} neighbour{'s' * (name == 'both')}, {what}": 7.0
+        for name in ("left", "both")
+        for what in ("n-grams", "units")
+    }
+    counts |= {"unit frequencies, n-grams": 9.0, "unit frequencies, units": 8.0}
+    made = [model("a", 1, 100.0, 1.0), model("a", 2, 300.0, 1.0), model("a", 3, 200.0, 1.0), model("b", 1, 100.0, 2.0)]
+    for seed in (1, 2, 3):
+        for number in (1, 2):
+            made += [score("a", seed, task, number, 60.0 + seed + number) for task in ("sst2", "mrpc")]
+    made += [score("b", 1, "sst2", 1, 64.0), score("b", 1, "sst2", 2, 66.0), score("b", 2, "sst2", 1, 60.0)]
+    of = {"run": "counts", "kind": "counts", "corpus": "corpus", "held_out": "held_out", "seed": 1, "digest": ""}
+    return [*made, {**of, "result": counts}]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.yaml"
+    path.write_text(json.dumps(STUDY))
+    return path
+
+
+def test_the_tables_show_means_ranges_and_paired_differences(study: Path) -> None:
+    text = report(Summary(read_study(str(study)), records()))
+    assert "Equal CPU time is 10 s." in text
+    lines = text.splitlines()
+    [a] = [line for line in lines if line.startswith("| a | masking a |")]
+    assert "| 900 | 200 (100 - 300) | 50 | 50 (50 - 50) | - | 25.0% (25.0% - 25.0%) | 1.000 | 200 (100 - 300) |" in a
+    # Half the steps of b: the geometric mean of 900 and 100.
+    [b] = [line for line in lines if line.startswith("| b | masking b |")]
+    assert "| 900 | 100 [1 of 3] | 50 | 50 [1 of 3] | - | 25.0% [1 of 3] | 2.000 | 300 [1 of 3] |" in b
+    assert "| c | masking c | - | - | - | - | - | - | - | - |" in text
+    assert "| corpus | held_out | left neighbour | 7 [1 of 3] | 7 [1 of 3] |" in text
+    assert "| a | 63.5 ± 1.0 | 63.5 ± 1.0 | 63.50 (62.50 - 64.50) |" in text
+    assert "| b | 63.3 ± 3.1 [3 of 6] | - [0 of 6] | - |" in text
+    # Seed 1: 64 - 62 and 66 - 63; seed 2: 60 - 63.
+    assert "| b | -0.2 (-3.0 to +2.5) [2 of 3] | - | - |" in text
+
+
+def test_the_command_needs_only_the_file_of_results(study: Path, tmp_path: Path) -> None:
+    results, output = tmp_path / "results.jsonl", tmp_path / "tables"
+    command = [str(study), "--results", str(results), "--output", str(output)]
+    empty = call(main, *command)
+    assert (empty.returncode, empty.stderr.count("\n")) == (2, 1)
+    assert "no results; `ernie-gram study " in empty.stderr
+    results.write_text("".join(json.dumps(record) + "\n" for record in records()) + '{"run"')
+    done = call(main, *command)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in output.iterdir()) == ["perplexities.png", "results.md", "scores.png"]
+    assert (output / "scores.png").read_bytes().startswith(b"\x89PNG")
+    assert "## Fine-tuning" in (output / "results.md").read_text()
+
+
+def test_every_study_of_the_project_is_valid_and_names_its_settings() -> None:
+    from tasks.studies.study_file import STUDIES
+
+    names = {path.stem for path in STUDIES.glob("*.yaml")}
+    assert names == {"ladder", "lexicon", "warm_start", "chinese"}
+    for name in names:
+        study = read_study(name)
+        assert study.needs_start == (name == "warm_start")
+        assert len(study.seeds) == len(study.finetuning_seeds) == 3

@@ -1,0 +1,191 @@
+"""The command for studies: what it trains and records, how it resumes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ernie_gram.run.run_folder import lock_output
+from tasks.studies import running
+from tasks.study import main
+from tests.support.commands import Done, call, kill_when
+from tests.support.made_once import made_once
+from tests.support.toy_study import train_here, without_times, write_study
+
+Run = Callable[..., Done]
+
+
+def options(built: Path, tiny_task: Path, output: Path) -> list[str]:
+    data = ["--text", str(built / "train.txt"), "--held_out", str(built / "held_out.txt")]
+    return ["--output", str(output), *data, "--data", str(tiny_task / "data"), "--threads", "1"]
+
+
+@pytest.fixture
+def study(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command with the trainings in this process."""
+    monkeypatch.setattr(running, "train_each", train_here)
+    return lambda *arguments: call(main, *arguments)
+
+
+@pytest.fixture(scope="module")
+def finished_study(built: Path, tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished study, with study.yaml and results.jsonl. Tests must not change it."""
+
+    def make(folder: Path) -> None:
+        path = write_study(folder, tiny_task / "data" / "task.yaml")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(running, "train_each", train_here)
+            done = call(main, str(path), *options(built, tiny_task, folder / "out"))
+        assert done.returncode == 0, done.stderr
+
+    return made_once(tmp_path_factory, "finished_study", make)
+
+
+def test_each_model_is_fine_tuned_after_its_pretraining(finished_study: Path) -> None:
+    records = [json.loads(line) for line in (finished_study / "out" / "results.jsonl").read_text().splitlines()]
+    assert [record["run"] for record in records] == [
+        *("corpus corpus", "corpus held_out", "counts corpus held_out 1"),
+        *(
+            name
+            for variant in ("explicit_1", "contiguous_1")
+            for name in (variant, *(f"{variant},task,seed={number}" for number in (1, 2)))
+        ),
+    ]
+    by_name = {record["run"]: record for record in records}
+    model, tuned = by_name["explicit_1"], by_name["explicit_1,task,seed=2"]
+    assert [each["step"] for each in model["curve"]] == [0, 3, 6]
+    assert model["curve"][-1]["ngram_perplexity"] == model["result"]["ngram_perplexity"] > 1
+    assert model["result"]["cpu_seconds_per_step"] > 0
+    assert model["settings"]["trainer.max_steps"] == 6
+    assert (tuned["variant"], tuned["seed"], tuned["task"], tuned["finetuning_seed"]) == ("explicit", 1, "task", 2)
+    assert tuned["data"]["model"] == model["digest"]
+    assert 0 < tuned["result"]["dev.accuracy"] <= 100
+    counts = by_name["counts corpus held_out 1"]["result"]
+    assert counts["unit frequencies, n-grams"] > counts["both neighbours, n-grams"] > 1
+    assert 0 < by_name["corpus corpus"]["result"]["token_share"] < 1
+    assert list((finished_study / "out" / "finetuned").iterdir()) == []
+
+
+def test_a_killed_study_that_is_resumed_gives_the_same_results(
+    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+) -> None:
+    output = tmp_path / "out"
+    command = [str(finished_study / "study.yaml"), *options(built, tiny_task, output)]
+    # During a pre-training, and during a fine-tuning.
+    for half_done in ("models/explicit_1/step_*", "finetuned/explicit_1,task,seed=1/config.yaml"):
+        kill_when(["-m", "tasks.study", *command], lambda path=half_done: list(output.glob(path)))
+        assert not (output / "models" / "contiguous_1").exists()
+    results = output / "results.jsonl"
+    with results.open("a") as file:
+        file.write('{"run": "expl')
+    done = study(*command)
+    assert done.returncode == 0, done.stderr
+    assert f"warning: {results}: its last line is broken and was removed" in done.stderr
+    assert without_times(results) == without_times(finished_study / "out" / "results.jsonl")
+    assert f"{results}: 9 results; missing: none" in done.stdout
+
+
+def test_a_recorded_result_counts_even_if_its_folder_is_gone(
+    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    shutil.copytree(finished_study / "out" / "prepared", output / "prepared")
+    lines = (finished_study / "out" / "results.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "all.jsonl").write_text("".join(lines))
+    command = [str(finished_study / "study.yaml"), *options(built, tiny_task, output)]
+    done = study(*command, "--results", str(tmp_path / "all.jsonl"))
+    assert "0 to train" in done.stdout, done.stderr
+    assert not (output / "models").exists()
+    # One fine-tuning is missing: its model is trained again, and has no second line.
+    missing = [line for line in lines if '"contiguous_1,task,seed=2"' not in line]
+    (tmp_path / "some.jsonl").write_text("".join(missing))
+    checked = study(*command, "--results", str(tmp_path / "some.jsonl"), "--check")
+    assert "8 results; missing: 1 fine-tuning" in checked.stdout
+    done = study(*command, "--results", str(tmp_path / "some.jsonl"))
+    assert "2 to train" in done.stdout, done.stderr
+    assert [each.name for each in (output / "models").iterdir()] == ["contiguous_1"]
+    found = {each["run"]: each for each in without_times(tmp_path / "some.jsonl")}
+    assert found == {each["run"]: each for each in without_times(tmp_path / "all.jsonl")}
+
+
+def test_only_finished_models_are_fine_tuned_on_request(
+    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    shutil.copytree(finished_study / "out" / "prepared", output / "prepared")
+    shutil.copytree(finished_study / "out" / "models" / "contiguous_1", output / "models" / "contiguous_1")
+    command = [str(finished_study / "study.yaml"), *options(built, tiny_task, output), "--finished_only", "--keep"]
+    done = study(*command)
+    assert done.returncode == 0, done.stderr
+    assert "missing: 1 pre-training, 2 fine-tuning" in done.stdout
+    assert {each.name for each in (output / "finetuned").iterdir()} == {
+        f"contiguous_1,task,seed={number}" for number in (1, 2)
+    }
+
+
+def test_results_of_other_settings_or_of_another_text_are_refused(
+    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+) -> None:
+    task = tiny_task / "data" / "task.yaml"
+    before = (finished_study / "out" / "results.jsonl").read_text()
+    results = tmp_path / "results.jsonl"
+    output = tmp_path / "out"
+    output.mkdir()
+    shutil.copytree(finished_study / "out" / "prepared", output / "prepared")
+    common = [*options(built, tiny_task, output), "--results", str(results)]
+    other = json.loads(before.splitlines()[0]) | {"digest": "0"}
+    other["data"]["text"] = "0" * 64
+    other_text = json.dumps(other) + "\n"
+    changed = json.loads((finished_study / "study.yaml").read_text())["variants"]
+    changed["contiguous"]["options"]["optimizer.learning_rate"] = 1e-3
+    for content, changes, message in (
+        (before, {"variants": changed}, "result of contiguous_1 with optimizer.learning_rate 0.003, not 0.001; give"),
+        (other_text, {}, "has the result of corpus corpus with text 000000000000, not "),
+        (f"{before}{before.splitlines()[0]}\n", {}, "line 10: a second result of corpus corpus"),
+        (f"half\n{before}", {}, "line 1: not a result of a study"),
+        (before, {"lexicons": {"lexicon": {"top": "2:30"}}}, "lexicon.tsv has top 2:400,3:200, the study 2:30"),
+        (
+            before,
+            {"reference": "explict"},
+            "reference: 'explict' is none of explicit, contiguous; did you mean explicit?",
+        ),
+        (before, {"sedes": [1]}, "sedes: 'sedes' is none of title, seeds"),
+        (before, {"seeds": [1, 1]}, "seeds: expected a list of distinct seeds"),
+    ):
+        results.write_text(content)
+        path = write_study(tmp_path, task, **changes)
+        done = study(str(path), *common)
+        assert done.returncode == 2, message
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not (output / "models").exists()
+
+
+def test_two_studies_in_one_folder_or_with_one_file_of_results_are_refused(
+    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+) -> None:
+    command = [str(finished_study / "study.yaml"), *options(built, tiny_task, tmp_path / "out")]
+    with lock_output(tmp_path / "out", "--output"):
+        done = study(*command)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert f"--output: {tmp_path / 'out'} is in use by process" in done.stderr
+
+
+def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_task: Path) -> None:
+    path = write_study(tmp_path, tiny_task / "data" / "task.yaml")
+    for more, message in (
+        ([], "--text: must be given, because "),
+        (["--text", "none.txt"], "--held_out: must be given, because "),
+    ):
+        done = call(main, str(path), "--output", str(tmp_path / "out"), *more)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert message in done.stderr
+    assert not (tmp_path / "out").exists()
+    done = call(main, "lader", "--output", str(tmp_path / "out"))
+    assert "no such study; the studies are " in done.stderr
