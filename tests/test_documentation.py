@@ -11,7 +11,7 @@ import pytest
 
 from reader.console_script import MODULES
 from tests.support.commands import ROOT
-from tests.support.import_graph import PACKAGES, imports, sources
+from tests.support.import_graph import PACKAGES, imports
 
 PAPER = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "tests/benchmarks/README.md"]
