@@ -44,9 +44,8 @@ from tasks.registry import TASKS
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import Run, prepare
 from tasks.training.splits import SplitData
-from tests.benchmarks.pretrain_step import ROOT
 from tests.benchmarks.random_model import write_random_model
-from tests.support.commands import call
+from tests.support.commands import ROOT, call
 
 BATCH_SIZE = 8
 

@@ -4,10 +4,11 @@ Each rung of the ablation runs in a separate process, one after the other. The s
 those after explicit masking, if 15 % of the tokens are masked and a masked unit has 1.9 tokens (as with 300,000
 n-grams). The column "products alone" is the ratio expected from the matrix products of the forward and backward pass,
 for the same number of sequences, and "predicted" is the memory, both according to ernie_gram.preflight. "of the peak"
-is the share of the operations per second that a large product reaches in the same process, with the same threads,
-before or after the steps, whichever is faster. `--rungs explicit explicit+recompute` compares a rung with and without
-trainer.recompute. `--hf_python` and `--paddlenlp_python` name interpreters with transformers and with PaddleNLP: then
-steps of their models are timed too, with the sequences of `explicit` (see pretrain_step_others.py).
+is the share of the operations per second that a large product of the same precision reaches in the same process, with
+the same threads, before or after the steps, whichever is faster. `--rungs explicit explicit+recompute` compares a rung
+with and without trainer.recompute. `--hf_python` and `--paddlenlp_python` name interpreters with transformers and with
+PaddleNLP: then steps of their models are timed too, with the sequences of `explicit` (see pretrain_step_others.py). For
+bfloat16, transformers runs in both modes of PyTorch (see torch_modes.py). Ratios are to the first row of a model.
 """
 
 from __future__ import annotations
@@ -16,27 +17,28 @@ import argparse
 import json
 import os
 import resource
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from itertools import product
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.planning.memory import rank_memory
 from ernie_gram.pretraining.config import DataConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
-from ernie_gram.training.config import TrainerConfig
+from ernie_gram.training.config import OptimizerConfig, TrainerConfig
+from reader.errors import one_line_errors
+from tests.benchmarks.measure import step_seconds
+from tests.benchmarks.processes import run_module
+from tests.benchmarks.torch_modes import TORCH_MODES, mode_shown
 from tests.support.objectives import OBJECTIVES
 
-ROOT = Path(__file__).resolve().parents[2]
 TOKENS = 30522
 MODELS = {
     # name: (layers, hidden, heads, batch, length, n-grams, steps)
+    "small_en": (2, 192, 6, 24, 64, 30_000, 20),  # the sizes of conf/pretrain/small_en.yaml
     "small": (4, 256, 4, 32, 128, 30_000, 5),
     "base": (12, 768, 12, 4, 512, 0, 3),
     "base_300k": (12, 768, 12, 4, 512, 300_000, 2),
@@ -45,15 +47,13 @@ OBJECTIVE_RUNGS = ("contiguous", "explicit", "cnp", "enrm", "full")
 RUNGS = (*OBJECTIVE_RUNGS, *(f"{rung}+recompute" for rung in OBJECTIVE_RUNGS))
 TOKENS_PER_UNIT = 1.9
 PEAK_SECONDS = 2.0
-OTHERS = Path(__file__).with_name("pretrain_step_others.py")
 OTHER_NAMES = {
     "bert": "transformers, the same head",
     "masked_lm": "transformers, BertForMaskedLM",
     "paddlenlp": "PaddleNLP's ErnieGramModel, the same head",
 }
-Times = list[tuple[float, float]]  # wall and CPU seconds
-# The default of run_pretrain.sh.
-MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=1000000000000"
+COLUMNS = ["seconds a step", "to the first row", "CPU seconds", "to the first row", "first step, CPU seconds"]
+COLUMNS += ["products alone", "of the peak", "peak GB", "of it allocated by Paddle", "predicted"]
 
 
 def shapes(length: int, rung: str) -> tuple[int, int, int]:
@@ -75,7 +75,9 @@ def random_batch(batch: int, length: int, classes: int, rung: str) -> dict[str, 
     return batch_of(config, CorpusSizes(TOKENS, classes - TOKENS), BatchShape(batch, slots, masked, queries, queries))
 
 
-def config_of(name: str, rung: str, out_emb_size: int, dropout: float) -> PretrainConfig:
+def config_of(
+    name: str, rung: str, out_emb_size: int, dropout: float, precision: Literal["float32", "bfloat16"] = "float32"
+) -> PretrainConfig:
     """Return the configuration of a model and a rung; "RUNG+recompute" recomputes the layers."""
     rung, _, recompute = rung.partition("+")
     layers, hidden, heads, batch, length, _, _ = MODELS[name]
@@ -91,12 +93,16 @@ def config_of(name: str, rung: str, out_emb_size: int, dropout: float) -> Pretra
         model=model,
         data=DataConfig(max_seq_len=length, batch_size=batch),
         objective=OBJECTIVES[rung],
+        optimizer=OptimizerConfig(precision=precision),
         trainer=TrainerConfig(recompute=recompute == "recompute"),
     )
 
 
 def predictions(config: PretrainConfig, name: str, rung: str) -> tuple[float, float]:
     """Return the predicted operations of a step, and its predicted bytes of memory without those of the process."""
+    from ernie_gram.planning.memory import rank_memory
+    from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
+
     _, _, _, batch, length, ngrams, _ = MODELS[name]
     slots, masked, queries = shapes(length, rung)
     sizes, shape = CorpusSizes(TOKENS, ngrams), BatchShape(batch, slots, masked, queries, queries)
@@ -104,32 +110,40 @@ def predictions(config: PretrainConfig, name: str, rung: str) -> tuple[float, fl
     return flops, rank_memory(config, sizes, shape, 1).total
 
 
-def time_ours(name: str, rung: str, out_emb_size: int, dropout: float) -> tuple[Times, float, int]:
-    """Return the wall and CPU seconds of each step after the first, operations per second of a large product, and the
-    largest number of bytes that Paddle has had allocated."""
-    from ernie_gram.distributed.measure import allocated_peak, matmul_peak
-    from ernie_gram.distributed.world import start_world
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from tests.support.static_programs import training_program
+def measure_one(arguments: argparse.Namespace) -> dict[str, float]:
+    """Return what this process measures of the only model, rung and precision of the arguments.
 
-    _, _, _, batch, length, ngrams, steps = MODELS[name]
+    "product" is the operations per second of a large product, "allocated" the largest number of GB that Paddle has had
+    allocated.
+    """
+    # The first import sets what Paddle reads when it is loaded.
+    from ernie_gram.distributed.world import start_world  # isort: split
     import paddle
 
-    world = start_world("cpu")
-    config = config_of(name, rung, out_emb_size, dropout)
+    from ernie_gram.distributed.measure import allocated_peak, matmul_peak
+    from tests.support.static_programs import training_program
+
+    (name,), (rung,), (precision,) = arguments.model, arguments.rungs, arguments.precision
+    _, _, _, _, length, ngrams, _ = MODELS[name]
+    world = start_world("cpu", precision)
+    config = config_of(name, rung, arguments.out_emb_size, arguments.dropout, precision)
     program = training_program(config, CorpusSizes(TOKENS, ngrams))
     executor = paddle.static.Executor(world.place)
     executor.run(program.startup)
-    feed = random_batch(batch, length, TOKENS + ngrams, rung)
-    before = matmul_peak(executor, "float32", PEAK_SECONDS)
-    times = _times(lambda: program.step(executor, feed), steps)
-    allocated = allocated_peak(world)
-    return times, max(before, matmul_peak(executor, "float32", PEAK_SECONDS)), allocated
+    feed = random_batch(config.data.batch_size, length, TOKENS + ngrams, rung)
+    before = matmul_peak(executor, precision, PEAK_SECONDS)
+    found = step_seconds(lambda: program.step(executor, feed), arguments.steps)
+    allocated = allocated_peak(world) / 1e9
+    fastest = max(before, matmul_peak(executor, precision, PEAK_SECONDS))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return {**found, "product": fastest, "peak": peak, "allocated": allocated}
 
 
-def time_other(tool: str, python: Path, name: str, dropout: float, threads: int) -> dict[str, float]:
-    """Return wall and CPU seconds of a step of another tool's model, the median, and the peak of its memory in GB."""
-    layers, hidden, heads, batch, length, ngrams, steps = MODELS[name]
+def time_other(
+    tool: str, python: Path, mode: str, name: str, dropout: float, steps: int, threads: int
+) -> dict[str, Any]:
+    """Return what pretrain_step_others.py measures of another tool, in one of TORCH_MODES."""
+    layers, hidden, heads, batch, length, ngrams, _ = MODELS[name]
     fields = random_batch(batch, length, TOKENS + ngrams, "explicit")
     model = {
         "hidden_size": hidden,
@@ -142,89 +156,61 @@ def time_other(tool: str, python: Path, name: str, dropout: float, threads: int)
     job = {"tool": tool, "tokens": TOKENS, "classes": TOKENS + ngrams, "model": model, "steps": steps}
     with tempfile.TemporaryDirectory() as folder:
         job_file, batch_file = Path(folder) / "job.json", Path(folder) / "batch.npz"
-        job_file.write_text(json.dumps({**job, "threads": threads}), encoding="utf-8")
+        job_file.write_text(json.dumps({**job, "threads": threads, "mode": mode}), encoding="utf-8")
         inputs = {key: fields[key] for key in ("input_ids", "slots")}
         np.savez(batch_file, **inputs, labels=fields["coarse_labels"])
-        return _last_line([str(python), "-I", str(OTHERS), str(job_file), str(batch_file)], threads)
-
-
-def _last_line(command: list[str], threads: int) -> dict[str, float]:
-    """Run a command with so many threads, and return what the last line of its output says."""
-    environment = {"GLIBC_TUNABLES": MALLOC, "OMP_NUM_THREADS": str(threads), **os.environ}
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def _times(step: Callable[[], object], steps: int) -> Times:
-    """Return the wall and CPU seconds of `steps` calls, after a first one that is not counted."""
-    seconds = []
-    for _ in range(steps + 1):
-        wall, cpu = time.perf_counter(), time.process_time()
-        step()
-        seconds.append((time.perf_counter() - wall, time.process_time() - cpu))
-    return seconds[1:]
-
-
-def measure_one(arguments: argparse.Namespace) -> dict[str, float]:
-    """Return what this process measures of the only model and the only rung of the arguments."""
-    (name,), (rung,) = arguments.model, arguments.rungs
-    times, product, allocated = time_ours(name, rung, arguments.out_emb_size, arguments.dropout)
-    wall, cpu = np.median(times, axis=0).tolist()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return {"seconds": wall, "cpu": cpu, "product": product, "peak": peak, "allocated": allocated / 1e9}
+        return run_module(python, "tests.benchmarks.pretrain_step_others", [job_file, batch_file], threads)
 
 
 def report(arguments: argparse.Namespace) -> None:
     """Measure everything and print the table."""
     from ernie_gram.distributed.processor import processor_name, read_cpuinfo
 
-    threads = len(os.sched_getaffinity(0))
-    others = [(tool, arguments.hf_python) for tool in ("bert", "masked_lm") if arguments.hf_python]
-    others += [("paddlenlp", arguments.paddlenlp_python)] if arguments.paddlenlp_python else []
+    threads = arguments.threads
+    others = [
+        (tool, arguments.hf_python, mode)
+        for tool in ("bert", "masked_lm")
+        for precision in arguments.precision
+        for mode in TORCH_MODES[precision]
+        if arguments.hf_python
+    ]
+    others += [("paddlenlp", arguments.paddlenlp_python, "float32")] if arguments.paddlenlp_python else []
     print(f"{processor_name(read_cpuinfo())}, {threads} threads\n")
-    columns = ["seconds a step", "to explicit", "CPU seconds", "to explicit", "products alone", "of the peak"]
-    columns += ["peak GB", "of it allocated by Paddle", "predicted"]
-    print(f"| model | rung | {' | '.join(columns)} |")
-    print("| --- | --- |" + " ---: |" * len(columns))
+    print(f"| model | rung | precision | {' | '.join(COLUMNS)} |")
+    print("| --- | --- | --- |" + " ---: |" * len(COLUMNS))
     for name in arguments.model:
+        steps = arguments.steps or MODELS[name][-1]
         # Explicit runs first, because the ratios are relative to it.
         rungs = sorted(arguments.rungs, key=lambda rung: rung != "explicit")
         base: dict[str, float] | None = None
         base_flops = 0.0
-        for rung in rungs:
-            command = [
-                sys.executable,
-                "-m",
-                "tests.benchmarks.pretrain_step",
-                "--one",
-                "--model",
-                name,
-                "--rungs",
-                rung,
-            ]
-            command += ["--out_emb_size", str(arguments.out_emb_size), "--dropout", str(arguments.dropout)]
-            result = _last_line(command, threads)
+        for rung, precision in product(rungs, arguments.precision):
+            sizes = {"out_emb_size": arguments.out_emb_size, "dropout": arguments.dropout}
+            given = {"model": name, "rungs": rung, "precision": precision, "steps": steps, **sizes}
+            options = [f"--{option}={value}" for option, value in given.items()]
+            result = run_module(sys.executable, "tests.benchmarks.pretrain_step", ["--one", *options], threads)
             base = base or result
-            flops, memory = predictions(config_of(name, rung, arguments.out_emb_size, arguments.dropout), name, rung)
+            flops, memory = predictions(config_of(name, rung, **sizes, precision=precision), name, rung)
             base_flops = base_flops or flops
             cells = [
-                *_ratios(result, base),
+                *_common_cells(result, base),
                 f"{flops / base_flops:.2f}",
                 f"{flops / (result['seconds'] * result['product']):.0%}",
                 f"{result['peak']:.2f}",
                 f"{result['allocated']:.2f}",
                 f"{memory / 1e9:.2f}",
             ]
-            print(f"| {name} | {rung} | {' | '.join(cells)} |", flush=True)
-        for tool, python in others:
-            result = time_other(tool, python, name, arguments.dropout, threads)
-            cells = [*_ratios(result, base or result), "", "", f"{result['peak']:.2f}", "", ""]
-            print(f"| {name} | {OTHER_NAMES[tool]} | {' | '.join(cells)} |", flush=True)
+            print(f"| {name} | {rung} | {precision} | {' | '.join(cells)} |", flush=True)
+        for tool, python, mode in others:
+            result = time_other(tool, python, mode, name, arguments.dropout, steps, threads)
+            cells = [*_common_cells(result, base or result), "", "", f"{result['peak']:.2f}", "", ""]
+            shown = mode_shown(mode, result["bfloat16"])
+            print(f"| {name} | {OTHER_NAMES[tool]} | {shown} | {' | '.join(cells)} |", flush=True)
 
 
-def _ratios(result: dict[str, float], base: dict[str, float]) -> list[str]:
-    return [cell for key in ("seconds", "cpu") for cell in (f"{result[key]:.2f}", f"{result[key] / base[key]:.2f}")]
+def _common_cells(result: dict[str, float], base: dict[str, float]) -> list[str]:
+    ratios = [cell for key in ("seconds", "cpu") for cell in (f"{result[key]:.2f}", f"{result[key] / base[key]:.2f}")]
+    return [*ratios, f"{result['first']:.2f}"]
 
 
 def main() -> None:
@@ -232,8 +218,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", nargs="+", choices=MODELS, default=["small"])
     parser.add_argument("--rungs", nargs="+", choices=RUNGS, default=list(OBJECTIVE_RUNGS))
+    parser.add_argument("--precision", nargs="+", choices=TORCH_MODES, default=["float32"])
+    parser.add_argument("--steps", type=int, help="steps after the first (default: that of the model)")
     parser.add_argument("--out_emb_size", type=int, default=128)
     parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: that of the cores")
     parser.add_argument("--hf_python", type=Path, help="interpreter with torch and transformers")
     parser.add_argument("--paddlenlp_python", type=Path, help="interpreter with paddlenlp")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
@@ -245,4 +234,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    one_line_errors(main)

@@ -1,7 +1,8 @@
 """Time training steps of BERT in transformers, or of ERNIE-Gram in PaddleNLP, for pretrain_step.py.
 
-It runs in an interpreter of its own, with torch and transformers, or with PaddleNLP, and with nothing of this project:
-`python pretrain_step_others.py JOB.json BATCH.npz`. It prints one line of JSON. The tools of a job are
+It runs in an interpreter of its own, with torch and transformers, or with PaddleNLP, and imports nothing of this
+project but measure.py and torch_modes.py: `python -m tests.benchmarks.pretrain_step_others JOB.json BATCH.npz`. It
+prints one line of JSON. The tools of a job are
 
 - masked_lm: transformers' BertForMaskedLM as it is, which predicts at every slot;
 - bert: transformers' BertModel with a head of ours, hidden -> GELU -> classes, at the masked slots only;
@@ -12,13 +13,14 @@ from __future__ import annotations
 
 import json
 import resource
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from tests.benchmarks.measure import step_seconds
+from tests.benchmarks.torch_modes import computing, multiplies_in_bfloat16
 
 HEAD_SIZE = 128
 LEARNING_RATE, WEIGHT_DECAY, CLIP_NORM = 1e-4, 0.01, 1.0
@@ -28,7 +30,7 @@ Batch = dict[str, np.ndarray]
 
 
 def torch_step(job: dict[str, Any], batch: Batch) -> Callable[[], float]:
-    """Return a function that makes a training step in PyTorch and returns the loss."""
+    """Return a function that makes a training step in PyTorch, in one of its modes, and returns the loss."""
     import torch
     from transformers import BertConfig, BertForMaskedLM, BertModel
 
@@ -58,7 +60,8 @@ def torch_step(job: dict[str, Any], batch: Batch) -> Callable[[], float]:
 
     def step() -> float:
         optimizer.zero_grad()
-        loss = forward()
+        with computing(job["mode"]):
+            loss = forward()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP_NORM)
         optimizer.step()
@@ -104,16 +107,11 @@ def main() -> None:
         job = json.load(file)
     with np.load(sys.argv[2]) as archive:
         batch = dict(archive)
-    step = (paddle_step if job["tool"] == "paddlenlp" else torch_step)(job, batch)
-    step()
-    times = []
-    for _ in range(job["steps"]):
-        wall, cpu = time.perf_counter(), time.process_time()
-        step()
-        times.append((time.perf_counter() - wall, time.process_time() - cpu))
-    seconds, cpu_seconds = (statistics.median(column) for column in zip(*times, strict=True))
+    is_paddle = job["tool"] == "paddlenlp"
+    found = step_seconds((paddle_step if is_paddle else torch_step)(job, batch), job["steps"])
+    in_bfloat16 = not is_paddle and multiplies_in_bfloat16(job["mode"])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(json.dumps({"seconds": seconds, "cpu": cpu_seconds, "peak": peak}))
+    print(json.dumps({**found, "peak": peak, "bfloat16": in_bfloat16}))
 
 
 if __name__ == "__main__":
