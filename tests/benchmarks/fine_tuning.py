@@ -79,16 +79,17 @@ def config_of(
 
 def measure_ours(arguments: argparse.Namespace, folder: Path) -> Result:
     """Measure the only task and precision of the arguments in this process, and write the batches."""
-    # The first import sets what Paddle reads when it is loaded.
     from ernie_gram.distributed.world import start_world
+
+    (task,), (precision,) = arguments.tasks, arguments.precision
+    # It loads Paddle with the settings for this processor, so it comes before other imports of Paddle.
+    world = start_world("cpu", precision)
     from ernie_gram.training.trainer import Trainer
     from ernie_gram.training.variables import get_arrays
     from tasks.training.evaluation import Predictor
     from tasks.training.job import finetuning_job, network_of
     from tasks.training.network import SCORES, build_prediction
 
-    (task,), (precision,) = arguments.tasks, arguments.precision
-    world = start_world("cpu", precision)
     run = prepare(config_of(task, precision, arguments.data, arguments.model, folder))
     batch_size = run.config.optimizer.batch_size
     network = network_of(run)

@@ -116,16 +116,17 @@ def measure_one(arguments: argparse.Namespace) -> dict[str, float]:
     "product" is the operations per second of a large product, "allocated" the largest number of GB that Paddle has had
     allocated.
     """
-    # The first import sets what Paddle reads when it is loaded.
-    from ernie_gram.distributed.world import start_world  # isort: split
+    from ernie_gram.distributed.world import start_world
+
+    (name,), (rung,), (precision,) = arguments.model, arguments.rungs, arguments.precision
+    # It loads Paddle with the settings for this processor, so it comes before other imports of Paddle.
+    world = start_world("cpu", precision)
     import paddle
 
     from ernie_gram.distributed.measure import allocated_peak, matmul_peak
     from tests.support.static_programs import training_program
 
-    (name,), (rung,), (precision,) = arguments.model, arguments.rungs, arguments.precision
     _, _, _, _, length, ngrams, _ = MODELS[name]
-    world = start_world("cpu", precision)
     config = config_of(name, rung, arguments.out_emb_size, arguments.dropout, precision)
     program = training_program(config, CorpusSizes(TOKENS, ngrams))
     executor = paddle.static.Executor(world.place)
