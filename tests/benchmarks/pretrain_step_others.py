@@ -65,7 +65,7 @@ def torch_step(job: dict[str, Any], batch: Batch) -> Callable[[], float]:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP_NORM)
         optimizer.step()
-        return float(loss)
+        return float(loss.detach())
 
     return step
 
