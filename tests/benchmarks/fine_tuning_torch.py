@@ -47,6 +47,9 @@ def main() -> None:
     """Run the command line."""
     folder, path, mode = sys.argv[1:]
     torch.manual_seed(1)
+    # It would list the output layer as missing, which is set afterwards.
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     parts = {
         part: [{name: torch.from_numpy(array) for name, array in batch.items()} for batch in batches]
         for part, batches in read_batches(Path(path)).items()
