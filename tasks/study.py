@@ -28,7 +28,7 @@ from reader.errors import InputError
 from reader.plurals import counted
 from reader.system.lock_files import locked_name
 from tasks.reading.data_option import add_data_option
-from tasks.studies.plan import plan_study
+from tasks.studies.plan import check_settings, plan_study
 from tasks.studies.preparation import Prepared
 from tasks.studies.results_file import repair_results
 from tasks.studies.running import StudyRunner
@@ -66,11 +66,12 @@ def main() -> None:
     texts = {TRAIN_TEXT: options.text, HELD_OUT_TEXT: options.held_out}
     prepared = Prepared(study, options.output / PREPARED, texts, options.start)
     missing = prepared.missing()
+    check_settings(prepared, options.output, options.data)
     if options.check:
         for path, _ in missing:
             print(f"would build {path}")
         if missing:
-            print("the runs are checked when everything is built")
+            print("settings and files are valid; the runs themselves are checked when everything is built")
             return
         runner = StudyRunner(plan_study(prepared, options.output, options.data), options.results, options.finished_only)
         runner.check(options.processes)

@@ -26,7 +26,7 @@ from tasks.registry.settings_file import settings_of
 from tasks.registry.task_file import find_task
 from tasks.studies.preparation import Prepared
 from tasks.studies.results_file import Record
-from tasks.studies.study_file import Variant
+from tasks.studies.study_file import Options, Variant
 from tasks.sweeps.runs import LAUNCHER, NO_DEV_SPLIT, OWN, FinetuneRun
 from tasks.training.config import FinetuneConfig
 
@@ -138,14 +138,34 @@ def _counts(prepared: Prepared, output: Path, seed: int) -> Iterator[Planned]:
         yield Planned(f"counts {variant.corpus} {variant.held_out} {seed}", COUNTS, of, settings, model.data, model.run)
 
 
-def _pretraining(prepared: Prepared, output: Path, name: str, variant: Variant, seed: int) -> Planned:
-    folder = output / MODELS / f"{name}_{seed}"
+def check_settings(prepared: Prepared, output: Path, data: Path | None) -> None:
+    """Check what needs no corpus: the settings of all trainings, the given model, and the files of the tasks.
+
+    Raises InputError as `plan_study` does.
+    """
+    study = prepared.study
+    for variant in study.variants.values():
+        if variant.config:
+            load_pretraining(_pretraining_options(prepared, variant, study.seeds[0], output))
+    if study.needs_start:
+        _model_digest(prepared.start)
+    for task, options in study.tasks.items():
+        _files(task, _required(data))
+        _finetuning_config(task, _overrides(options, data))
+
+
+def _pretraining_options(prepared: Prepared, variant: Variant, seed: int, folder: Path) -> list[str]:
     assert variant.config is not None
     options = ["--config", variant.config, *(f"--{key}={_text(value)}" for key, value in variant.options.items())]
     options += [f"--paths.corpus={prepared.corpus(variant.corpus)}"]
     options += [f"--paths.held_out={prepared.corpus(variant.held_out)}"]
     options += [f"--paths.start={prepared.start}"] if variant.start else []
-    options += [f"--seed={seed}", f"--paths.output={folder}"]
+    return [*options, f"--seed={seed}", f"--paths.output={folder}"]
+
+
+def _pretraining(prepared: Prepared, output: Path, name: str, variant: Variant, seed: int) -> Planned:
+    folder = output / MODELS / f"{name}_{seed}"
+    options = _pretraining_options(prepared, variant, seed, folder)
     config, given = load_pretraining(options)
     corpus, held_out = prepared.info(variant.corpus), prepared.info(variant.held_out)
     data = {"text": corpus.text, "vocabulary": corpus.vocabulary, "lexicon": corpus.lexicon}
@@ -159,23 +179,32 @@ def _pretraining(prepared: Prepared, output: Path, name: str, variant: Variant, 
 def _finetunings(
     prepared: Prepared, output: Path, variant: str, seed: int, model: Planned | None, folder: Path | None
 ) -> Iterator[Planned]:
-    """Yield the fine-tunings of a model, seed by seed."""
+    """Yield the fine-tunings of a model, seed by seed; `model` is None for the given model."""
     study = prepared.study
-    require(folder is not None or not study.tasks, "--data", "must be given: the folder with the files of the tasks")
     source = model.run.folder if model and model.run else prepared.start
     digest = model.digest if model else _model_digest(prepared.start) if study.tasks else ""
     for number in study.finetuning_seeds:
         for task, options in study.tasks.items():
-            overrides = (*(f"--{key}={_text(value)}" for key, value in options.items()), f"--paths.data={folder}")
+            overrides = _overrides(options, folder)
             target = output / FINETUNED / f"{variant}_{seed},{find_task(task).name},seed={number}"
             base = _finetuning_config(task, overrides)
             paths = replace(base.paths, model=str(source), output=str(target))
             arguments = (task, str(source), *overrides, f"--seed={number}", f"--paths.output={target}")
             run = FinetuneRun(target, {}, number, LAUNCHER, arguments, replace(base, seed=number, paths=paths))
-            assert folder is not None
             of: Of = {"variant": variant, "seed": seed, "task": find_task(task).name, "finetuning_seed": number}
-            data = {"model": digest, **_files(task, folder)}
+            data = {"model": digest, **_files(task, _required(folder))}
             yield Planned(run.name, FINETUNING, of, _settings(run.config), data, run, model)
+
+
+def _required(data: Path | None) -> Path:
+    require(data is not None, "--data", "must be given: the folder with the files of the tasks")
+    assert data is not None
+    return data
+
+
+def _overrides(options: Options, data: Path | None) -> tuple[str, ...]:
+    """Return the options of every fine-tuning on a task."""
+    return (*(f"--{key}={_text(value)}" for key, value in options.items()), f"--paths.data={data}")
 
 
 @cache

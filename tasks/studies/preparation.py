@@ -15,9 +15,14 @@ from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import make_folder
 from reader.system.installation import child_environment
-from reader.text.input_files import CORPUS_INFO
+from reader.text.input_files import CORPUS_INFO, find_files
+from reader.text.text_files import TextFiles
 from reader.tokenization.vocabulary_file import FILE_NAMES
 from tasks.studies.study_file import HELD_OUT_TEXT, OF_START, TRAIN_TEXT, Options, Study
+
+# The options that give the two texts.
+OPTIONS = {TRAIN_TEXT: "--text", HELD_OUT_TEXT: "--held_out"}
+SEGMENT_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -82,9 +87,8 @@ class Prepared:
 
     def _command(self, name: str, output: Path, text: str, options: Sequence[str]) -> tuple[Path, list[str]]:
         files = self.texts.get(text, [])
-        option = {TRAIN_TEXT: "--text", HELD_OUT_TEXT: "--held_out"}[text]
         if not files and not self._is_there(output):
-            raise InputError(f"{option}: must be given, because {output} is missing, which is made of it")
+            raise InputError(f"{OPTIONS[text]}: must be given, because {output} is missing, which is made of it")
         return output, [name, "--input", *files, *options, "--output", str(output)]
 
     def build(self) -> None:
@@ -120,6 +124,10 @@ class Prepared:
             reason = f"was made of another text than {self.corpus(first)}; choose another --output"
             require(info.text == text, str(self.corpus(name)), reason)
             vocabularies[info.vocabulary] = name
+        for name, files in self.texts.items():
+            if files and name in texts:
+                reason = f"is not the text that {self.corpus(texts[name][0])} was made of; choose another --output"
+                require(_digest(files) == texts[name][1], f"{OPTIONS[name]} {' '.join(files)}", reason)
         require(len(vocabularies) <= 1, str(self.folder), f"{', '.join(vocabularies.values())}: vocabularies differ")
 
 
@@ -138,3 +146,11 @@ def _options(options: Options) -> list[str]:
     """Return settings as options of a command; `true` is an option without a value."""
     given = [(key, value) for key, value in options.items() if value is not False]
     return [part for key, value in given for part in ([f"--{key}"] if value is True else [f"--{key}", str(value)])]
+
+
+def _digest(files: list[str]) -> str:
+    """Return the digest of a text, as corpora have it."""
+    text = TextFiles(find_files(files))
+    for _ in text.segments(SEGMENT_BYTES):
+        pass
+    return text.digest

@@ -167,6 +167,19 @@ def test_results_of_other_settings_or_of_another_text_are_refused(
         assert not (output / "models").exists()
 
 
+def test_another_text_than_that_of_the_corpora_is_refused(
+    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+) -> None:
+    (tmp_path / "out").mkdir()
+    shutil.copytree(finished_study / "out" / "prepared", tmp_path / "out" / "prepared")
+    command = [str(finished_study / "study.yaml"), *options(built, tiny_task, tmp_path / "out")]
+    other = [str(built / "held_out.txt") if each.endswith("train.txt") else each for each in command]
+    done = study(*other)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    corpus = tmp_path / "out" / "prepared" / "corpus"
+    assert f"held_out.txt: is not the text that {corpus} was made of; choose another --output" in done.stderr
+
+
 def test_two_studies_in_one_folder_or_with_one_file_of_results_are_refused(
     finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
 ) -> None:
@@ -179,13 +192,22 @@ def test_two_studies_in_one_folder_or_with_one_file_of_results_are_refused(
 
 def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_task: Path) -> None:
     path = write_study(tmp_path, tiny_task / "data" / "task.yaml")
+    data = ["--data", str(tiny_task / "data")]
+    texts = ["--text", str(path), "--held_out", str(path)]
     for more, message in (
-        ([], "--text: must be given, because "),
-        (["--text", "none.txt"], "--held_out: must be given, because "),
+        (texts, "--data: must be given: the folder with the files of the tasks"),
+        ([*texts, "--data", str(tmp_path)], "no files of the split 'train'"),
+        (data, "--text: must be given, because "),
+        ([*data, "--text", "none.txt"], "--held_out: must be given, because "),
     ):
         done = call(main, str(path), "--output", str(tmp_path / "out"), *more)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert message in done.stderr
     assert not (tmp_path / "out").exists()
+    done = call(main, str(path), "--output", str(tmp_path / "out"), *data, *texts, "--check")
+    prepared = tmp_path / "out" / "prepared"
+    names = ("vocab.txt", "lexicon.tsv", "corpus", "held_out")
+    assert done.stdout.splitlines()[:-1] == [f"would build {prepared / name}" for name in names]
+    assert not prepared.exists()
     done = call(main, "lader", "--output", str(tmp_path / "out"))
     assert "no such study; the studies are " in done.stderr
