@@ -5,13 +5,12 @@ It is a script for the launcher, see ranks.row_exchange.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 # isort: off
 from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
 from ernie_gram.distributed.buckets import BUCKET_NUMBERS
 from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.row_exchange import sum_gradients
+from ernie_gram.distributed.row_gradients import RowGradient
 
 import numpy as np
 import paddle
@@ -38,13 +37,15 @@ def gradient_of(rank: int) -> np.ndarray:
 
 def summed(executor: paddle.static.Executor, world: World, by_row: bool) -> np.ndarray:
     """Return the sum of the gradients of all ranks."""
-    program, name = paddle.static.Program(), "table"
+    program, gradient = paddle.static.Program(), gradient_of(world.rank)
     with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
-        feed = paddle.static.data(name, [ROWS, WIDTH], "float32")
-        table = SimpleNamespace(name=name, shape=feed.shape)
-        _, (total,), exchanges = sum_gradients([(table, feed * 1)], [], {name} if by_row else (), world)
+        table = paddle.static.data("table", [ROWS, WIDTH], "float32") * 1
+        counts = paddle.static.data("counts", [ROWS], "float32") * 1
+        _, (total,), exchanges = sum_gradients([RowGradient.counted(table, counts) if by_row else table], [], world)
     assert len(exchanges) == by_row
-    return executor.run(program, feed={name: gradient_of(world.rank)}, fetch_list=[total])[0]
+    feeds = {"table": gradient, "counts": (gradient != 0).any(1).astype(np.float32)}
+    fetched = total.table if isinstance(total, RowGradient) else total
+    return executor.run(program, feed=feeds, fetch_list=[fetched])[0]
 
 
 def main() -> None:

@@ -114,10 +114,9 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
         before.backward(ledger)
     by_row = tables_by_row(config, shapes) if ranks > 1 else {}
     ledger.update([prod(each) for name, each in shapes.items() if name not in by_row], ranks)
-    for rows, width in by_row.values():
-        # To find the used rows, one byte per number; then two copies of these rows.
-        used = used_rows(config, sizes, shape) * width * FLOAT
-        ledger.briefly(BUCKETS, max(rows * width, 2 * used))
+    for _, width in by_row.values():
+        # Two copies of the used rows.
+        ledger.briefly(BUCKETS, 2 * used_rows(config, sizes, shape) * width * FLOAT)
     return ledger.memory
 
 

@@ -16,6 +16,7 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.ranks import World
+from ernie_gram.distributed.row_gradients import Lookups, RowGradient
 from ernie_gram.graph import computing
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Job, Network
@@ -113,19 +114,27 @@ def build_accumulation(
         with computing(settings.precision):
             terms = network.losses(opened.feeds)
         counts = opened.feeds[ROW_COUNTS.name]
-        pairs, shares = add_backward(opened, terms, counts, guard, recompute)
+        pairs, shares = add_backward(opened, terms, counts, guard, recompute, sparse_parameters)
         shapes = {parameter.name: list(parameter.shape) for parameter, _ in pairs}
+        by_row = {parameter.name for parameter, gradient in pairs if isinstance(gradient, Lookups)}
         add_in_place(zeros(SHARES, [1 + len(terms)]), shares)
         for parameter, gradient in pairs:
-            add_in_place(zeros(_sum_of(parameter.name), shapes[parameter.name]), gradient)
+            name, total = parameter.name, zeros(_sum_of(parameter.name), shapes[parameter.name])
+            if isinstance(gradient, Lookups):
+                gradient.add_to(total, zeros(_counts_of(name), shapes[name][:1]))
+            else:
+                add_in_place(total, gradient)
         accumulating = opened.finish({})
     with open_program([]) as opened:
         guard = UpdateGuard(settings, is_made_elsewhere=True) if skips else None
         shares = shared(SHARES, [1 + len(terms)])
-        pairs = [(shared(name, shape), shared(_sum_of(name), shape)) for name, shape in shapes.items()]
-        update = Update(settings, learning_rate, world, rate_scale, sparse_parameters, guard)
+        sums = {name: shared(_sum_of(name), shape) for name, shape in shapes.items()}
+        used = {name: shared(_counts_of(name), shapes[name][:1]) for name in by_row}
+        gradients = {name: RowGradient.counted(sums[name], used[name]) if name in used else sums[name] for name in sums}
+        pairs = [(shared(name, shape), gradients[name]) for name, shape in shapes.items()]
+        update = Update(settings, learning_rate, world, rate_scale, guard)
         updating = update.add(opened, pairs, shares, [term.name for term in terms])
-        for total in (shares, *(gradient for _, gradient in pairs)):
+        for total in (shares, *sums.values(), *used.values()):
             set_to_zero(total)
         return accumulating, updating, _build_counting(len(terms), world)
 
@@ -133,6 +142,11 @@ def build_accumulation(
 def _sum_of(parameter: str) -> str:
     """Return the name of the variable that holds the sum of a parameter's gradients."""
     return f"{parameter}_gradient_sum"
+
+
+def _counts_of(parameter: str) -> str:
+    """Return the name of the variable that counts the lookups of a parameter's rows."""
+    return f"{parameter}_lookup_counts"
 
 
 def _build_counting(num_terms: int, world: World) -> Program:

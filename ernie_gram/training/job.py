@@ -154,8 +154,9 @@ class Job:
         start_values: applied in this order after the parameters were drawn, unless the run resumes.
         learning_rate: step -> learning rate of the update that follows `step` updates.
         rate_scale: parameter name -> factor of its learning rate, for layer-wise decay; None for 1.
-        sparse_parameters: names of parameters of which a step uses few rows. Only these rows of their gradients are
-            exchanged between ranks; the result does not depend on it.
+        sparse_parameters: names of embeddings that the losses only look up, and of which a step uses few rows. Only
+            these rows of their gradients are exchanged between ranks and clipped; the result depends on it only in
+            rounding.
         optimizer, trainer: their settings.
         resume_from: a verified checkpoint of this run, or None.
         row_counts: batch -> number of rows of each term of the network's losses; None if trainer.micro_batch is never

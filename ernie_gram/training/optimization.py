@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 import paddle
 from paddle.nn.clip import _squared_l2_norm
 
+from ernie_gram.distributed.row_gradients import Gradient, RowGradient
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.fused_adam import fused_adam_
 from ernie_gram.training.variables import BETA_POWERS, LEARNING_RATE, MOMENTS, persistent, set_array, zeros
@@ -28,16 +29,23 @@ def learning_rate(step: int, settings: OptimizerConfig, decay_steps: int) -> flo
 
 
 def clip_by_global_norm(
-    gradients: list[paddle.Tensor], max_norm: float, loss_scale: paddle.Tensor | None = None
+    gradients: Sequence[Gradient], max_norm: float, loss_scale: paddle.Tensor | None = None
 ) -> paddle.Tensor:
     """Scale gradients in place so that their global norm is at most `max_norm`; return their norm before, a scalar.
+
+    Of a RowGradient only the used rows are read and scaled.
 
     If `loss_scale` is given, a scalar, the gradients are those of the loss times it, and are divided by it. If the norm
     is not finite, the gradients have no meaning afterwards.
     """
     # `_squared_l2_norm` is private in Paddle (seen in 3.3.1). gradient * gradient would allocate a second tensor of the
     # gradient's size, and the embedding of 300,000 n-grams has 230 million numbers.
-    norm = paddle.sqrt(paddle.add_n([_squared_l2_norm(group) for group in _groups(gradients)]).sum())
+    tables = [gradient for gradient in gradients if isinstance(gradient, RowGradient)]
+    dense = [gradient for gradient in gradients if not isinstance(gradient, RowGradient)]
+    rows = [table.values for table in tables]
+    squares = [_squared_l2_norm(group) for group in _groups(dense)]
+    squares += [table.squared_norm(values) for table, values in zip(tables, rows, strict=True)]
+    norm = paddle.sqrt(paddle.add_n(squares).sum())
     # The divisor is NaN if the norm is; minimum(1, max_norm / norm) may hide a NaN.
     if loss_scale is not None:
         norm = norm / loss_scale
@@ -46,7 +54,9 @@ def clip_by_global_norm(
         divisor = divisor * loss_scale
     # One operation for all gradients: Paddle's own, for losses that are scaled. A GPU multiplies by 1 / divisor. On a
     # CPU gradients become 0 from the first that is not finite.
-    paddle._C_ops.check_finite_and_unscale_(gradients, divisor.reshape([1]))
+    paddle._C_ops.check_finite_and_unscale_([*dense, *rows], divisor.reshape([1]))
+    for table, values in zip(tables, rows, strict=True):
+        table.replace(values)
     return norm
 
 

@@ -13,6 +13,7 @@ from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
+from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, take_lookups
 from ernie_gram.graph import computing, share_constants
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
@@ -121,25 +122,29 @@ def build_training(
         counts = paddle.stack([term.count for term in terms])
         counts.stop_gradient = True
         (counts,) = sum_over_ranks([counts], world)
-        pairs, shares = add_backward(opened, terms, counts, guard, recompute)
-        update = Update(settings, learning_rate, world, rate_scale, sparse_parameters, guard)
+        found, shares = add_backward(opened, terms, counts, guard, recompute, sparse_parameters)
+        pairs = [(parameter, each.by_row() if isinstance(each, Lookups) else each) for parameter, each in found]
+        update = Update(settings, learning_rate, world, rate_scale, guard)
         return update.add(opened, pairs, shares, [term.name for term in terms])
 
 
-Pairs = list[tuple[paddle.Tensor, paddle.Tensor]]
-
-
 def add_backward(
-    opened: OpenProgram, terms: list[LossTerm], counts: paddle.Tensor, guard: UpdateGuard | None, recompute: bool
-) -> tuple[Pairs, paddle.Tensor]:
+    opened: OpenProgram,
+    terms: list[LossTerm],
+    counts: paddle.Tensor,
+    guard: UpdateGuard | None,
+    recompute: bool,
+    sparse_parameters: Collection[str],
+) -> tuple[list[tuple[paddle.Tensor, paddle.Tensor | Lookups]], paddle.Tensor]:
     """Add the backward pass of the sum of weight x total / count over the terms.
 
     Args:
         counts: number of rows of each term in the whole batch, float32 [T].
         recompute: whether marked layers are recomputed (see recompute.py).
+        sparse_parameters: those of a Job.
     Returns:
-        Parameters and their gradients, times the scale of the loss if it is scaled; and float32 [1 + T], this sum and
-        each total / count.
+        Parameters and their gradients (see row_gradients.take_lookups), times the scale of the loss if it is scaled;
+        and float32 [1 + T], this sum and each total / count.
     """
     shares = [term.total / counts[i] for i, term in enumerate(terms)]
     total = paddle.add_n([share * term.weight for share, term in zip(shares, terms, strict=True)])
@@ -152,7 +157,7 @@ def add_backward(
         recompute_layers(scaled)
     if on_cpu():
         draw_masks_faster(opened.main)
-    return pairs, paddle.stack([value.detach() for value in (total, *shares)])
+    return take_lookups(pairs, sparse_parameters), paddle.stack([value.detach() for value in (total, *shares)])
 
 
 @dataclass(frozen=True)
@@ -163,10 +168,15 @@ class Update:
     learning_rate: Callable[[int], float]
     world: World
     rate_scale: Callable[[str], float] | None
-    sparse_parameters: Collection[str]
     guard: UpdateGuard | None
 
-    def add(self, opened: OpenProgram, pairs: Pairs, shares: paddle.Tensor, names: list[str]) -> Program:
+    def add(
+        self,
+        opened: OpenProgram,
+        pairs: list[tuple[paddle.Tensor, Gradient]],
+        shares: paddle.Tensor,
+        names: list[str],
+    ) -> Program:
         """Add the operations of an update to the program that is being built, and return it, finished.
 
         Args:
@@ -174,7 +184,7 @@ class Update:
             names: of the terms.
         """
         # The terms are exchanged together with the first gradients: that saves one exchange.
-        (logged,), gradients, by_row = sum_gradients(pairs, [shares], self.sparse_parameters, self.world)
+        (logged,), gradients, by_row = sum_gradients([gradient for _, gradient in pairs], [shares], self.world)
         scale = self.guard and self.guard.loss_scale
         norm = clip_by_global_norm(gradients, self.settings.max_grad_norm, scale)
         fetches = {"loss": logged[0], "grad_norm": norm}
@@ -187,7 +197,8 @@ class Update:
             fetches["sent_bytes"] = sent_bytes(opened.main, by_row, self.world)
         # With a guard the values of every step are read, because the host says which update was skipped.
         must_stop = paddle.zeros([], "bool") if self.guard else not_finite(logged[0], norm)
-        updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, gradients, strict=True)]
+        whole = (each.table if isinstance(each, RowGradient) else each for each in gradients)
+        updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, whole, strict=True)]
         schedule = RateSchedule(self.learning_rate)
         add_adamw(updates, self.settings, schedule.variable, self.rate_scale, good)
         return opened.finish(fetches, schedule, add_step_values(fetches, must_stop))

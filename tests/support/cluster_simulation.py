@@ -101,8 +101,8 @@ def sampled_ngrams(feeder: Feeder, consumed: int, batch_size: int, ranks: int) -
 
 def sum_by_row(gradients: list[np.ndarray]) -> tuple[np.ndarray, int]:
     """Sum the gradients of some processes as row_exchange.sum_gradients does; also return the number of rows sent."""
-    marks = np.sum([(gradient != 0).any(1) for gradient in gradients], axis=0)
-    rows = np.flatnonzero(marks)
+    counts = np.sum([(gradient != 0).any(1) for gradient in gradients], axis=0)
+    rows = np.flatnonzero(counts)
     total = gradients[0].copy()
     total[rows] = np.sum([gradient[rows] for gradient in gradients], axis=0)
     return total, len(rows)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 from ernie_gram.distributed import collectives
 from ernie_gram.distributed.row_exchange import sum_gradients
+from ernie_gram.distributed.row_gradients import RowGradient
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -57,18 +57,19 @@ def gradients_of(rank: int) -> dict[str, np.ndarray]:
     return cases
 
 
-def sum_each(executor: paddle.static.Executor, world: World, sparse: frozenset[str]) -> dict[str, np.ndarray]:
+def sum_each(executor: paddle.static.Executor, world: World, by_row: bool) -> dict[str, np.ndarray]:
     """Return the sums of the gradients over all ranks."""
     cases = gradients_of(world.rank)
     program = paddle.static.Program()
     with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
         feeds = [paddle.static.data(name, list(array.shape), "float32") for name, array in cases.items()]
         gradients = [feed * 1 for feed in feeds]
-        pairs = [
-            (SimpleNamespace(name=feed.name, shape=feed.shape), each)
-            for feed, each in zip(feeds, gradients, strict=True)
-        ]
-        others, sums, _ = sum_gradients(pairs, [paddle.ones([2])], sparse, world)
+        if by_row:
+            used = [(array != 0).any(1).astype(np.float32) for array in cases.values()]
+            counts = [paddle.assign(rows) for rows in used]
+            gradients = [RowGradient.counted(*both) for both in zip(gradients, counts, strict=True)]
+        others, sums, _ = sum_gradients(gradients, [paddle.ones([2])], world)
+    sums = [each.table if isinstance(each, RowGradient) else each for each in sums]
     fetched = executor.run(program, feed=cases, fetch_list=[*others, *sums])
     assert fetched[0].tolist() == [world.size] * 2
     return dict(zip(cases, fetched[1:], strict=True))
@@ -84,7 +85,7 @@ def main() -> None:
     arrays: dict[str, np.ndarray] = {}
     for way, sparse in (("row", sparse_parameters(CONFIG)), ("dense", frozenset())):
         arrays |= {f"{way}/{name}": array for name, array in train(executor, world, sparse).items()}
-        sums = sum_each(executor, world, frozenset(gradients_of(0)) if way == "row" else sparse)
+        sums = sum_each(executor, world, way == "row")
         arrays |= {f"{way} sum/{name}": array for name, array in sums.items()}
     np.savez(Path(sys.argv[1]) / f"{world.rank}.npz", **arrays)
 

@@ -1,0 +1,154 @@
+"""Gradients of few rows: updates are those of whole gradients, to the bit where nothing is clipped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.pretraining.terms.catalog import sparse_parameters
+from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
+from tests.support.static_programs import fresh_scope
+
+NGRAMS, STEPS, MICRO_BATCHES = 300, 6, 3
+TABLE = "ngram_embedding"
+Arrays = dict[str, np.ndarray]
+
+
+@pytest.fixture(autouse=True)
+def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even a small table is larger than a bucket."""
+    monkeypatch.setattr("ernie_gram.distributed.collectives.BUCKET_NUMBERS", NGRAMS * MODEL.hidden_size - 1)
+
+
+def config_that_clips_at(max_norm: float) -> PretrainConfig:
+    config = config_of("full", replace(MODEL, num_hidden_layers=1))
+    return replace(config, optimizer=replace(config.optimizer, max_grad_norm=max_norm))
+
+
+def train(config: PretrainConfig, by_row: bool, recompute: bool = False, skips: bool = False) -> Arrays:
+    """Return the variables after some updates with one batch each; with `skips` the last loss is infinite."""
+    from ernie_gram.distributed.world import World
+    from ernie_gram.pretraining.job import PretrainNetwork
+    from ernie_gram.training.program import build_training
+
+    with fresh_scope() as executor:
+        world, network = World(0, 1, executor.place), PretrainNetwork(config, CorpusSizes(TOKENS, NGRAMS), 1)
+        sparse = sparse_parameters(config) if by_row else frozenset[str]()
+        program = build_training(
+            network, config.optimizer, lambda step: 1e-2, world, None, sparse, recompute=recompute, skips=skips
+        )
+        names = [operation.name() for operation in program.main.global_block().ops]
+        assert ("pd_op.index_add_" in names) == by_row
+        start(executor, program)
+        for step in range(STEPS):
+            seed(step)
+            program.step(executor, random_batch("both", step))
+            if skips and step == STEPS - 2:
+                spoil(TABLE)
+        return variables(program)
+
+
+def train_in_parts(config: PretrainConfig, by_row: bool) -> Arrays:
+    """Return the variables after some updates with several micro-batches each."""
+    from ernie_gram.distributed.world import World
+    from ernie_gram.pretraining.job import PretrainNetwork, row_counts
+    from ernie_gram.training.accumulation import build_accumulation
+
+    with fresh_scope() as executor:
+        world, network = World(0, 1, executor.place), PretrainNetwork(config, CorpusSizes(TOKENS, NGRAMS), 1)
+        sparse = sparse_parameters(config) if by_row else frozenset[str]()
+        accumulating, updating, _ = build_accumulation(
+            network, config.optimizer, lambda step: 1e-2, world, None, sparse
+        )
+        start(executor, accumulating)
+        executor.run(updating.startup)
+        for step in range(STEPS):
+            batches = [random_batch("both", step * MICRO_BATCHES + i) for i in range(MICRO_BATCHES)]
+            counts = np.sum([row_counts(config, batch) for batch in batches], 0).astype(np.float32)
+            for i, batch in enumerate(batches):
+                seed(step * MICRO_BATCHES + i)
+                accumulating.step(executor, {**batch, "row_counts": counts})
+            updating.step(executor, {})
+        return variables(accumulating)
+
+
+def start(executor, program) -> None:  # type: ignore[no-untyped-def]
+    seed(0)
+    executor.run(program.startup)
+
+
+def seed(number: int) -> None:
+    import paddle
+
+    paddle.seed(number)
+
+
+def spoil(name: str) -> None:
+    """Make a parameter infinite."""
+    from ernie_gram.training.variables import get_arrays, set_array
+
+    set_array(name, np.full_like(get_arrays([name])[name], np.inf))
+
+
+def variables(program) -> Arrays:  # type: ignore[no-untyped-def]
+    """Return the parameters, the optimizer's variables and the kept values of the last step."""
+    from ernie_gram.training.step_values import STEP_VALUES
+    from ernie_gram.training.variables import get_arrays, optimizer_names
+
+    return get_arrays([*program.parameters, *optimizer_names(program.parameters), STEP_VALUES])
+
+
+@pytest.mark.parametrize("clips", [False, True])
+@pytest.mark.parametrize("run", [train, train_in_parts])
+def test_updates_are_those_of_the_whole_gradient(run: Callable[..., Arrays], clips: bool) -> None:
+    config = config_that_clips_at(0.01 if clips else 1e9)
+    rows, whole = run(config, by_row=True), run(config, by_row=False)
+    moment = rows[f"{TABLE}_moment1_0"]
+    assert 0 < np.count_nonzero(moment.any(1)) < NGRAMS
+    for name, values in whole.items():
+        if clips or name == "step_values":  # the squares of the gradient's numbers are added in another order
+            np.testing.assert_allclose(rows[name], values, rtol=1e-4, atol=1e-7, err_msg=name)
+        else:
+            np.testing.assert_array_equal(rows[name], values, err_msg=name)
+
+
+def test_recomputed_layers_give_the_same_bits() -> None:
+    config = config_that_clips_at(0.01)
+    plain, again = train(config, by_row=True), train(config, by_row=True, recompute=True)
+    for name, values in plain.items():
+        np.testing.assert_array_equal(again[name], values, err_msg=name)
+
+
+def test_an_update_is_skipped_if_the_rows_are_not_finite() -> None:
+    config = config_that_clips_at(1.0)
+    skipped = train(config, by_row=True, skips=True)
+    assert np.isinf(skipped[TABLE]).all()
+    assert all(np.isfinite(skipped[name]).all() for name in skipped if name not in (TABLE, "step_values"))
+
+
+@pytest.mark.parametrize("repeats", [1, 5])
+def test_a_row_that_is_looked_up_again_is_clipped_once(repeats: int) -> None:
+    """Equal rows in a batch are one row of the gradient: the norm is that of their sum."""
+    import paddle
+
+    from ernie_gram.distributed.row_gradients import Lookups
+    from ernie_gram.training.optimization import clip_by_global_norm
+
+    with fresh_scope() as executor:
+        program = paddle.static.Program()
+        with paddle.static.program_guard(program, paddle.static.Program()):
+            rows = paddle.assign(np.array([2, 0] + [4] * repeats))
+            parts = paddle.static.data("parts", [2 + repeats, 3], "float32")
+            gradient = Lookups([6, 3], rows, parts).by_row()
+            norm = clip_by_global_norm([gradient], 0.5)
+        given = np.random.default_rng(0).standard_normal((2 + repeats, 3)).astype(np.float32)
+        size, found = executor.run(program, feed={"parts": given}, fetch_list=[norm, gradient.table])
+    expected = np.zeros((6, 3))
+    np.add.at(expected, np.array([2, 0] + [4] * repeats), given)
+    assert size == pytest.approx(np.linalg.norm(expected), rel=1e-6)
+    np.testing.assert_allclose(found, expected * 0.5 / np.linalg.norm(expected), rtol=1e-5, atol=1e-7)
