@@ -35,7 +35,7 @@ def parse_arguments() -> argparse.Namespace:
         type=int,
         default=3,
         metavar="N",
-        help="held-out sentences whose masks the newest checkpoints fill; 0 for none (%(default)s)",
+        help="held-out sentences for filled masks, and one for attention; 0 loads no model (%(default)s)",
     )
     parser.add_argument(
         "--baselines",

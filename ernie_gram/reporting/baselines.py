@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ernie_gram.pretraining.count_baselines import Perplexities, count_baselines, data_of_run
-from ernie_gram.reporting.runs import ReportedRun, corpus_info
+from ernie_gram.reporting.runs import ReportedRun, corpus_info, is_number
 from reader.errors import InputError
 
 # With more units, the counting takes more than some seconds.
@@ -42,7 +42,8 @@ def counted_baselines(runs: Sequence[ReportedRun]) -> tuple[Counts, str]:
         return {}, ""
     run = next((run for run in evaluated if run.settings.get("objective.masking") == "explicit"), evaluated[0])
     advice = f"for more: ernie-gram count-baselines {run.folder} > FILE, and then --baselines FILE"
-    if 0 < corpus_info(run.settings.get("paths.corpus")).get("units", 0) <= MAX_UNITS:
+    units = corpus_info(run.settings.get("paths.corpus")).get("units")
+    if is_number(units) and 0 < units <= MAX_UNITS:
         try:
             return count_baselines(*data_of_run(run.folder, {})), f"counts on the masks of {run.name}"
         except InputError as error:

@@ -9,21 +9,13 @@ from ernie_gram.reporting.charts import Reference, Series, chart
 from ernie_gram.reporting.markup import Cell, Html, element, folded, joined, table
 from ernie_gram.reporting.numbers import PERCENT, column
 from ernie_gram.reporting.pretraining_part import curves_of, group_cell
-from ernie_gram.reporting.runs import Group, ReportedRun
+from ernie_gram.reporting.runs import Group, ReportedRun, inner
 
 SCORE = "score"
 # With more labels, a table of confusions is too wide to be read; the most frequent ones are listed instead.
 MAX_LABELS, MAX_LISTED = 12, 20
 # Of the colour of the largest count of a row.
 MAX_OPACITY = 0.6
-
-
-def inner(tree: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Return an object inside of others, an empty one if a file does not have it."""
-    found: Any = tree
-    for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
 
 
 def scale_of(groups: Sequence[Group]) -> tuple[float, str]:
@@ -67,7 +59,8 @@ def score_table(groups: Sequence[Group]) -> Html:
     of_constant = scores_of(constant, "constant")
     keys = headline_scores(runs)
     columns = [
-        column([*_of_groups(groups, key), [of_constant[key]] * (key in of_constant)], scale, unit) for key in keys
+        column([*_of_groups(groups, key), [of_constant[key]] if key in of_constant else []], scale, unit)
+        for key in keys
     ]
     last = [[value for run in group.runs for _, value in run.values("eval", SCORE)[-1:]] for group in groups]
     columns.append(column([*last, []], scale, unit))

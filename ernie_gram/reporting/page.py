@@ -8,11 +8,11 @@ from pathlib import Path
 
 from ernie_gram.reporting.baselines import Counts, counted_baselines
 from ernie_gram.reporting.charts import legend
-from ernie_gram.reporting.examples import examples_part
 from ernie_gram.reporting.experiments import results_table
 from ernie_gram.reporting.finetuning_part import finetuning_tables, score_charts, score_table
 from ernie_gram.reporting.lexicon_part import lexicon_part
 from ernie_gram.reporting.markup import Cell, Html, breakable, element, joined, section, table
+from ernie_gram.reporting.model_parts import model_parts
 from ernie_gram.reporting.pretraining_part import final_table, other_charts, perplexity_charts, training_charts
 from ernie_gram.reporting.runs import Group, ReportedRun, coloured, comparability, grouped
 from ernie_gram.reporting.settings import settings_part
@@ -56,7 +56,8 @@ def page(content: Content) -> tuple[str, list[str]]:
     first = len(coloured(pretrained))
     for task, members in by_task.items():
         # The task of a user is the path of its file.
-        parts[f"Fine-tuning: {Path(task).stem}"] = _finetuning(members, f"f{first}", first)
+        name = f"Fine-tuning: {Path(task).stem}"
+        parts[f"Fine-tuning: {task}" if name in parts else name] = _finetuning(members, f"f{first}", first)
         first += len(coloured(members))
     if any(content.experiments.values()):
         tables = [
@@ -85,8 +86,9 @@ def page(content: Content) -> tuple[str, list[str]]:
 
 
 def _title(content: Content) -> str:
-    folders = [folder.resolve().name for folder in content.experiments]
-    names = folders or [run.name for run in content.runs]
+    folders = [folder.resolve() for folder in content.experiments]
+    others = [run.name for run in content.runs if run.folder.resolve().parent not in folders]
+    names = [*(folder.name for folder in folders), *others]
     return f"Report: {', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
 
 
@@ -115,8 +117,8 @@ def _pretraining(groups: Sequence[Group], content: Content, notes: list[str]) ->
     lines = coloured(groups)
     charts = [each for each in perplexity_charts(lines, counts, 0) if each]
     lexicons, lexicon_notes = lexicon_part(runs, "lexicon")
-    masks, mask_notes = examples_part(groups, content.examples, "masks") if content.examples else (Html(""), [])
-    notes += [*lexicon_notes, *mask_notes]
+    of_models, model_notes = model_parts(groups, content.examples) if content.examples else ([], [])
+    notes += [*lexicon_notes, *model_notes]
     several = any(len(group.runs) > 1 for group in groups)
     explained = "Perplexities on the held-out text, before the first step and at the last evaluation; lower is better. "
     explained += "With several seeds: mean, and range. " * several + (
@@ -138,7 +140,7 @@ def _pretraining(groups: Sequence[Group], content: Content, notes: list[str]) ->
                 level=3,
             ),
             settings_part(groups, "settings"),
-            masks,
+            *of_models,
             lexicons,
         ]
     )

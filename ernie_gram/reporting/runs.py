@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -64,7 +64,7 @@ class ReportedRun:
     @property
     def max_steps(self) -> int | None:
         """The number of steps of the whole training, None if the folder does not say it."""
-        total = self.result.get("steps", {}).get("total") if self.task else self.settings.get("trainer.max_steps")
+        total = inner(self.result, "steps").get("total") if self.task else self.settings.get("trainer.max_steps")
         return total if isinstance(total, int) else None
 
     def values(self, kind: str, name: str) -> list[tuple[int, float]]:
@@ -129,7 +129,7 @@ def _read_run(folder: Path, name: str, notes: list[str]) -> ReportedRun | None:
     if others:
         notes.append(f"{folder / LOG}: line {others[0]} is not whole; left out")
     settings = flatten(read_yaml(folder / CONFIG))
-    records = [_numbers(record) for record in found if is_record(record)]
+    records = [_numbers(record) for record in found if is_record(record) and is_number(record["step"])]
     if not records:
         notes.append(f"{folder}: no records yet; left out")
         return None
@@ -158,6 +158,14 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{path}: damaged: not a JSON object")
     return found
+
+
+def inner(tree: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return an object inside of others, an empty one if a file does not have it."""
+    found: Any = tree
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, dict) else {}
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -250,6 +258,6 @@ def finite(values: Sequence[float]) -> list[float]:
     return [value for value in values if math.isfinite(value)]
 
 
-def corpus_info(folder: str | None) -> dict[str, Any]:
+def corpus_info(folder: object) -> dict[str, Any]:
     """Return the description of a corpus, empty if it is not there any more."""
-    return _read_object(Path(folder) / CORPUS_INFO) if folder else {}
+    return _read_object(Path(str(folder)) / CORPUS_INFO) if folder else {}

@@ -36,7 +36,7 @@ tbody + tbody th, tbody + tbody td { background: var(--pale); }
 tbody + tbody tr:first-child > * { border-top: 2px solid var(--rule); }
 td.n, th.n { text-align: right; white-space: nowrap; }
 td small { display: block; color: var(--soft); font-size: .82em; }
-td.long { min-width: 20rem; } td.path { min-width: 11rem; } tbody th { min-width: 5rem; }
+td.long { min-width: 20rem; } td.path { min-width: 11rem; } tbody th { min-width: 9rem; }
 .heading { font-weight: 700 !important; background: var(--pale) !important; }
 .right { font-weight: 700; color: #0c6b43; }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 390px), 1fr)); gap: 1rem 1.4rem; }
@@ -51,6 +51,7 @@ svg text { font-size: 11px; fill: var(--ink); font-variant-numeric: tabular-nums
 .line { fill: none; stroke: currentColor; stroke-width: 1.7; stroke-linejoin: round; }
 .second .line { stroke-dasharray: 4 3; }
 circle { fill: currentColor; } circle.best { fill: #fff; stroke: currentColor; stroke-width: 2.4; }
+.shade { fill: var(--accent); } .box { fill: none; stroke: #d2660a; stroke-width: 2; }
 .cursor { stroke: #8a93a3; stroke-width: 1; }
 .legend { display: flex; flex-wrap: wrap; gap: .15rem 1.1rem; max-width: none; margin: .5rem 0; }
 .legend label { display: inline-flex; align-items: center; gap: .35rem; cursor: pointer; }
@@ -64,7 +65,8 @@ details { margin: .5rem 0; } summary { cursor: pointer; color: var(--accent); }
 .guesses { display: flex; gap: 1rem; } .short { white-space: nowrap; }
 .text { font-size: 1.02rem; margin-top: 1rem; }
 .mask { background: #e3edf9; border-radius: 3px; padding: 0 .3em; font-weight: 600; white-space: nowrap; }
-@media (max-width: 640px) { body { font-size: 14px; } th, td { padding: .28rem .5rem; } tbody th { max-width: 9rem; } }
+@media (max-width: 640px) { body { font-size: 14px; }
+  th, td { padding: .28rem .5rem; } tbody th { min-width: 5rem; max-width: 9rem; } }
 @media print { details > * { display: block; } .scroll { overflow: visible; } }
 """
 

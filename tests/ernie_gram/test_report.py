@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ernie_gram import Model
 from ernie_gram.pretraining import count_baselines
 from ernie_gram.report import main
 from ernie_gram.run.run_log import RunLog, read_log
@@ -122,28 +123,41 @@ def test_what_the_lexicon_holds_is_shown(finished: Path, tmp_path: Path) -> None
     assert f"{share:.1%} of the held-out tokens" in page.text
 
 
-def test_masks_of_held_out_sentences_are_filled_by_the_last_checkpoint(finished: Path, tmp_path: Path) -> None:
-    from ernie_gram import Model
-    from reader.corpus.memmap import Corpus
-
-    page, _ = report(tmp_path, finished, examples=2)
+def test_held_out_sentences_are_read_by_the_last_checkpoint(finished: Path, tmp_path: Path) -> None:
+    page, done = report(tmp_path, finished, examples=2)
+    assert_self_contained(page)
+    assert done.stderr == ""
     tables = [table for table in page.tables if table.rows[0] == ["rank", "run"]]
     assert len(tables) == 4
-    settings = yaml.safe_load((finished / "config.yaml").read_text())
-    text = " ".join(page.text.split())
-    sentence = text[text.index("probability of what was there.") + len("probability of what was there.") :]
-    assert Corpus(settings["paths"]["held_out"]).vocabulary is not None
-    first, second = (re.escape(table.rows[-1][0]) for table in tables[:2])
-    # The sentence ends where the caption of its first table begins.
-    sentence = sentence.partition(tables[0].rows[-1][0] + "rank")[0]
-    found = re.fullmatch(f"(.*)({first})(.*)({second})(.*)", sentence)
+    first, second = (table.rows[-1][0] for table in tables[:2])
+    assert " " in first or " " in second
+    # After the explanation is a sentence, up to the caption of its first table.
+    sentence = " ".join(page.text.split()).partition("probability of what was there.")[2].partition(f"{first}rank")[0]
+    found = re.fullmatch(f"(.*) {re.escape(first)} (.*) {re.escape(second)} (.*)", sentence)
     assert found is not None, sentence
-    masked = f"{found[1]} [MASK] {found[3]} [MASK] {found[5]}"
-    guesses = Model.load(finished).fill_mask(masked)
+    model = Model.load(finished)
+    guesses = model.fill_mask(f"{found[1]} [MASK] {found[2]} [MASK] {found[3]}")
     for table, each in zip(tables[:2], guesses, strict=True):
         assert [row[1] for row in table.rows[1:6]] == [f"{guess.unit}{guess.probability:.1%}" for guess in each]
-    ngram = [table.rows[-1][0] for table in tables if " " in table.rows[-1][0]]
-    assert ngram
+        probability = next((guess.probability for guess in each if guess.unit == table.rows[-1][0]), None)
+        assert probability is None or float(table.titles[-1][1]) == pytest.approx(probability, rel=1e-5)
+    tokens = model.attention(sentence).tokens
+    assert "".join(f"{token}{token}" for token in tokens) in page.text
+    assert page.attributes("rect")
+
+
+def test_models_that_cannot_read_the_sentences_are_noted(finished: Path, tmp_path: Path) -> None:
+    without = tmp_path / "without"
+    without.mkdir()
+    for name in ("config.yaml", "log.jsonl"):
+        shutil.copy(finished / name, without / name)
+    page, done = report(tmp_path, without, examples=1)
+    assert done.stderr.startswith("note: without: no filled masks: ")
+    assert done.stderr.count("\n") == 1
+    assert "Filled masks" not in page.text
+    other = made_run(tmp_path / "other", perplexities(50.0, 60.0), paths={"held_out": str(tmp_path / "moved")})
+    _, done = report(tmp_path, other, examples=1)
+    assert f"note: no filled masks: {tmp_path / 'moved'}: no corpus there" in done.stderr
 
 
 def test_a_fine_tuning_is_shown_beside_the_most_frequent_label(
@@ -167,6 +181,24 @@ def test_a_fine_tuning_is_shown_beside_the_most_frequent_label(
     assert len([1 for each in page.attributes("circle") if each.get("class") == "best"]) == 1
     chosen = result["steps"]["chosen"]
     assert scores.row("run")["chosen step"] == f"{chosen} of 32"
+
+
+def test_a_task_without_labels_is_shown_and_all_its_scores_are_folded(finetuned: Path, tmp_path: Path) -> None:
+    tuned = tmp_path / "tuned"
+    tuned.mkdir()
+    for name in ("config.yaml", "log.jsonl"):
+        shutil.copy(finetuned / name, tuned / name)
+    result = json.loads((finetuned / "result.json").read_text())
+    del result["constant"], result["confusion"]
+    result["metric"] = {"name": "conlleval", "chooses": "f1", "unit": "percent"}
+    result["scores"] = {"dev": {"f1": 71.25, "found": 7, "LOC_f1": 33.5}}
+    (tuned / "result.json").write_text(json.dumps(result))
+    page, _ = report(tmp_path, tuned)
+    scores = page.table_with("dev: f1", "chosen step")
+    assert scores.row("tuned")["dev: f1"] == "71.25 %"
+    assert len(scores.rows) == 2
+    assert page.table_with("score", "tuned").rows[1:] == [["dev: f1", "71.25 %"], ["dev: LOC_f1", "33.50 %"]]
+    assert "predicted" not in page.text
 
 
 def test_runs_that_differ_in_the_seed_share_a_row_and_settings_that_differ_come_first(tmp_path: Path) -> None:
@@ -242,7 +274,7 @@ def test_text_of_files_cannot_become_a_part_of_the_page(finetuned: Path, tmp_pat
     assert {name for name, _ in page.elements} <= {
         *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "h4", "nav", "a", "section", "p", "div"),
         *("details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td", "small", "label", "input", "i"),
-        *("figure", "figcaption", "svg", "g", "path", "text", "circle", "span", "wbr", "script"),
+        *("figure", "figcaption", "svg", "g", "path", "text", "rect", "circle", "span", "wbr", "script"),
     }
 
 

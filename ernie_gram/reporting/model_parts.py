@@ -1,0 +1,67 @@
+"""What the models of runs make of held-out sentences: filled masks, and attention. Each model is loaded once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ernie_gram.api import Model
+from ernie_gram.reporting import attention_map, masks
+from ernie_gram.reporting.examples import LONGEST, SHORTEST, chosen_sentences, text_of
+from ernie_gram.reporting.markup import Html, element, section
+from ernie_gram.reporting.runs import Group, ReportedRun
+from reader.corpus.memmap import Corpus
+from reader.errors import InputError
+from reader.system.progress import progress
+
+# Tokens of a sentence, without [CLS] and [SEP]: longer ones make large pictures.
+MAX_TOKENS = 30
+
+
+def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[str]]:
+    """Return the sections with filled masks of `number` held-out sentences and with the attention for one of them, and
+    notes on what could not be shown.
+
+    The model is the newest checkpoint of the first run of each group.
+    """
+    runs = {group.label: group.runs[0] for group in groups}
+    held_out = next((path for run in runs.values() if (path := run.settings.get("paths.held_out"))), None)
+    if held_out is None:
+        return [], ["no filled masks: the runs have no held-out corpus"]
+    try:
+        corpus = Corpus(Path(str(held_out)))
+        sentences = chosen_sentences(corpus, number, _max_tokens(list(runs.values())))
+        lexicon = corpus.lexicon
+    except InputError as error:
+        return [], [f"no filled masks: {error}"]
+    if not sentences:
+        return [], [f"no filled masks: {corpus.path} has no sentences of {SHORTEST} to {LONGEST} units"]
+    # The first one with an n-gram.
+    read = next((each for each in sentences if len(each.masked) > 1), sentences[0])
+    columns, maps, notes = dict[str, list[masks.Column]](), list[Html](), list[str]()
+    with progress("filling masks", len(runs), " models") as phase:
+        for label, run in runs.items():
+            try:
+                model = Model.load(run.folder)
+                columns[label] = masks.filled(model, corpus, sentences)
+                maps.append(attention_map.attention_map(model, text_of(corpus, read.units), lexicon, label))
+            except InputError as error:
+                notes.append(f"{run.name}: no filled masks: {error}")
+            phase.advance(1)
+    if not columns:
+        return [], notes
+    shown = [
+        masks.masks_of_sentence(sentence, corpus, {label: found[i] for label, found in columns.items()})
+        for i, sentence in enumerate(sentences)
+    ]
+    explained = [element("p", text, class_="soft") for text in (masks.EXPLAINED, attention_map.EXPLAINED)]
+    return [
+        section("Filled masks", "masks", explained[0], *shown, level=3),
+        section("Attention", "attention", explained[1], element("div", *maps, class_="charts"), level=3),
+    ], notes
+
+
+def _max_tokens(runs: Sequence[ReportedRun]) -> int:
+    """Return how many tokens of a sentence all models can read."""
+    lengths = [run.settings.get("data.max_seq_len") for run in runs]
+    return min([MAX_TOKENS, *(length - 2 for length in lengths if isinstance(length, int))])
