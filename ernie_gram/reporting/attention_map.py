@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ernie_gram.api import Model
-from ernie_gram.inference.ngram_attention import Floats, TokenSpan, lexicon_spans
+from ernie_gram.inference.ngram_attention import Floats, TokenSpan, lexicon_spans, ngram_cutter
 from ernie_gram.reporting.markup import Html, element
 from reader.lexicon.lexicon_file import Lexicon
 
@@ -24,7 +24,7 @@ def attention_map(model: Model, text: str, lexicon: Lexicon | None, title: str) 
     """
     attention = model.attention(text)
     weights: Floats = attention.weights[-1].mean(0)
-    spans = lexicon_spans(model.texts, text, lexicon) if lexicon else []
+    spans = lexicon_spans(model.texts, text, ngram_cutter(model.texts, lexicon)) if lexicon else []
     return picture(weights, attention.tokens, spans, title)
 
 
