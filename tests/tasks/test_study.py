@@ -211,3 +211,23 @@ def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_
     assert not prepared.exists()
     done = call(main, "lader", "--output", str(tmp_path / "out"))
     assert "no such study; the studies are " in done.stderr
+
+
+def test_a_given_model_is_fine_tuned_as_it_is(tmp_path: Path, tiny_task: Path, study: Run) -> None:
+    task = tiny_task / "data" / "task.yaml"
+    given = {
+        "variants": {"given": {"start": True}},
+        "reference": "given",
+        "lexicons": {},
+        "corpora": {},
+        "seeds": [1, 2],
+    }
+    path = write_study(tmp_path, task, vocabulary="start", **given)
+    command = [str(path), "--output", str(tmp_path / "out"), "--data", str(tiny_task / "data")]
+    done = study(*command)
+    assert (done.returncode, done.stderr) == (2, "error: --start: must be given: the study starts from a model\n")
+    done = study(*command, "--start", str(tiny_task / "model"))
+    assert done.returncode == 0, done.stderr
+    records = without_times(tmp_path / "out" / "results.jsonl")
+    assert [record["run"] for record in records] == [f"given_1,task,seed={number}" for number in (1, 2)]
+    assert len({record["data"]["model"] for record in records}) == 1

@@ -119,6 +119,7 @@ def test_the_check_warns_of_a_corpus_that_is_too_small(
     done = pretrain(built, tmp_path / "run", "--trainer.max_steps=100", *settings, "--check")
     assert done.returncode == 0
     lines = done.stderr.splitlines()
+    warnings = [*warnings, f"{built / 'corpus'}: the lexicon is too large for this text: half of its "]
     assert len(lines) == len(warnings)
     assert all(line.startswith(f"warning: {start}") for line, start in zip(lines, warnings, strict=True))
 
@@ -128,7 +129,7 @@ def test_the_check_warns_of_a_held_out_corpus_that_is_the_training_corpus(built:
     held_out = f"--paths.held_out={tmp_path / 'copy'}"
     done = pretrain(built, tmp_path / "run", held_out, "--trainer.max_steps=100", "--check")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines() == [
+    assert done.stderr.splitlines()[1:] == [
         f"warning: paths.held_out: {tmp_path / 'copy'} has the text of {built / 'corpus'}, so evaluation does not show "
         "whether the model has learned more than this text by heart; build it from other text"
     ]
