@@ -54,8 +54,12 @@ def draw_scores(summary: Summary, target: Path) -> bool:
             middle, ends = float(np.mean(found[name])), [column - 0.25, column + 0.25]
             axes.plot(ends, [middle, middle], color="C1", label=None if axes.get_legend_handles_labels()[1] else "mean")
             axes.plot([column] * len(found[name]), found[name], "o", markersize=4, alpha=0.7, color="C0")
-    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", fontsize=8)
-    axes.set(title=f"Mean score on {len(summary.tasks)} tasks, by seed of pre-training", ylabel="score")
+    labels = [f"{name} ({len(found[name])})" for name in names]
+    axes.set_xticks(range(len(names)), labels, rotation=45, ha="right", rotation_mode="anchor", fontsize=8)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.set(
+        title=f"Mean score on {len(summary.tasks)} tasks, by seed of pre-training (number of seeds)", ylabel="score"
+    )
     if any(found.values()):
         save_figure(figure, [axes], target)
     return any(found.values())

@@ -90,7 +90,10 @@ class StudyRunner:
         trained, failed, began = self.to_train(), list[str](), time.monotonic()
         of_run = {each.run: each for each in trained if each.run}
         needs = {run: each.model.run for run, each in of_run.items() if each.model and each.model.run in of_run}
-        print(f"{len(self.planned)} results, {len(self.planned) - len(self.missing)} there; {len(trained)} to train")
+        print(
+            f"{len(self.planned)} results, {len(self.planned) - len(self.missing)} there; {len(trained)} to train",
+            flush=True,
+        )
         for run in of_run:
             run.folder.parent.mkdir(exist_ok=True)
         with closing(train_each(list(of_run), jobs, processes, _only_runs(needs), threads)) as ended:

@@ -25,7 +25,7 @@ def report(summary: Summary) -> str:
 def spread(values: Sequence[float], form: str, planned: int) -> str:
     """Return the mean of some values with minimum and maximum, and how many there are if that is not as planned."""
     if not values:
-        return MISSING
+        return f"{MISSING}{_number(0, planned)}"
     found = spread_of(values, "min")
     ends = f" ({found.best:{form}} - {found.worst:{form}})" if len(values) > 1 else ""
     return f"{found.mean:{form}}{ends}{_number(len(values), planned)}"
@@ -65,7 +65,8 @@ def _pretraining(summary: Summary) -> list[str]:
             cells += [f"{mean(starts):,.0f}" if starts else MISSING, spread(ends, ",.0f", planned)]
         for key, form in (("generator_ngram_perplexity", ",.0f"), ("accuracy", ".1%")):
             found = [record["result"][key] for record in models if key in record["result"]]
-            cells.append(spread(found, form, planned if found else 0))
+            has_one = bool(found) or key == "accuracy"
+            cells.append(spread(found, form, planned if has_one else 0))
         cost = summary.cpu_seconds(name)
         cells.append(MISSING if cost is None else f"{cost:.3f}")
         cells.append(spread(summary.at_cpu_seconds(name, seconds), ",.0f", planned) if seconds else MISSING)
