@@ -63,7 +63,7 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     if outputs == FILL_MASK:
         assert config is not None
         lexicon = model.lexicon if config.objective.is_explicit else None
-        program = build_prediction(config, CorpusSizes(len(vocabulary), len(lexicon) if lexicon else 0))
+        program = build_prediction(config, CorpusSizes(len(vocabulary), len(lexicon) if lexicon else 0), portable=True)
         task = {"has_generator": config.objective.has_generator, "has_ngrams": lexicon is not None}
         shapes = {"probabilities": "MC"}
     else:

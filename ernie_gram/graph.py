@@ -14,6 +14,8 @@ import paddle
 from paddle.base import framework
 from paddle.pir import Value
 
+from ernie_gram.distributed.device import on_cpu
+
 
 class _Casts:
     """Casts to one precision; each value is cast once, however many products read it."""
@@ -38,13 +40,19 @@ _current = [_Casts(paddle.float32)]
 def computing(precision: str) -> Iterator[None]:
     """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
 
-    The network must be built in one program, because casts are shared.
+    The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, the
+    factors of products are rounded when the program is finished (see training/onednn.py).
     """
-    _current.append(_Casts(getattr(paddle, precision)))
+    _current.append(_Casts(paddle.float32 if on_cpu() else getattr(paddle, precision)))
     try:
         yield
     finally:
         _current.pop()
+
+
+def product_dtype() -> paddle.dtype:
+    """Return the dtype of products in the network that is being built."""
+    return _current[-1].dtype
 
 
 def for_product(x: paddle.Tensor) -> paddle.Tensor:

@@ -100,7 +100,7 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     vocabulary, description = model.vocabulary, finetuned.description
     max_tokens = description.settings.input.max_seq_len
     text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, description.segmenter)
-    program = prediction_program(finetuned)
+    program = prediction_program(finetuned, portable=True)
     if not model.config.use_sentence_embedding:
         # Paddle refuses feeds that no fetch depends on.
         program = replace(program, feeds=tuple(name for name in program.feeds if name != SENTENCE_IDS.name))

@@ -15,10 +15,11 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.distributed.device import check_device
+from ernie_gram.distributed.device import check_device, visible_gpus
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.errors import OneLineParser, print_warning
 from reader.plurals import counted
@@ -97,6 +98,9 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="samples per batch (%(default)s)")
     parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="(%(default)s)")
+    parser.add_argument(
+        "--precision", choices=("float32", "bfloat16"), help="of matrix products (default: as in training)"
+    )
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="processes that share the work (1)")
     arguments = parser.parse_args()
     arguments.data = arguments.data or (None if arguments.input else data_folder())
@@ -118,6 +122,11 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
     finetuned = load_finetuned(arguments.run, arguments.checkpoint)
     is_alone = max(arguments.processes, WORLD_SIZE) == 1
     require(finetuned.model is not None or is_alone, "--processes", "an exported program runs in one process")
+    if arguments.precision is not None:
+        own = finetuned.description.precision
+        is_possible = finetuned.model is not None or arguments.precision == own
+        require(is_possible, "--precision", f"an exported program has its own, {own}; leave it out")
+        finetuned = replace(finetuned, description=replace(finetuned.description, precision=arguments.precision))
     given = arguments.null_threshold
     if given is not None:
         require(
@@ -196,7 +205,10 @@ def main() -> None:
     arguments = parse_arguments()
     finetuned = load_model(arguments)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
-    check_device(arguments.device, finetuned.description.precision, processes, key="--device")
+    # An exported program has its own kernels, which every CPU has.
+    is_limited = finetuned.model is not None or visible_gpus()
+    precision = finetuned.description.precision if is_limited else "float32"
+    check_device(arguments.device, precision, processes, key="--device", precision_key="--precision")
     rows = load_rows(arguments, finetuned)
     paths = files_to_write(arguments, finetuned.task, rows.report.split)
     for path in paths:  # those of a folder are known only now

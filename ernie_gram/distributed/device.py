@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ernie_gram.distributed.loading import IS_VERBOSE, PROCESSES_ON_THIS_MACHINE, THREADS, load_paddle
+from ernie_gram.distributed.processor import onednn_kernels, processor_name, read_cpuinfo
 from reader.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def check_device(
     processes: int = PROCESSES_ON_THIS_MACHINE,
     key: str = "trainer.device",
     attention: str = "plain",
+    precision_key: str = "optimizer.precision",
 ) -> bool:
     """Return whether this process computes on a GPU; nothing is changed. Paddle is loaded only if it may.
 
@@ -40,7 +42,7 @@ def check_device(
         device: "cpu", "gpu", or "auto" for a GPU if Paddle finds one.
         precision: of matrix products, "float32", "bfloat16" or "float16".
         processes: of the job on this machine; each has a GPU of its own.
-        key: the setting of the device, for messages.
+        key, precision_key: the settings of the device and of the precision, for messages.
         attention: of the context in training, see ModelConfig.
 
     Raises InputError if a GPU is asked for and there is none for this process, if there are more processes than GPUs,
@@ -53,8 +55,12 @@ def check_device(
         if precision == "float16":
             # In Paddle 3.3.1 for CPUs matmul, add, multiply, gelu, softmax, layer_norm and gather have no such kernels.
             raise InputError(
-                "optimizer.precision: float16 needs a GPU, because Paddle has no float16 kernels for a CPU; use "
+                f"{precision_key}: float16 needs a GPU, because Paddle has no float16 kernels for a CPU; use "
                 "bfloat16 or float32"
+            )
+        if precision == "bfloat16" and (reason := onednn_kernels().no_bfloat16):
+            raise InputError(
+                f"{precision_key}: bfloat16 would be slower than float32 on this CPU: {reason}; use float32"
             )
         if attention == MEMORY_EFFICIENT:
             raise InputError("model.attention: memory_efficient needs a GPU; use plain")
@@ -72,7 +78,7 @@ def check_device(
 
     if precision == "bfloat16" and (capability := cuda.get_device_capability(number)) < BFLOAT16_CAPABILITY:
         raise InputError(
-            "optimizer.precision: bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and "
+            f"{precision_key}: bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or later), and "
             f"{cuda.get_device_name(number)} has {capability[0]}.{capability[1]}; use float16 in pre-training, float32 "
             f"in fine-tuning, or set {key} to cpu"
         )
@@ -125,6 +131,13 @@ def current_place() -> paddle.base.core.Place:
 def on_cpu() -> bool:
     """Return whether this process computes on a CPU; programs for a GPU are made of other operations."""
     return _place is None or bool(_place.is_cpu_place())
+
+
+def kernels_used(precision: str) -> list[str]:
+    """Return a line about the processor, its kernels and the precision of products; none on a GPU."""
+    if not on_cpu():
+        return []
+    return [f"{processor_name(read_cpuinfo())}: kernels: {onednn_kernels()}; matrix products in {precision}"]
 
 
 def inference_config(program: Path, parameters: Path, device: str = "auto") -> paddle.inference.Config:

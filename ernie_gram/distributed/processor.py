@@ -1,13 +1,28 @@
-"""The processor of this machine, and what Paddle's mathematical library must be told about it."""
+"""The processor of this machine: what Paddle's mathematical library must be told about it, and oneDNN's kernels for it."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
+# Set to 0 to compute with Paddle's own kernels only.
+ONEDNN_SETTING = "ERNIE_GRAM_ONEDNN"
+# oneDNN's own limits of the instructions that it uses, and the values that leave it those of AVX-512, and bfloat16.
+_ISA_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+_NO_LIMIT = ("", "ALL", "DEFAULT")
+_BELOW_AVX512 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2")
+_BELOW_BFLOAT16 = (*_BELOW_AVX512, "AVX512_CORE", "AVX512_CORE_VNNI")
+# Operations that are faster in oneDNN than in Paddle's own kernels, measured by tests/benchmarks/kernels.py: by vendor,
+# because Paddle's own products and softmax use MKL, which is slower on AMD processors for some and faster for others.
+_ONEDNN_OPERATIONS = {
+    "AuthenticAMD": ("gelu", "gelu_grad"),
+    "GenuineIntel": ("gelu", "gelu_grad", "softmax", "softmax_grad"),
+}
 
 
 def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -17,11 +32,9 @@ def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str
     another one: 7 is the path for AVX-512 (Intel's Skylake), 5 the path for AVX2. One thread of a Zen 5 reaches 175
     GFLOP/s in matrix products with 7, 100 with 5, and 30 without. On Intel processors MKL itself selects the fastest.
     """
-    is_amd = re.search(r"^vendor_id\s*:\s*AuthenticAMD\s*$", cpuinfo, re.MULTILINE) is not None
-    if not is_amd or MKL_SETTING in environment:
+    if _field("vendor_id", cpuinfo) != "AuthenticAMD" or MKL_SETTING in environment:
         return {}
-    found = re.search(r"^flags\s*:(.*)$", cpuinfo, re.MULTILINE)
-    flags = set(found[1].split()) if found else set()
+    flags = set(_field("flags", cpuinfo).split())
     if flags >= _SKYLAKE_AVX512:
         return {MKL_SETTING: "7"}
     return {MKL_SETTING: "5"} if "avx2" in flags else {}
@@ -29,8 +42,46 @@ def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str
 
 def processor_name(cpuinfo: str) -> str:
     """Return the model name of the processor in the text of /proc/cpuinfo, or "unknown processor"."""
-    found = re.search(r"^model name\s*:\s*(.+?)\s*$", cpuinfo, re.MULTILINE)
-    return found[1] if found else "unknown processor"
+    return _field("model name", cpuinfo) or "unknown processor"
+
+
+@dataclass(frozen=True)
+class OneDnnKernels:
+    """What oneDNN computes on a processor.
+
+    Attributes:
+        operations: Paddle's names of the operations that are faster in oneDNN, such as "gelu"; none without AVX-512.
+        no_bfloat16: why products of bfloat16 factors are not possible, or would be slower; "" if they are faster.
+    """
+
+    operations: tuple[str, ...]
+    no_bfloat16: str
+
+    def __str__(self) -> str:
+        return f"oneDNN's for {', '.join(self.operations)}, else Paddle's" if self.operations else "Paddle's"
+
+
+def onednn_kernels(cpuinfo: str | None = None, environment: Mapping[str, str] = os.environ) -> OneDnnKernels:
+    """Return what oneDNN computes on a processor, given the text of /proc/cpuinfo; that of this machine for None."""
+    cpuinfo = read_cpuinfo() if cpuinfo is None else cpuinfo
+    if environment.get(ONEDNN_SETTING) == "0":
+        return OneDnnKernels((), f"{ONEDNN_SETTING} is 0")
+    limits = [(name, environment.get(name, "").upper()) for name in _ISA_LIMITS]
+    name, limit = next(((name, limit) for name, limit in limits if limit not in _NO_LIMIT), ("", ""))
+    flags = set(_field("flags", cpuinfo).split())
+    if not flags >= _SKYLAKE_AVX512 or limit in _BELOW_AVX512:
+        operations: tuple[str, ...] = ()
+    else:
+        operations = _ONEDNN_OPERATIONS.get(_field("vendor_id", cpuinfo), ())
+    if not flags & {"avx512_bf16", "amx_bf16"}:
+        return OneDnnKernels(operations, f"{processor_name(cpuinfo)} has neither AVX512-BF16 nor AMX")
+    return OneDnnKernels(operations, f"{name} is {limit}" if limit in _BELOW_BFLOAT16 else "")
+
+
+def _field(name: str, cpuinfo: str) -> str:
+    """Return the first value of a field of /proc/cpuinfo, or ""."""
+    found = re.search(rf"^{name}\s*:[ \t]*(.*?)\s*$", cpuinfo, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def read_cpuinfo() -> str:

@@ -47,7 +47,7 @@ def build_encoder(config: ModelConfig, vocab_size: int) -> Program:
         pooled: [B, H], the pooler's output; only for a model that has one.
     """
     sentences = [fields.SENTENCE_IDS] if config.use_sentence_embedding else []
-    with open_program([fields.INPUT_IDS, fields.LENGTHS, *sentences]) as opened:
+    with open_program([fields.INPUT_IDS, fields.LENGTHS, *sentences], portable=True) as opened:
         ids_BL, lengths_B = opened.feeds[fields.INPUT_IDS.name], opened.feeds[fields.LENGTHS.name]
         encoder = Encoder(declared.encoder(config, vocab_size), config)
         encoder.eval()

@@ -19,7 +19,7 @@ from functools import reduce
 import paddle
 from paddle.nn import functional as F
 
-from ernie_gram.graph import cast, up_to_multiple
+from ernie_gram.graph import cast, product_dtype, up_to_multiple
 
 # Approximate memory of a chunk's logits, in bytes. The logits with bias, the softmax and the sampling each take about
 # the same again. With smaller chunks the gradient of the table is added up more often; larger chunks save little time.
@@ -60,18 +60,18 @@ class SoftmaxOptions:
     Attributes:
         train: whether gradients are needed.
         rows: approximate number of rows, which decides the number of chunks.
-        precision: of matrix products, "float32", "bfloat16" or "float16". In float16 a probability below 3e-8 counts as
-            0 in gradients.
     """
 
     train: bool
     rows: int
-    precision: str = "float32"
 
     def cross_entropy(self, logits: LazyLogits, labels: paddle.Tensor, sample: bool = False) -> CrossEntropy:
-        """Return the cross entropy of some rows, and one sample per row if asked for."""
-        dtype = getattr(paddle, self.precision)
-        return cross_entropy(logits, labels, chunks_for(self.rows, logits.classes), self.train, sample, dtype)
+        """Return the cross entropy of some rows, and one sample per row if asked for; in the precision of `computing`.
+
+        In float16 a probability below 3e-8 counts as 0 in gradients.
+        """
+        chunks = chunks_for(self.rows, logits.classes)
+        return cross_entropy(logits, labels, chunks, self.train, sample, product_dtype())
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def parameter_shapes(config: PretrainConfig, sizes: CorpusSizes) -> Shapes:
 
 def softmax_options(config: PretrainConfig, train: bool, world_size: int) -> SoftmaxOptions:
     """Return the options for batches of this config that are divided among `world_size` processes."""
-    return SoftmaxOptions(train, config.assumed_rows(world_size), config.optimizer.precision)
+    return SoftmaxOptions(train, config.assumed_rows(world_size))
 
 
 class PretrainModel(Trunk):

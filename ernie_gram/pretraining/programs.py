@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import paddle
 
-from ernie_gram.graph import computing
 from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions, probabilities
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import PretrainModel, softmax_options
@@ -21,7 +20,7 @@ from ernie_gram.training.program import Program, open_program
 def build_evaluation(config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> Program:
     """Build a program that fetches what the evaluated terms ask for."""
     terms, softmax = evaluated(config.objective), softmax_options(config, False, world_size)
-    with open_program(fields_of(terms)) as opened, computing(config.optimizer.precision):
+    with open_program(fields_of(terms), config.optimizer.precision) as opened:
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
         fetches: dict[str, paddle.Tensor] = {}
         for term in terms:
@@ -29,14 +28,14 @@ def build_evaluation(config: PretrainConfig, sizes: CorpusSizes, world_size: int
         return opened.finish(fetches)
 
 
-def build_prediction(config: PretrainConfig, sizes: CorpusSizes) -> Program:
+def build_prediction(config: PretrainConfig, sizes: CorpusSizes, portable: bool = False) -> Program:
     """Build a program that fetches `probabilities`, float32 [M, C], of every class in every predicted slot.
 
     It holds all probabilities in memory, so it is meant for few slots. It is always float32. Under contiguous masking
     the classes are the F tokens.
     """
     softmax = SoftmaxOptions(train=False, rows=1)
-    with open_program(fields_of([])) as opened:
+    with open_program(fields_of([]), portable=portable) as opened:
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
         logits = model.masked_logits(encoded.context, opened.feeds)
         return opened.finish({"probabilities": probabilities(logits)})

@@ -17,7 +17,6 @@ import paddle
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_gradients import Lookups, RowGradient
-from ernie_gram.graph import computing
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard
@@ -109,10 +108,9 @@ def build_accumulation(
     program of `build_training` fetches. The third sums ROW_COUNTS over all ranks. Arguments are those of
     `build_training`.
     """
-    with open_program([*network.fields, ROW_COUNTS]) as opened:
+    with open_program([*network.fields, ROW_COUNTS], settings.precision) as opened:
         guard = UpdateGuard(settings) if skips else None
-        with computing(settings.precision):
-            terms = network.losses(opened.feeds)
+        terms = network.losses(opened.feeds)
         counts = opened.feeds[ROW_COUNTS.name]
         pairs, shares = add_backward(opened, terms, counts, guard, recompute, sparse_parameters)
         shapes = {parameter.name: list(parameter.shape) for parameter, _ in pairs}

@@ -11,6 +11,7 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.device import on_cpu
+from ernie_gram.distributed.onednn import use_kernels
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, take_lookups
@@ -66,11 +67,13 @@ class Program:
 
 @dataclass(frozen=True)
 class OpenProgram:
-    """A program that is being built, and its placeholders by field name."""
+    """A program that is being built, and its placeholders by field name; see `open_program`."""
 
     main: paddle.static.Program
     startup: paddle.static.Program
     feeds: Feeds
+    precision: str
+    portable: bool
 
     def finish(
         self,
@@ -80,16 +83,23 @@ class OpenProgram:
     ) -> Program:
         """Return the finished program."""
         share_constants(self.main)
+        if not self.portable:
+            use_kernels(self.main, self.precision, fetches.values())
         return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule, step_values)
 
 
 @contextmanager
-def open_program(fields: Iterable[Field]) -> Iterator[OpenProgram]:
-    """Open a new program with placeholders for batch fields; operations made in the context belong to it."""
+def open_program(fields: Iterable[Field], precision: str = "float32", portable: bool = False) -> Iterator[OpenProgram]:
+    """Open a new program with placeholders for batch fields; operations made in the context belong to it.
+
+    Args:
+        precision: of matrix products, "float32", "bfloat16" or "float16".
+        portable: whether the program must run on other processors too, without kernels chosen for this one.
+    """
     main, startup = paddle.static.Program(), paddle.static.Program()
-    with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
+    with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard(), computing(precision):
         feeds = {f.name: paddle.static.data(f.name, [None] * len(f.shape), f.dtype) for f in dict.fromkeys(fields)}
-        yield OpenProgram(main, startup, feeds)
+        yield OpenProgram(main, startup, feeds, precision, portable)
 
 
 def build_training(
@@ -115,10 +125,9 @@ def build_training(
         skips: whether an update is skipped if its loss or gradient is not finite; then the program also fetches what
             UpdateGuard.judge returns.
     """
-    with open_program(network.fields) as opened:
+    with open_program(network.fields, settings.precision) as opened:
         guard = UpdateGuard(settings) if skips else None
-        with computing(settings.precision):
-            terms = network.losses(opened.feeds)
+        terms = network.losses(opened.feeds)
         counts = paddle.stack([term.count for term in terms])
         counts.stop_gradient = True
         (counts,) = sum_over_ranks([counts], world)

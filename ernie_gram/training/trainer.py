@@ -13,6 +13,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, sum_vector
+from ernie_gram.distributed.device import kernels_used
 from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint, termination
 from ernie_gram.run.background_save import BackgroundSaver
@@ -61,7 +62,7 @@ class Trainer:
             checkpoint.remove_beyond(job.folder, self.step)
         self._check_best()
         self.log = RunLog(job.folder, world.is_first, job.trainer.visualdl, self.step, job.trainer.max_steps)
-        for message in messages:
+        for message in (*kernels_used(job.optimizer.precision), *messages):
             self.log.say(message)
         self.saver = BackgroundSaver(job.folder, job.trainer.keep_checkpoints, job.check_data, self.log.say)
         self._saved_step = self.step

@@ -31,9 +31,9 @@ def network_of(finetuned: LoadedModel) -> TaskNetwork:
     return TaskNetwork(finetuned.kind, model.config, rows, HEAD_TRANSFORM[0] in model.parameters)
 
 
-def prediction_program(finetuned: LoadedModel) -> Program:
+def prediction_program(finetuned: LoadedModel, portable: bool = False) -> Program:
     """Return a program that fetches the scores of the units of a batch (see network.build_prediction)."""
-    return build_prediction(network_of(finetuned), finetuned.description.precision)
+    return build_prediction(network_of(finetuned), finetuned.description.precision, portable)
 
 
 class Scorer:

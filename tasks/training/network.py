@@ -85,10 +85,10 @@ class TaskNetwork:
         return model(feeds).astype("float32")
 
 
-def build_prediction(network: TaskNetwork, precision: str = "float32") -> Program:
+def build_prediction(network: TaskNetwork, precision: str = "float32", portable: bool = False) -> Program:
     """Build a program over the same parameters that fetches `scores`, float32 [U, W], of the units of a batch.
 
     The rows are those of Features.unit_rows.
     """
-    with open_program(network.kind.input_fields) as opened, computing(precision):
+    with open_program(network.kind.input_fields, precision, portable) as opened:
         return opened.finish({SCORES: network.scores(opened.feeds)})

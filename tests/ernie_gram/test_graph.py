@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.support.static_programs import fresh_scope
 
@@ -13,10 +14,12 @@ def names(program: paddle.static.Program) -> list[str]:
     return [operation.name() for operation in program.global_block().ops]
 
 
-def test_a_value_is_cast_once_in_half_precision_and_not_in_float32() -> None:
+def test_a_value_is_cast_once_in_half_precision_and_not_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ernie_gram import graph
     from ernie_gram.graph import computing, for_product
     from ernie_gram.training.program import open_program
 
+    monkeypatch.setattr(graph, "on_cpu", lambda: False)
     for precision, casts in (("bfloat16", 2), ("float32", 0)):
         with fresh_scope(), open_program([]) as opened, computing(precision):
             x, y = paddle.ones([2]), paddle.ones([2])

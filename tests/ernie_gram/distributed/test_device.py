@@ -8,6 +8,7 @@ import pytest
 
 from ernie_gram.distributed import device as our_device
 from ernie_gram.distributed.device import check_device, gpu_number, is_gpu_package, visible_gpus
+from ernie_gram.distributed.processor import OneDnnKernels
 from reader.errors import InputError
 from tests.support.commands import python
 from tests.support.pretended_gpu import NAME, pretend
@@ -63,6 +64,7 @@ def test_what_two_gpus_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_device("auto", "float16", 2) is True
     assert check_device("gpu", "float32", 1) is True
     # More processes than GPUs, and a precision that the GPUs lack: neither matters on the CPU.
+    monkeypatch.setattr(our_device, "onednn_kernels", lambda: OneDnnKernels((), ""))
     assert check_device("cpu", "bfloat16", 9) is False
     monkeypatch.setenv("FLAGS_selected_gpus", "1,0")
     assert gpu_number() == 1
@@ -71,10 +73,18 @@ def test_what_two_gpus_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_device("auto", "bfloat16") is True
 
 
+def test_a_cpu_without_bfloat16_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(our_device, "onednn_kernels", lambda: OneDnnKernels(("gelu",), "X has no AMX"))
+    assert check_device("cpu", "float32") is False
+    reason = r"--precision: bfloat16 would be slower than float32 on this CPU: X has no AMX; use float32"
+    with pytest.raises(InputError, match=reason):
+        check_device("cpu", "bfloat16", precision_key="--precision")
+
+
 def test_a_package_for_gpus_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(0, replace=monkeypatch.setattr)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
-    assert check_device("auto", "bfloat16", 9) is False
+    assert check_device("auto", "float32", 9) is False
     with pytest.raises(InputError, match=r"Paddle sees none \(CUDA_VISIBLE_DEVICES is '7'\); use cpu or auto"):
         check_device("gpu", key="--device")
     with pytest.raises(InputError, match=r"optimizer\.precision: float16 needs a GPU"):

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from ernie_gram.distributed.processor import processor_name, processor_settings
+from ernie_gram.distributed.processor import onednn_kernels, processor_name, processor_settings
 from tests.support.commands import python
 
 INTEL = """processor\t: 0
@@ -41,6 +41,34 @@ def test_amd_processors_get_the_fastest_path_of_mkl_that_they_can_run(
     cpuinfo: str, environment: dict[str, str], expected: dict[str, str]
 ) -> None:
     assert processor_settings(cpuinfo, environment) == expected
+
+
+AMX = re.sub(r"avx512f", "avx512f avx512dq avx512cd avx512bw avx512vl amx_bf16", INTEL)
+GELU, SOFTMAX = ("gelu", "gelu_grad"), ("softmax", "softmax_grad")
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "environment", "operations", "reason"),
+    [
+        pytest.param(AMD, {}, GELU, "", id="amd-avx512_bf16"),
+        pytest.param(AMX, {}, (*GELU, *SOFTMAX), "", id="intel-amx"),
+        pytest.param(INTEL, {}, (), "Intel(R) Xeon(R) Processor @ 2.10GHz has neither AVX512-BF16 nor AMX", id="intel"),
+        pytest.param(AMD_AVX2, {}, (), "AMD EPYC 9654 96-Core Processor has neither AVX512-BF16", id="amd-avx2"),
+        pytest.param(AMD, {"ERNIE_GRAM_ONEDNN": "0"}, (), "ERNIE_GRAM_ONEDNN is 0", id="switched_off"),
+        pytest.param(AMD, {"ONEDNN_MAX_CPU_ISA": "avx2"}, (), "ONEDNN_MAX_CPU_ISA is AVX2", id="limit-avx2"),
+        pytest.param(AMX, {"DNNL_MAX_CPU_ISA": "AVX512_CORE"}, (*GELU, *SOFTMAX), "is AVX512_CORE", id="limit-avx512"),
+        pytest.param(AMD, {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}, GELU, "", id="limit-bf16"),
+        pytest.param(AMD, {"ONEDNN_MAX_CPU_ISA": "DEFAULT"}, GELU, "", id="no_limit"),
+        pytest.param("", {}, (), "unknown processor has neither", id="unknown"),
+    ],
+)
+def test_onednn_computes_what_is_faster_there_on_a_processor(
+    cpuinfo: str, environment: dict[str, str], operations: tuple[str, ...], reason: str
+) -> None:
+    kernels = onednn_kernels(cpuinfo, environment)
+    assert kernels.operations == operations
+    assert reason in kernels.no_bfloat16
+    assert bool(reason) == bool(kernels.no_bfloat16)
 
 
 def test_the_processor_has_a_name() -> None:

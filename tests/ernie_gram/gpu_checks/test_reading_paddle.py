@@ -127,6 +127,8 @@ def test_a_kernel_that_is_missing_fails_with_the_name_of_its_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a package for GPUs, with the programs of one objective in place of all."""
+    for module in ("graph", "distributed.onednn"):
+        monkeypatch.setattr(f"ernie_gram.{module}.on_cpu", lambda: False)
     world = start_world("cpu")
     monkeypatch.setattr(kernels, "precisions", lambda: ("bfloat16",))
     monkeypatch.setattr(kernels, "start_world", lambda device: world)
