@@ -1,4 +1,4 @@
-"""The processor of this machine: what Paddle's mathematical library must be told about it, and oneDNN's kernels for it."""
+"""The processor of this machine: what Paddle's mathematical library must be told, and what oneDNN computes there."""
 
 from __future__ import annotations
 

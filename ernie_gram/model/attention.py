@@ -13,8 +13,7 @@ from paddle import nn
 from paddle.incubate.nn.memory_efficient_attention import memory_efficient_attention
 from paddle.nn import functional as F
 
-from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import cast, float32, for_product
+from ernie_gram.graph import for_product
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import Linear, dropout, linear
 from ernie_gram.model.parameters import LayerParameters
@@ -117,7 +116,7 @@ class Attention(nn.Layer):
 
         The weights of a row add up to 1. Args: as for `forward`; the stream is the context.
         """
-        return softmax(self._scores(own, context, stream))
+        return F.softmax(self._scores(own, context, stream))
 
     def _scores(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
         return paddle.matmul(own.query, context.key, transpose_y=True) + for_product(stream.bias)
@@ -132,13 +131,5 @@ class Attention(nn.Layer):
         return memory_efficient_attention(*by_slot, for_product(stream.bias), self.dropout, 1.0)
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
-        return dropout(softmax(scores), self.dropout, self.training)
-
-
-def softmax(scores: paddle.Tensor) -> paddle.Tensor:
-    """Return the softmax over the last axis, in the precision of the scores.
-
-    Paddle's kernels for GPUs read and write half precision and compute in float32. Those for CPUs have no gradient in
-    half precision, so it is converted.
-    """
-    return cast(F.softmax(float32(scores)), scores.dtype) if on_cpu() else F.softmax(scores)
+        # In half precision, Paddle's kernel for GPUs reads and writes it, and computes in float32.
+        return dropout(F.softmax(scores), self.dropout, self.training)

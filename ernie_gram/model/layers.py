@@ -30,12 +30,12 @@ def linear(
 ) -> paddle.Tensor:
     """Return x W + b for x [..., in], W [in, out] and b [out], in the precision of products.
 
-    In float32 on a CPU the bias is added as the product ones [..., 1] x b [1, out]. This is for speed only: there, the
+    On a CPU the bias is added as the product ones [..., 1] x b [1, out]. This is for speed only: there, the
     gradient of a broadcasting addition takes several times as long as the product before it, while the gradient of a
     product is again a product. `ones` is the result of `ones_column`, if the caller has it already.
     """
     x, weight, bias = (for_product(value) for value in (x, weight, bias))
-    if not on_cpu() or x.dtype != paddle.float32:
+    if not on_cpu():
         return F.linear(x, weight, bias)
     ones = ones_column(x) if ones is None else ones
     return paddle.matmul(x, weight) + paddle.matmul(ones, bias.unsqueeze(0))

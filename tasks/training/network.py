@@ -12,7 +12,6 @@ from typing import Any
 import paddle
 from paddle import nn
 
-from ernie_gram.graph import computing
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
