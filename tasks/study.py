@@ -1,6 +1,6 @@
 """Run a study: variants of pre-training, all from one text and several times, and their fine-tunings.
 
-    ernie-gram study ladder --text TEXT --held_out HELD_OUT --data FOLDER --output output/ladder \\
+    ernie-gram study ladder --input TEXT --held_out HELD_OUT --data FOLDER --output output/ladder \\
         --results ladder.jsonl --jobs 2
 
 STUDY is a file of conf/studies, or a YAML file like those. Vocabulary, lexicons and corpora are built if they are
@@ -42,7 +42,9 @@ def parse_arguments() -> argparse.Namespace:
     parser = experiment_parser(__doc__, with_seeds=False)
     parser.add_argument("study", metavar="STUDY", help="the name of a file in conf/studies, or a YAML file")
     parser.add_argument("--results", type=Path, metavar="FILE", help="file of results (DIR/results.jsonl)")
-    parser.add_argument("--text", nargs="+", default=[], metavar="PATH", help="training text, to build what is missing")
+    parser.add_argument(
+        "--input", nargs="+", default=[], metavar="PATH", help="training text, to build what is missing"
+    )
     parser.add_argument("--held_out", nargs="+", default=[], metavar="PATH", help="other text of the same kind")
     parser.add_argument("--start", type=Path, metavar="MODEL", help="the given model, for studies that start from one")
     parser.add_argument("--threads", type=parse_positive, metavar="N", help="threads per process (all cores, divided)")
@@ -63,7 +65,7 @@ def main() -> None:
     require(
         options.start is not None or not study.needs_start, "--start", "must be given: the study starts from a model"
     )
-    texts = {TRAIN_TEXT: options.text, HELD_OUT_TEXT: options.held_out}
+    texts = {TRAIN_TEXT: options.input, HELD_OUT_TEXT: options.held_out}
     prepared = Prepared(study, options.output / PREPARED, texts, options.start)
     missing = prepared.missing()
     check_settings(prepared, options.output, options.data)

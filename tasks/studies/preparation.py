@@ -21,7 +21,7 @@ from reader.tokenization.vocabulary_file import FILE_NAMES
 from tasks.studies.study_file import HELD_OUT_TEXT, OF_START, TRAIN_TEXT, Options, Study
 
 # The options that give the two texts.
-OPTIONS = {TRAIN_TEXT: "--text", HELD_OUT_TEXT: "--held_out"}
+OPTIONS = {TRAIN_TEXT: "--input", HELD_OUT_TEXT: "--held_out"}
 SEGMENT_BYTES = 1 << 26
 
 

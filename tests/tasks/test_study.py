@@ -20,7 +20,7 @@ Run = Callable[..., Done]
 
 
 def options(built: Path, tiny_task: Path, output: Path) -> list[str]:
-    data = ["--text", str(built / "train.txt"), "--held_out", str(built / "held_out.txt")]
+    data = ["--input", str(built / "train.txt"), "--held_out", str(built / "held_out.txt")]
     return ["--output", str(output), *data, "--data", str(tiny_task / "data"), "--threads", "1"]
 
 
@@ -193,12 +193,12 @@ def test_two_studies_in_one_folder_or_with_one_file_of_results_are_refused(
 def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_task: Path) -> None:
     path = write_study(tmp_path, tiny_task / "data" / "task.yaml")
     data = ["--data", str(tiny_task / "data")]
-    texts = ["--text", str(path), "--held_out", str(path)]
+    texts = ["--input", str(path), "--held_out", str(path)]
     for more, message in (
         (texts, "--data: must be given: the folder with the files of the tasks"),
         ([*texts, "--data", str(tmp_path)], "no files of the split 'train'"),
-        (data, "--text: must be given, because "),
-        ([*data, "--text", "none.txt"], "--held_out: must be given, because "),
+        (data, "--input: must be given, because "),
+        ([*data, "--input", "none.txt"], "--held_out: must be given, because "),
     ):
         done = call(main, str(path), "--output", str(tmp_path / "out"), *more)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
