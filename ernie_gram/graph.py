@@ -72,6 +72,8 @@ def float32(x: paddle.Tensor) -> paddle.Tensor:
 
 
 _CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
+# Operations of dropout_masks.py that read a number as a tensor.
+_READERS = {"pd_op.clip", "pd_op.floor_divide"}
 
 
 def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
@@ -84,7 +86,7 @@ def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
 
 
 def share_constants(program: paddle.static.Program) -> None:
-    """Let operations that read equal constants on the host read the same one, and remove the others.
+    """Let operations that read equal constants read the same one, and remove the others.
 
     Call it when the program is finished. What is fetched must not be such a constant. Paddle makes one for every number
     that an operation takes, and for every shape. They cost nothing to compute, but the time before the first step grows
@@ -94,11 +96,15 @@ def share_constants(program: paddle.static.Program) -> None:
     for operation in program.global_block().ops:
         if operation.name() not in _CONSTANTS:
             continue
-        attributes = operation.attrs()
-        if "place" not in attributes or not attributes["place"].is_cpu_place():
+        attributes, result = operation.attrs(), operation.result(0)
+        if "place" not in attributes:
             continue
-        key = " ".join([operation.name(), *(str(attributes.get(name)) for name in ("dtype", "shape", "value"))])
-        result = operation.result(0)
+        # Other operations change a tensor on the device in place; those that take a number as a tensor do not.
+        readers = {reader.name() for reader in result.all_used_ops()}
+        if not attributes["place"].is_cpu_place() and not (readers and readers <= _READERS):
+            continue
+        described = (str(attributes.get(name)) for name in ("place", "dtype", "shape", "value"))
+        key = " ".join([operation.name(), *described])
         if key in made:
             result.replace_all_uses_with(made[key])
             operation.erase()

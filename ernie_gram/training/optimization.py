@@ -12,7 +12,7 @@ from paddle.nn.clip import _squared_l2_norm
 from ernie_gram.distributed.row_gradients import Gradient, RowGradient
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.fused_adam import fused_adam_
-from ernie_gram.training.variables import BETA_POWERS, LEARNING_RATE, MOMENTS, persistent, set_array, zeros
+from ernie_gram.training.variables import BETA_POWERS, LEARNING_RATE, MOMENTS, moment, persistent, set_array
 
 # Gradients with at most this many numbers are joined for their norm.
 SMALL = 1 << 16
@@ -113,7 +113,7 @@ def add_adamw(
         groups.setdefault((parameter.ndim > 1, factor), []).append((parameter, gradient))
     for (decays, factor), group in groups.items():
         parameters, gradients = map(list, zip(*group, strict=True))
-        moment1, moment2 = ([zeros(p.name + ending, list(p.shape)) for p in parameters] for ending in MOMENTS)
+        moment1, moment2 = ([moment(p.name + ending, list(p.shape)) for p in parameters] for ending in MOMENTS)
         rate = learning_rate if factor == 1 else learning_rate * factor
         decay = settings.weight_decay if decays else 0.0
         fused_adam_(parameters, gradients, rate, moment1, moment2, powers, skip, betas, settings.epsilon, decay)

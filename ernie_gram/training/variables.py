@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import paddle
 from paddle.nn.initializer import Assign
-from paddle.pir.core import create_persistable_value
+from paddle.pir.core import create_parameter, create_persistable_value
 
 from ernie_gram.distributed.device import current_place
 from ernie_gram.run.checkpoint import Arrays
@@ -34,6 +34,16 @@ def zeros(name: str, shape: list[int]) -> paddle.Tensor:
     value = create_persistable_value("float32", shape, name, initializer=paddle.nn.initializer.Constant(0.0))
     value.stop_gradient = True
     return value
+
+
+def moment(name: str, shape: list[int]) -> paddle.Tensor:
+    """Return a variable like `zeros`, which the programs hold as a parameter that is not trained.
+
+    Paddle runs two operations for every other variable that a program reads, and none for a parameter. There are two
+    moments for each parameter, and the time before the first step grows with the square of the number of operations.
+    """
+    initializer = paddle.nn.initializer.Constant(0.0)
+    return create_parameter("float32", shape, name, initializer=initializer, trainable=False)
 
 
 def shared(name: str, shape: list[int]) -> paddle.Tensor:

@@ -57,6 +57,8 @@ def test_updates_equal_adamw_with_clipping_in_numpy() -> None:
             schedule = RateSchedule(rate_at)
             pairs = list(zip(parameters, gradients, strict=True))
             add_adamw(pairs, CONFIG.optimizer, schedule.variable, None, None)
+        read = {operation.attrs()["name"] for operation in main.global_block().ops if operation.name() == "pd_op.data"}
+        assert read == {"x", "learning_rate", "beta1_power", "beta2_power"}  # no operation for each moment
         executor.run(startup)
         norms = []
         for step, batch in enumerate(inputs):
