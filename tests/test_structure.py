@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 import pytest
 
@@ -74,7 +75,10 @@ def test_distributed_calls_devices_and_parameter_creation_are_confined_to_one_pa
             assert "CUDAPlace" not in text, path
             assert "set_device" not in text, path
             assert "enable_use_gpu" not in text, path
-        if name != "ernie_gram.model.layers":
+        if name == "ernie_gram.training.variables":
+            # The moments of AdamW, which programs hold as parameters that are not trained.
+            assert len(re.findall(r"create_parameter\(.*trainable=False\)", text)) == text.count("create_parameter(")
+        elif name != "ernie_gram.model.layers":
             assert "create_parameter" not in text, path
 
 
