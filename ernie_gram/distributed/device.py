@@ -137,7 +137,7 @@ def kernels_used(precision: str) -> list[str]:
     """Return a line about the processor, its kernels and the precision of products; none on a GPU."""
     if not on_cpu():
         return []
-    return [f"{processor_name(read_cpuinfo())}: kernels: {onednn_kernels()}; matrix products in {precision}"]
+    return [f"kernels  {onednn_kernels()} ({processor_name(read_cpuinfo())}); matrix products in {precision}"]
 
 
 def inference_config(program: Path, parameters: Path, device: str = "auto") -> paddle.inference.Config:

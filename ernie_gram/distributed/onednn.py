@@ -107,6 +107,7 @@ def _round_factors(block: paddle.pir.Block, kept: set[int]) -> None:
             results = _gradients((x, y), out[0], transposed, wanted)
         for old, new in zip(operation.results(), results, strict=True):
             if new is not None:
+                new.set_type(old.type())  # float32
                 old.replace_all_uses_with(new)
         operation.erase()
 
@@ -148,7 +149,7 @@ def _move(operations: list[Operation]) -> int:
     if not operations:
         return 0
     _register_onednn()
-    copy, types = _copies(operations)
+    copy = _copies(operations)
     manager = pir.PassManager()
     manager.add_pass(_PASS, {})
     manager.run(copy)
@@ -159,8 +160,8 @@ def _move(operations: list[Operation]) -> int:
             f"Paddle {paddle.__version__} took oneDNN kernels for {len(placed)} of {len(operations)} operations; "
             f"set {ONEDNN_SETTING}=0, or use Paddle 3.3"
         )
-    for operation, template, float32_types in zip(operations, placed, types, strict=True):
-        _replace(operation, template, float32_types)
+    for operation, template in zip(operations, placed, strict=True):
+        _replace(operation, template)
     return len(operations)
 
 
@@ -170,11 +171,9 @@ def _register_onednn() -> None:
     paddle.static.Executor(paddle.CPUPlace()).run(paddle.static.Program())
 
 
-def _copies(operations: list[Operation]) -> tuple[paddle.static.Program, list[list[paddle.pir.Type]]]:
-    """Return a program with copies of operations, in their order, that read placeholders; and the float32 types of the
-    results of each rounded product."""
+def _copies(operations: list[Operation]) -> paddle.static.Program:
+    """Return a program with copies of operations, in their order, that read placeholders."""
     copy = paddle.static.Program()
-    types: list[list[paddle.pir.Type]] = []
     with paddle.static.program_guard(copy):
         for index, operation in enumerate(operations):
             mapping = IrMapping()
@@ -188,26 +187,21 @@ def _copies(operations: list[Operation]) -> tuple[paddle.static.Program, list[li
                 else:
                     mapping.add(value, paddle.static.data(f"x{index}_{number}", value.shape, value.dtype))
             operation.clone(mapping, _CLONE)
-            is_product = operation.name() == _MATMUL and operation.has_attr(_ROUNDED)
-            results = enumerate(operation.results() if is_product else [])
-            types.append([paddle.static.data(f"y{index}_{i}", each.shape, "float32").type() for i, each in results])
-    return copy, types
+    return copy
 
 
-def _replace(operation: Operation, template: Operation, float32_types: list[paddle.pir.Type]) -> None:
-    """Replace an operation by a copy of a template, whose results get the given types, if there are any."""
+def _replace(operation: Operation, template: Operation) -> None:
+    """Replace an operation by a copy of a template."""
     mapping = IrMapping()
     for own, others in zip(operation.operands_source(), template.operands_source(), strict=False):
         if own.initialized():
             mapping.add(others, own)
     if template.has_attr("is_test"):
         template.set_bool_attr("is_test", False)
-    if float32_types:
+    if operation.name() == _MATMUL:
         template.set_bool_attr("force_fp32_output", True)
     paddle.pir.set_insertion_point(operation)
-    results = template.clone(mapping, _CLONE).results()
-    for result, float32_type in zip(results, float32_types, strict=False):
-        result.set_type(float32_type)
-    for old, new in zip(operation.results(), results, strict=True):
+    for old, new in zip(operation.results(), template.clone(mapping, _CLONE).results(), strict=True):
+        new.set_type(old.type())
         old.replace_all_uses_with(new)
     operation.erase()

@@ -17,7 +17,16 @@ from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph import float32, marked_layer, up_to_multiple
 from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
 from ernie_gram.model.config import ModelConfig
-from ernie_gram.model.layers import Embedding, LayerNorm, Linear, dropout, embedding, ones_column, optional
+from ernie_gram.model.layers import (
+    Embedding,
+    LayerNorm,
+    Linear,
+    dropout,
+    embedding,
+    for_each_sequence,
+    ones_column,
+    optional,
+)
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
 from ernie_gram.model.relative_position import bias_rows, relative_bias
 
@@ -74,7 +83,8 @@ class InputEmbeddings(nn.Layer):
         if replacement is not None:
             rows_NE = paddle.scatter(embedded_BLE.flatten(0, 1), replacement.slots, replacement.embeddings)
             embedded_BLE = rows_NE.reshape([-1, length, self.size])
-        embedded_BLE = embedded_BLE + self.position(paddle.arange(length))
+        position_LE = self.position(paddle.arange(length))
+        embedded_BLE = embedded_BLE + for_each_sequence(position_LE, input_ids_BL, [length, self.size])
         if self.sentence is not None:
             if sentence_ids_BL is None:
                 sentence_ids_BL = paddle.zeros_like(input_ids_BL)
@@ -164,7 +174,10 @@ class Encoder(nn.Layer):
         relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
         # One bias for all layers, including the padding mask. The scores are by far the largest tensors of a step: this
         # way each layer makes one addition to them, and the gradient of the bias is summed over the batch once.
-        bias = padding_B11L if relative_ALL is None else padding_B11L + relative_ALL
+        if relative_ALL is None:
+            bias = padding_B11L
+        else:
+            bias = for_each_sequence(relative_ALL, input_ids_BL, [self.heads, length, length]) + padding_B11L
         if relative_ALL is None and (on_cpu() or self.pads):
             # On a CPU an addition that broadcasts takes four times as long; memory-efficient attention needs all.
             bias = paddle.expand(bias, [paddle.shape(input_ids_BL)[0], self.heads, length, length])

@@ -22,7 +22,8 @@ Made = TypeVar("Made")
 
 def ones_column(rows: paddle.Tensor) -> paddle.Tensor | None:
     """Return a one for each row of `rows`, float32 [..., 1], for `linear` on a CPU; None on a GPU."""
-    return paddle.ones_like(rows[..., :1]) if on_cpu() else None
+    # Detached: otherwise its gradient, a pass over that of the result, would be computed.
+    return paddle.ones_like(rows[..., :1].detach()) if on_cpu() else None
 
 
 def linear(
@@ -39,6 +40,21 @@ def linear(
         return F.linear(x, weight, bias)
     ones = ones_column(x) if ones is None else ones
     return paddle.matmul(x, weight) + paddle.matmul(ones, bias.unsqueeze(0))
+
+
+def for_each_sequence(x: paddle.Tensor, sequences: paddle.Tensor, shape: list[int | paddle.Tensor]) -> paddle.Tensor:
+    """Return x once for each sequence, [B, *shape], for an addition; on a GPU x itself, which broadcasts there.
+
+    On a CPU it is the product ones [B, 1] x x [1, ...], for the same reason as the bias in `linear`.
+
+    Args:
+        x: float32, of the given shape.
+        sequences: any tensor [B, ...].
+    """
+    if not on_cpu():
+        return x
+    ones = paddle.ones_like(sequences.detach().flatten(1)[:, :1]).astype("float32")
+    return paddle.matmul(ones, x.reshape([1, -1])).reshape([-1, *shape])
 
 
 def dropout(x: paddle.Tensor, rate: float, training: bool) -> paddle.Tensor:

@@ -15,7 +15,7 @@ from ernie_gram.distributed.onednn import use_kernels
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, take_lookups
-from ernie_gram.graph import computing, share_constants
+from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.dropout_masks import draw_masks_faster
@@ -83,6 +83,7 @@ class OpenProgram:
     ) -> Program:
         """Return the finished program."""
         share_constants(self.main)
+        skip_gradients_of_additions(self.main, fetches.values())
         if not self.portable:
             use_kernels(self.main, self.precision, fetches.values())
         return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule, step_values)

@@ -158,9 +158,9 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
     warning = f"warning: paths.held_out: {built / 'corpus'} has the text of "
     assert done.stdout.count(warning) == 1
     large = f"warning: {built / 'corpus'}: the lexicon is too large for this text"
-    known = (warning, large, "corpus ", "training ", "output ", "eval", "train step", "saved ")
+    known = (warning, large, "corpus ", "kernels ", "training ", "output ", "eval", "train step", "saved ")
     assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
-    assert len(done.stdout.splitlines()) == 12
+    assert len(done.stdout.splitlines()) == 13
     # The files have all meters, the console only some.
     from ernie_gram.training.meters import METERS
 
