@@ -41,7 +41,7 @@ def computing(precision: str) -> Iterator[None]:
     """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
 
     The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, the
-    factors of products are rounded when the program is finished (see training/onednn.py).
+    factors of products are rounded when the program is finished (see distributed/onednn.py).
     """
     _current.append(_Casts(paddle.float32 if on_cpu() else getattr(paddle, precision)))
     try:

@@ -19,6 +19,7 @@ if __name__ == "__main__":
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -207,10 +208,13 @@ def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
     names = arguments.names or names_of(arguments.runs)
-    models = load_models(arguments.runs)
+    # In float32, which every device has.
+    models = [
+        replace(model, description=replace(model.description, precision="float32"))
+        for model in load_models(arguments.runs)
+    ]
     task = models[0].task
-    for model in models:
-        check_device(arguments.device, model.description.precision, 1, key="--device")
+    check_device(arguments.device, "float32", 1, key="--device")
     read, report = load_split(task, arguments.data, split_of(task, arguments.split), arguments.on_bad_row)
     examples = cast(list[TaggingExample], read)
     gold = [example.entities or () for example in examples]

@@ -90,6 +90,7 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     Raises InputError if the folder exists or cannot be written.
     """
     # Imported late: they load Paddle, which takes seconds, and errors are reported without it.
+    from ernie_gram.distributed.device import on_cpu
     from ernie_gram.inference.export import export_program
     from tasks.prediction.program import prediction_program
     from tasks.training.network import SCORES
@@ -98,6 +99,8 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     assert model is not None
     assert model.vocabulary is not None
     vocabulary, description = model.vocabulary, finetuned.description
+    if on_cpu():
+        description = replace(description, precision="float32")  # that of a portable program
     max_tokens = description.settings.input.max_seq_len
     text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, description.segmenter)
     program = prediction_program(finetuned, portable=True)

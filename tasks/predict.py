@@ -206,7 +206,7 @@ def main() -> None:
     finetuned = load_model(arguments)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
     # An exported program has its own kernels, which every CPU has.
-    is_limited = finetuned.model is not None or visible_gpus()
+    is_limited = finetuned.model is not None or (arguments.device != "cpu" and visible_gpus())
     precision = finetuned.description.precision if is_limited else "float32"
     check_device(arguments.device, precision, processes, key="--device", precision_key="--precision")
     rows = load_rows(arguments, finetuned)

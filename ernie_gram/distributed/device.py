@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ernie_gram.distributed.loading import IS_VERBOSE, PROCESSES_ON_THIS_MACHINE, THREADS, load_paddle
-from ernie_gram.distributed.processor import onednn_kernels, processor_name, read_cpuinfo
+from ernie_gram.distributed.processor import OneDnnKernels, onednn_kernels, processor_name, read_cpuinfo
 from reader.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def check_device(
             )
         if precision == "bfloat16" and (reason := onednn_kernels().no_bfloat16):
             raise InputError(
-                f"{precision_key}: bfloat16 would be slower than float32 on this CPU: {reason}; use float32"
+                f"{precision_key}: bfloat16 is slower than float32 on this CPU, or not possible: {reason}; use float32"
             )
         if attention == MEMORY_EFFICIENT:
             raise InputError("model.attention: memory_efficient needs a GPU; use plain")
@@ -133,11 +133,20 @@ def on_cpu() -> bool:
     return _place is None or bool(_place.is_cpu_place())
 
 
+def cpu_kernels() -> OneDnnKernels:
+    """Return what oneDNN computes on this processor with this Paddle, which is loaded."""
+    import paddle
+
+    if paddle.base.core.is_compiled_with_onednn():
+        return onednn_kernels()
+    return OneDnnKernels((), "this Paddle has no oneDNN")
+
+
 def kernels_used(precision: str) -> list[str]:
     """Return a line about the processor, its kernels and the precision of products; none on a GPU."""
     if not on_cpu():
         return []
-    return [f"kernels  {onednn_kernels()} ({processor_name(read_cpuinfo())}); matrix products in {precision}"]
+    return [f"kernels  {cpu_kernels()} ({processor_name(read_cpuinfo())}); matrix products in {precision}"]
 
 
 def inference_config(program: Path, parameters: Path, device: str = "auto") -> paddle.inference.Config:

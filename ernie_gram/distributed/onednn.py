@@ -15,8 +15,8 @@ import paddle
 from paddle.base.libpaddle import pir
 from paddle.pir import CloneOptions, IrMapping, Operation, Value
 
-from ernie_gram.distributed.device import on_cpu
-from ernie_gram.distributed.processor import ONEDNN_SETTING, onednn_kernels
+from ernie_gram.distributed.device import cpu_kernels, on_cpu
+from ernie_gram.distributed.processor import ONEDNN_SETTING
 from reader.errors import InputError
 
 _PASS, _FROM, _TO = "onednn_placement_pass", "pd_op.", "onednn_op."
@@ -30,14 +30,20 @@ SMALL = 32
 
 
 def use_kernels(program: paddle.static.Program, precision: str, fetched: Iterable[Value]) -> None:
-    """Let a program use the kernels that are fastest on this processor (see `onednn_kernels`); on a GPU, do nothing.
+    """Let a program use the kernels that are fastest on this processor (see `cpu_kernels`); on a GPU, do nothing.
 
     Args:
         precision: of matrix products, "float32" or "bfloat16"; the program itself is float32.
         fetched: values of the program that must stay.
+
+    Raises InputError if bfloat16 is asked for and not possible.
     """
-    if on_cpu() and paddle.base.core.is_compiled_with_onednn():
-        use_onednn(program, onednn_kernels().operations, precision == "bfloat16", fetched)
+    if not on_cpu():
+        return
+    kernels, rounds = cpu_kernels(), precision == "bfloat16"
+    if rounds and kernels.no_bfloat16:
+        raise InputError(f"no products in bfloat16 on this CPU: {kernels.no_bfloat16}; use float32")
+    use_onednn(program, kernels.operations, rounds, fetched)
 
 
 def use_onednn(
@@ -45,7 +51,8 @@ def use_onednn(
 ) -> int:
     """Let operations of a program be computed by oneDNN; return how many.
 
-    Call it when the program is finished. Results are the same, except for rounding.
+    Call it when the program is finished. Results are the same, except for rounding. No dimension may be 0 when the
+    program is run: oneDNN's kernels fail there.
 
     Args:
         kinds: names of the operations in Paddle, such as "gelu" and "gelu_grad"; float32 operations only are moved.
@@ -117,7 +124,11 @@ def _is_large(operation: Operation, kept: set[int]) -> bool:
     x, y = operation.operands_source()[:2]
     if x.dtype != paddle.float32 or y.dtype != paddle.float32 or any(each.id in kept for each in operation.results()):
         return False
-    if len(x.shape) != len(y.shape) and (len(y.shape) != 2 or operation.attrs()["transpose_x"]):
+    if len(x.shape) == len(y.shape):
+        # Gradients of factors that broadcast would have to be summed. Unknown dimensions are taken to be equal.
+        if list(x.shape[:-2]) != list(y.shape[:-2]):
+            return False
+    elif len(y.shape) != 2 or operation.attrs()["transpose_x"]:
         return False
     sizes = (*x.shape[-2:], *y.shape[-2:])
     return len(sizes) == 4 and all(size < 0 or size > SMALL for size in sizes)
@@ -158,7 +169,7 @@ def _move(operations: list[Operation]) -> int:
     if len(placed) != len(operations):
         raise InputError(
             f"Paddle {paddle.__version__} took oneDNN kernels for {len(placed)} of {len(operations)} operations; "
-            f"set {ONEDNN_SETTING}=0, or use Paddle 3.3"
+            f"set {ONEDNN_SETTING}=0 and use float32, or use Paddle 3.3"
         )
     for operation, template in zip(operations, placed, strict=True):
         _replace(operation, template)

@@ -12,9 +12,8 @@ MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
 # Set to 0 to compute with Paddle's own kernels only.
 ONEDNN_SETTING = "ERNIE_GRAM_ONEDNN"
-# oneDNN's own limits of the instructions that it uses, and the values that leave it those of AVX-512, and bfloat16.
+# oneDNN's own limits of the instructions that it uses, and the values that exclude those of AVX-512, and of bfloat16.
 _ISA_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-_NO_LIMIT = ("", "ALL", "DEFAULT")
 _BELOW_AVX512 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2")
 _BELOW_BFLOAT16 = (*_BELOW_AVX512, "AVX512_CORE", "AVX512_CORE_VNNI")
 # Operations that are faster in oneDNN than in Paddle's own kernels, measured by tests/benchmarks/kernels.py: by vendor,
@@ -66,8 +65,9 @@ def onednn_kernels(cpuinfo: str | None = None, environment: Mapping[str, str] = 
     cpuinfo = read_cpuinfo() if cpuinfo is None else cpuinfo
     if environment.get(ONEDNN_SETTING) == "0":
         return OneDnnKernels((), f"{ONEDNN_SETTING} is 0")
-    limits = [(name, environment.get(name, "").upper()) for name in _ISA_LIMITS]
-    name, limit = next(((name, limit) for name, limit in limits if limit not in _NO_LIMIT), ("", ""))
+    # oneDNN reads the first one that is set.
+    name = next((name for name in _ISA_LIMITS if environment.get(name)), _ISA_LIMITS[0])
+    limit = environment.get(name, "").upper()
     flags = set(_field("flags", cpuinfo).split())
     if not flags >= _SKYLAKE_AVX512 or limit in _BELOW_AVX512:
         operations: tuple[str, ...] = ()

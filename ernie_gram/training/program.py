@@ -83,7 +83,8 @@ class OpenProgram:
     ) -> Program:
         """Return the finished program."""
         share_constants(self.main)
-        skip_gradients_of_additions(self.main, fetches.values())
+        if on_cpu():
+            skip_gradients_of_additions(self.main, fetches.values())
         if not self.portable:
             use_kernels(self.main, self.precision, fetches.values())
         return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule, step_values)

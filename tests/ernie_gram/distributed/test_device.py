@@ -76,7 +76,7 @@ def test_what_two_gpus_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cpu_without_bfloat16_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(our_device, "onednn_kernels", lambda: OneDnnKernels(("gelu",), "X has no AMX"))
     assert check_device("cpu", "float32") is False
-    reason = r"--precision: bfloat16 would be slower than float32 on this CPU: X has no AMX; use float32"
+    reason = r"--precision: bfloat16 is slower than float32 on this CPU, or not possible: X has no AMX; use float32"
     with pytest.raises(InputError, match=reason):
         check_device("cpu", "bfloat16", precision_key="--precision")
 

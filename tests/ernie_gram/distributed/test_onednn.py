@@ -124,12 +124,38 @@ def test_transposed_first_factors() -> None:
 
 @needs_bfloat16
 def test_small_products_are_not_rounded() -> None:
-    """Of 32 columns, as in the drawing of samples; of one column, as in biases; of integers' conversions."""
+    """Of 32 columns, as in the drawing of samples, and of one column, as in biases."""
     for size in (1, 32):
         values, known = [numbers(21, 70), numbers(70, size), numbers(21, size)], [(-1, 70), (70, size), (-1, size)]
         found, names = compute(paddle.matmul, values, known, rounds=True)
         assert not names["onednn_op.matmul"]
         assert np.allclose(found[0], values[0] @ values[1], rtol=1e-5, atol=1e-5)
+
+
+def test_products_that_broadcast_are_not_rounded() -> None:
+    values, known = (
+        [numbers(3, 2, 7, 40), numbers(1, 2, 40, 48), numbers(3, 2, 7, 48)],
+        [(-1, 2, -1, 40), (1, 2, 40, 48)],
+    )
+    found, names = compute(paddle.matmul, values, [*known, (-1, 2, -1, 48)], rounds=True)
+    assert not names["onednn_op.matmul"]
+    assert found[2].shape == (1, 2, 40, 48)
+
+
+@pytest.mark.parametrize("setting", ["ERNIE_GRAM_ONEDNN", "is_compiled_with_onednn"])
+def test_without_onednn_products_in_bfloat16_are_refused(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    if setting == "ERNIE_GRAM_ONEDNN":
+        monkeypatch.setenv(setting, "0")
+    else:
+        monkeypatch.setattr(paddle.base.core, setting, lambda: False)
+    with fresh_scope():
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            F.gelu(paddle.static.data("x", [-1, 40]))
+        onednn.use_kernels(main, "float32", [])
+        assert [op.name() for op in main.global_block().ops][-1] == "pd_op.gelu"
+        with pytest.raises(InputError, match=r"no products in bfloat16 on this CPU: .*; use float32"):
+            onednn.use_kernels(main, "bfloat16", [])
 
 
 def test_fetched_values_stay() -> None:
@@ -161,9 +187,10 @@ def test_programs_for_a_gpu_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     with fresh_scope():
         main = paddle.static.Program()
         with paddle.static.program_guard(main):
-            F.gelu(paddle.static.data("x", [-1, 40]))
+            F.gelu(paddle.matmul(paddle.static.data("x", [-1, 40]), paddle.static.data("w", [40, 48])))
+        before = [op.name() for op in main.global_block().ops]
         onednn.use_kernels(main, "bfloat16", [])
-        assert [op.name() for op in main.global_block().ops][-1] == "pd_op.gelu"
+        assert [op.name() for op in main.global_block().ops] == before
 
 
 def test_a_pass_that_does_something_else_is_an_error_that_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
