@@ -65,13 +65,17 @@ class SoftmaxOptions:
     train: bool
     rows: int
 
-    def cross_entropy(self, logits: LazyLogits, labels: paddle.Tensor, sample: bool = False) -> CrossEntropy:
-        """Return the cross entropy of some rows, and one sample per row if asked for; in the precision of `computing`.
+    def cross_entropy(
+        self, logits: LazyLogits, labels: paddle.Tensor, temperature: float | None = None
+    ) -> CrossEntropy:
+        """Return the cross entropy of some rows, and one sample per row if a temperature is given.
+
+        The products are in the precision of `computing`.
 
         In float16 a probability below 3e-8 counts as 0 in gradients.
         """
         chunks = chunks_for(self.rows, logits.classes)
-        return cross_entropy(logits, labels, chunks, self.train, sample, product_dtype())
+        return cross_entropy(logits, labels, chunks, self.train, temperature, product_dtype())
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,7 @@ def cross_entropy(
     labels_M: paddle.Tensor,
     chunks: int,
     train: bool,
-    sample: bool = False,
+    temperature: float | None = None,
     dtype: paddle.dtype = paddle.float32,
 ) -> CrossEntropy:
     """Compute -log softmax(logits)[label] of every row.
@@ -105,12 +109,13 @@ def cross_entropy(
         labels_M: int64 [M].
         chunks: number of chunks into which the rows are split.
         train: whether to compute gradients of the sum with respect to x, T and b.
-        sample: whether to draw from the distributions (temperature 1); no gradient flows through samples.
+        temperature: t of the distributions to draw from, which are proportional to p^(1/t); None draws nothing. No
+            gradient flows through samples.
         dtype: of the operands of the large products, float32, bfloat16 or float16; sums and the softmax are float32.
     """
     fixed = logits.constant(dtype)
     x_chunks, label_chunks, real_chunks = _split_into_chunks(fixed.x, labels_M, chunks)
-    blocks_CG = _blocks(logits.classes) if sample else None
+    blocks_CG = None if temperature is None else _blocks(logits.classes)
     losses: list[paddle.Tensor] = []
     bests: list[paddle.Tensor] = []
     samples: list[paddle.Tensor] = []
@@ -126,8 +131,8 @@ def cross_entropy(
         # exact, and no second pass of exp and sum is needed.
         losses.append(best_minus_label_m - _pick(p_mC, best_m).log())
         bests.append(best_m)
-        if blocks_CG is not None:
-            samples.append(_sample(p_mC, blocks_CG))
+        if temperature is not None and blocks_CG is not None:
+            samples.append(_sample(p_mC if temperature == 1 else p_mC ** (1 / temperature), blocks_CG))
         if train:
             p_mC = cast(p_mC, x_mO.dtype)
             x_gradients.append(paddle.matmul(p_mC, fixed.table) - paddle.gather(fixed.table, labels_m))
@@ -150,7 +155,7 @@ def cross_entropy(
             paddle.index_add(bias_gradient.flatten(), labels_M, 0, -ones),
         )
         total = _with_gradients(total, logits, gradients)
-    return CrossEntropy(total, row_loss, row_best, paddle.concat(samples)[:rows] if sample else None)
+    return CrossEntropy(total, row_loss, row_best, paddle.concat(samples)[:rows] if samples else None)
 
 
 def probabilities(logits: LazyLogits) -> paddle.Tensor:
@@ -185,7 +190,7 @@ def _blocks(classes: int) -> paddle.Tensor:
 
 
 def _sample(p_mC: paddle.Tensor, blocks_CG: paddle.Tensor) -> paddle.Tensor:
-    """Draw one class from each row of probabilities, int64 [m]: first a block of classes, then a class of the block.
+    """Draw one class from each row of weights, int64 [m]: first a block of classes, then a class of the block.
 
     This way the only pass over all classes is a matrix product, and no cumulative sum is so long that the probability
     of a rare class is lost in rounding.

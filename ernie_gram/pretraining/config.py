@@ -128,13 +128,18 @@ class GeneratorConfig:
         num_attention_heads: number of heads, each as wide as in the main model; null means a third as many, at least 1.
         share_embeddings: read the main model's token embeddings through a projection, and predict with its output
             table; otherwise the generator has its own tables.
+        temperature: t of the samples, which are drawn from p^(1/t), normalized; 1 draws from the generator's own
+            distribution, as in the paper. Below 1, more samples are the generator's best guess; from 0.2 to 5.
     """
 
     num_hidden_layers: int | None = None
     num_attention_heads: int | None = None
     share_embeddings: bool = True
+    temperature: float = 1.0
 
     def __post_init__(self) -> None:
+        # Below, the probability of the best of 330,522 classes can underflow.
+        require(0.2 <= self.temperature <= 5, "generator.temperature", "must lie between 0.2 and 5")
         for key in ("num_hidden_layers", "num_attention_heads"):
             value = getattr(self, key)
             require(value is None or value > 0, f"generator.{key}", "must be positive or null")

@@ -147,11 +147,12 @@ def check_settings(prepared: Prepared, output: Path, data: Path | None) -> None:
     for variant in study.variants.values():
         if variant.config:
             load_pretraining(_pretraining_options(prepared, variant, study.seeds[0], output))
+        for task, options in study.tasks.items():
+            _finetuning_config(task, _overrides({**options, **variant.finetuning}, data))
     if study.needs_start:
         _model_digest(prepared.start)
-    for task, options in study.tasks.items():
+    for task in study.tasks:
         _files(task, _required(data))
-        _finetuning_config(task, _overrides(options, data))
 
 
 def _pretraining_options(prepared: Prepared, variant: Variant, seed: int, folder: Path) -> list[str]:
@@ -185,7 +186,7 @@ def _finetunings(
     digest = model.digest if model else _model_digest(prepared.start) if study.tasks else ""
     for number in study.finetuning_seeds:
         for task, options in study.tasks.items():
-            overrides = _overrides(options, folder)
+            overrides = _overrides({**options, **study.variants[variant].finetuning}, folder)
             target = output / FINETUNED / f"{variant}_{seed},{find_task(task).name},seed={number}"
             base = _finetuning_config(task, overrides)
             paths = replace(base.paths, model=str(source), output=str(target))

@@ -44,6 +44,7 @@ class Variant:
         corpus, held_out: names of corpora of the study.
         options: settings that differ from the file, `section.key: value`.
         start: whether it starts from the given model.
+        finetuning: settings of its fine-tunings that differ from those of the task.
     """
 
     what: str
@@ -52,6 +53,7 @@ class Variant:
     held_out: str
     options: Options
     start: bool
+    finetuning: Options
 
 
 @dataclass(frozen=True)
@@ -140,13 +142,14 @@ def _corpus(where: str, value: Any) -> CorpusPlan:
 
 def _variant(where: str, value: Any) -> Variant:
     tree = _mapping(where, value)
-    _check_keys(f"{where}.", tree, ("what", "config", "corpus", "held_out", "options", "start"))
+    _check_keys(f"{where}.", tree, ("what", "config", "corpus", "held_out", "options", "start", "finetuning"))
     config = tree.get("config")
     start = bool(tree.get("start", False))
     require(bool(config) or start, f"{where}.config", "must be given, or start: true for the given model as it is")
     options = flatten(_mapping(f"{where}.options", tree.get("options")))
     corpora = (str(tree.get("corpus", "corpus")), str(tree.get("held_out", "held_out")))
-    return Variant(str(tree.get("what", "")), config, *corpora, options, start)
+    finetuning = flatten(_mapping(f"{where}.finetuning", tree.get("finetuning")))
+    return Variant(str(tree.get("what", "")), config, *corpora, options, start, finetuning)
 
 
 def _tasks(finetuning: Mapping[str, Any]) -> dict[str, Options]:

@@ -55,7 +55,7 @@ def torch_step(job: dict[str, Any], batch: Batch) -> Callable[[], float]:
             rows = encoder(ids).last_hidden_state.flatten(0, 1)[slots]
             return torch.nn.functional.cross_entropy(head(rows), labels)
 
-    optimizer = torch.optim.AdamW(network.parameters(), LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    optimizer = torch.optim.AdamW(network.parameters(), LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True)
     network.train()
 
     def step() -> float:

@@ -75,10 +75,11 @@ def test_a_killed_study_that_is_resumed_gives_the_same_results(
 ) -> None:
     output = tmp_path / "out"
     command = [str(finished_study / "study.yaml"), *options(built, tiny_task, output)]
-    # During a pre-training, and during a fine-tuning.
-    for half_done in ("models/explicit_1/step_*", "finetuned/explicit_1,task,seed=1/config.yaml"):
-        kill_when(["-m", "tasks.study", *command], lambda path=half_done: list(output.glob(path)))
+    # During a pre-training, a fine-tuning, and the pre-training of another model.
+    first = ("models/explicit_1/step_*", "finetuned/explicit_1,task,seed=1/config.yaml")
+    for half_done in (*first, "models/contiguous_1/step_*"):
         assert not (output / "models" / "contiguous_1").exists()
+        kill_when(["-m", "tasks.study", *command], lambda path=half_done: list(output.glob(path)))
     results = output / "results.jsonl"
     with results.open("a") as file:
         file.write('{"run": "expl')
@@ -111,6 +112,25 @@ def test_a_recorded_result_counts_even_if_its_folder_is_gone(
     assert [each.name for each in (output / "models").iterdir()] == ["contiguous_1"]
     found = {each["run"]: each for each in without_times(tmp_path / "some.jsonl")}
     assert found == {each["run"]: each for each in without_times(tmp_path / "all.jsonl")}
+
+
+def test_studies_with_one_file_of_results_share_what_they_have_in_common(
+    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+) -> None:
+    output, results = tmp_path / "out", tmp_path / "results.jsonl"
+    output.mkdir()
+    shutil.copytree(finished_study / "out" / "prepared", output / "prepared")
+    shutil.copy(finished_study / "out" / "results.jsonl", results)
+    explicit = json.loads((finished_study / "study.yaml").read_text())["variants"]["explicit"]
+    slow = explicit | {"what": "fine-tuned slowly", "finetuning": {"optimizer.learning_rate": 1e-5}}
+    path = write_study(tmp_path, tiny_task / "data" / "task.yaml", variants={"explicit": explicit, "slow": slow})
+    done = study(str(path), *options(built, tiny_task, output), "--results", str(results))
+    assert "3 to train" in done.stdout, done.stderr
+    records = {record["run"]: record for record in without_times(results)}
+    assert len(records) == 9 + 3
+    assert records["slow_1"]["result"] == records["explicit_1"]["result"]
+    assert records["slow_1,task,seed=1"]["settings"]["optimizer.learning_rate"] == 1e-5
+    assert records["explicit_1,task,seed=1"]["settings"]["optimizer.learning_rate"] > 1e-5
 
 
 def test_only_finished_models_are_fine_tuned_on_request(

@@ -38,6 +38,7 @@ class GeneratorNetwork(nn.Layer):
         self.encoder = Encoder(declared.encoder, model, trunk.encoder.embeddings.word if shares else None)
         ngrams = trunk.ngrams if shares else optional(Embedding, declared.ngrams)
         word = self.encoder.embeddings.word
+        self.temperature = config.generator.temperature
         self.head = PredictionHead(declared.head, model, word, num_tokens, ngrams, trunk.head.table)
 
     def forward(self, input_ids_BL: paddle.Tensor, lengths_B: paddle.Tensor, slots_M: paddle.Tensor) -> LazyLogits:
@@ -79,7 +80,7 @@ class Generator(Term):
         input_ids, lengths, slots = (feeds[field.name] for field in (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS))
         labels = feeds.get(fields.COARSE_LABELS.name)
         labels = paddle.zeros_like(slots) if labels is None else labels
-        return softmax.cross_entropy(layer(input_ids, lengths, slots), labels, sample=True)
+        return softmax.cross_entropy(layer(input_ids, lengths, slots), labels, layer.temperature)
 
     def fetches(self, layer: Any, trunk: Trunk, encoded: Encoded) -> dict[str, paddle.Tensor]:
         """Return `generator_loss`, float32 [M]."""
@@ -107,7 +108,7 @@ class Generator(Term):
         return config.generator.model(config.model)
 
     def softmaxes(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> list[Softmax]:
-        return [Softmax(shape.predicted_rows, sizes.classes(config), samples=True)]
+        return [Softmax(shape.predicted_rows, sizes.classes(config), temperature=config.generator.temperature)]
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         small = self.encoder(config)

@@ -57,11 +57,11 @@ class Reference:
 
 @dataclass(frozen=True)
 class Softmax:
-    """A softmax over classes in a step, for the plan of memory; `samples` are drawn from it or not."""
+    """A softmax over classes in a step, for the plan of memory; samples are drawn from it if it has a temperature."""
 
     rows: int
     classes: int
-    samples: bool = False
+    temperature: float | None = None
 
 
 class Term(ABC):

@@ -13,7 +13,11 @@ import paddle  # isort: skip
 
 
 def compute(
-    feeds: Arrays, chunks: int, sample: bool = False, seeds: tuple[int, ...] = (1,), dtype: str = "float32"
+    feeds: Arrays,
+    chunks: int,
+    temperature: float | None = None,
+    seeds: tuple[int, ...] = (1,),
+    dtype: str = "float32",
 ) -> list[list[np.ndarray]]:
     """Return the fetched arrays, once per seed; `dtype` is that of the products.
 
@@ -33,7 +37,7 @@ def compute(
             )
             for value in (x, table, bias):
                 value.stop_gradient = False
-            found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, True, sample, getattr(paddle, dtype))
+            found = cross_entropy(LazyLogits(x, table, bias), labels, chunks, True, temperature, getattr(paddle, dtype))
             gradients = paddle.static.gradients([found.total * 0.5], [x, table, bias])
             fetches = [found.total, found.row_loss, found.row_best, *gradients]
             if found.sampled is not None:
@@ -93,18 +97,24 @@ def test_gradients_are_summed_in_float32_under_bfloat16() -> None:
     np.testing.assert_allclose(table_gradient, expected, rtol=0.02, atol=0.02 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize(("blocks", "classes"), [(32, 12), (5, 12), (1, 12), (3, 10)])
-def test_samples_follow_the_softmax_distribution(blocks: int, classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("blocks", "classes", "temperature"),
+    [(32, 12, 1.0), (5, 12, 1.0), (1, 12, 1.0), (3, 10, 1.0), (3, 10, 0.7), (3, 10, 3.0)],
+)
+def test_samples_follow_the_softmax_distribution(
+    blocks: int, classes: int, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The classes are in blocks of one class, in blocks of 3, in one block, or in blocks of 4, 4 and 2."""
     monkeypatch.setattr("ernie_gram.pretraining.chunked_softmax.BLOCKS", blocks)
     draws = 20_000
     feeds = example(1, 4, classes, spread=0.2)
     feeds["x"] = np.repeat(feeds["x"], draws, 0)
     feeds["labels"] = np.zeros(draws, np.int64)
-    first, again, other = (found[-1] for found in compute(feeds, 3, sample=True, seeds=(1, 1, 2)))
+    first, again, other = (found[-1] for found in compute(feeds, 3, temperature, seeds=(1, 1, 2)))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
-    p = softmax(feeds["x"][0].astype(np.float64) @ feeds["table"].T.astype(np.float64) + feeds["bias"])
+    logits = feeds["x"][0].astype(np.float64) @ feeds["table"].T.astype(np.float64) + feeds["bias"]
+    p = softmax(logits / temperature)
     expected = p * draws
     assert expected.min() > 5  # the chi-squared test requires it
     for sampled in (first, other):
@@ -118,7 +128,7 @@ def test_samples_follow_the_softmax_distribution(blocks: int, classes: int, monk
 def test_a_nan_appears_in_the_loss_and_samples_remain_valid_classes() -> None:
     feeds = example(4, 3, 10)
     feeds["x"][1] = np.nan
-    _, row_loss, *_, sampled = compute(feeds, 2, sample=True)[0]
+    _, row_loss, *_, sampled = compute(feeds, 2, temperature=1)[0]
     assert np.isnan(row_loss).tolist() == [False, True, False, False]
     assert sampled.min() >= 0
     assert sampled.max() < 10

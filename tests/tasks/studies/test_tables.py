@@ -96,7 +96,7 @@ def test_every_study_of_the_project_is_valid_and_names_its_settings() -> None:
     from tasks.studies.study_file import STUDIES
 
     names = {path.stem for path in STUDIES.glob("*.yaml")}
-    assert names == {"ladder", "lexicon", "warm_start", "chinese"}
+    assert names == {"ladder", "lexicon", "precision", "warm_start", "chinese"}
     for name in names:
         study = read_study(name)
         assert study.needs_start == (name == "warm_start")
