@@ -47,19 +47,19 @@ def draw_scores(summary: Summary, target: Path) -> bool:
     Returns whether there is anything to plot; without, no file is written.
     """
     figure, [axes] = new_figure(1)
-    names = list(summary.study.variants)
-    found = {name: list(summary.mean_scores(name).values()) for name in names}
+    scores = {name: list(summary.mean_scores(name).values()) for name in summary.study.variants}
+    found = {name: values for name, values in scores.items() if values}
+    names = list(found)
     for column, name in enumerate(names):
-        if found[name]:
-            middle, ends = float(np.mean(found[name])), [column - 0.25, column + 0.25]
-            axes.plot(ends, [middle, middle], color="C1", label=None if axes.get_legend_handles_labels()[1] else "mean")
-            axes.plot([column] * len(found[name]), found[name], "o", markersize=4, alpha=0.7, color="C0")
+        middle, ends = float(np.mean(found[name])), [column - 0.25, column + 0.25]
+        axes.plot(ends, [middle, middle], color="C1", label=None if column else "mean")
+        axes.plot([column] * len(found[name]), found[name], "o", markersize=4, alpha=0.7, color="C0")
     labels = [f"{name} ({len(found[name])})" for name in names]
     axes.set_xticks(range(len(names)), labels, rotation=45, ha="right", rotation_mode="anchor", fontsize=8)
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.set(
         title=f"Mean score on {len(summary.tasks)} tasks, by seed of pre-training (number of seeds)", ylabel="score"
     )
-    if any(found.values()):
+    if found:
         save_figure(figure, [axes], target)
-    return any(found.values())
+    return bool(found)

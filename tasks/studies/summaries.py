@@ -54,6 +54,11 @@ class Summary:
         """The seeds of the pre-trainings of a variant; the first one alone if the model is given."""
         return self.study.seeds if self.study.variants[variant].config else self.study.seeds[:1]
 
+    def found_variants(self) -> dict[str, bool]:
+        """Return for each variant whether it has a result."""
+        names = {record["variant"] for record in self.records if "variant" in record}
+        return {name: name in names for name in self.study.variants}
+
     def planned_scores(self, variant: str) -> int:
         """Return the number of scores that a variant is to have on each task."""
         return len(self.seeds_of(variant)) * len(self.study.finetuning_seeds)
@@ -70,6 +75,14 @@ class Summary:
             seed: mean(found[task][seed, number] for task in self.tasks for number in self.study.finetuning_seeds)
             for seed in complete
         }
+
+    def perplexity_ratios(self, variant: str, key: str) -> list[float]:
+        """Return the final perplexities of a variant divided by those of the reference with the same seed."""
+        own, other = (
+            {record["seed"]: record["result"][key] for record in self.models(name) if key in record["result"]}
+            for name in (variant, self.study.reference)
+        )
+        return [own[seed] / other[seed] for seed in own if seed in other]
 
     def differences(self, variant: str, task: str) -> list[float]:
         """Return the paired differences to the reference, one for each seed of pre-training.
@@ -91,12 +104,15 @@ class Summary:
         return median(logged) if logged else None
 
     def equal_cpu_seconds(self) -> float | None:
-        """Return the CPU seconds of the whole training of the variant that takes the fewest."""
+        """Return the CPU seconds of the whole training of the variant that takes the fewest.
+
+        A variant of a single step, which is the baseline of random weights, does not count.
+        """
         costs = [
             cost * record["result"]["steps"]
             for variant in self.study.variants
             for record in self.models(variant)
-            if (cost := self.cpu_seconds(variant)) is not None
+            if record["result"]["steps"] > 1 and (cost := self.cpu_seconds(variant)) is not None
         ]
         return min(costs) if costs else None
 

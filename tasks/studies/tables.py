@@ -10,13 +10,14 @@ from tasks.studies.plan import CORPUS, COUNTS
 from tasks.studies.summaries import NGRAMS, UNITS, Summary
 
 MISSING = "-"
+WHAT = ("n-grams", "units")
 COUNTERS = ("unit frequencies", "left neighbour", "both neighbours")
 
 
 def report(summary: Summary) -> str:
     """Return all tables of a study."""
     study = summary.study
-    parts = [f"# {study.title}", "", *_corpora(summary), *_pretraining(summary)]
+    parts = [f"# {study.title}", "", *_missing(summary), *_corpora(summary), *_pretraining(summary)]
     if study.tasks:
         parts += [*_finetuning(summary), *_differences(summary)]
     return "\n".join(parts).rstrip() + "\n"
@@ -31,8 +32,26 @@ def spread(values: Sequence[float], form: str, planned: int) -> str:
     return f"{found.mean:{form}}{ends}{_number(len(values), planned)}"
 
 
+def _signed(values: Sequence[float], form: str, planned: int, unit: str = "") -> str:
+    """Return the mean of some differences with minimum and maximum, as `spread` does."""
+    if not values:
+        return MISSING
+    ends = f" ({min(values):+{form}} to {max(values):+{form}})" if len(values) > 1 else ""
+    return f"{mean(values):+{form}}{unit}{ends}{_number(len(values), planned)}"
+
+
 def _number(found: int, planned: int) -> str:
     return f" [{found} of {planned}]" if found < planned else ""
+
+
+def _missing(summary: Summary) -> list[str]:
+    missing = [name for name, is_found in summary.found_variants().items() if not is_found]
+    return [f"Without results yet: {', '.join(missing)}.", ""] if missing else []
+
+
+def _shown(summary: Summary) -> list[str]:
+    """Return the variants of the tables: those with a result."""
+    return [name for name, is_found in summary.found_variants().items() if is_found]
 
 
 def _corpora(summary: Summary) -> list[str]:
@@ -55,7 +74,7 @@ def _pretraining(summary: Summary) -> list[str]:
     """Return the table of perplexities, with those of counts below the variants."""
     study, seconds = summary.study, summary.equal_cpu_seconds()
     rows = []
-    for name in (name for name, variant in study.variants.items() if variant.config):
+    for name in (name for name in _shown(summary) if study.variants[name].config):
         models, planned = summary.models(name), len(study.seeds)
         cells = [name, study.variants[name].what]
         for key in (NGRAMS, UNITS):
@@ -75,7 +94,21 @@ def _pretraining(summary: Summary) -> list[str]:
     head += ["generator, n-grams", "accuracy", "CPU s per step", "n-grams at equal CPU time"]
     equal = f" Equal CPU time is {seconds:,.0f} s." if seconds else ""
     title = "Held-out perplexities; mean over the seeds of pre-training (minimum - maximum)."
-    return ["## Pre-training", "", f"{title}{equal}", "", *markdown_table(head, rows), "", *_counts(summary)]
+    tables = [*markdown_table(head, rows), "", *_ratios(summary), *_counts(summary)]
+    return ["## Pre-training", "", f"{title}{equal}", "", *tables]
+
+
+def _ratios(summary: Summary) -> list[str]:
+    """Return the table of perplexities as differences to the reference in percent."""
+    reference, rows = summary.study.reference, []
+    for name in (name for name in _shown(summary) if name != reference):
+        cells = [name]
+        for key in (NGRAMS, UNITS):
+            found = [100 * (ratio - 1) for ratio in summary.perplexity_ratios(name, key)]
+            cells.append(_signed(found, ".1f", len(summary.study.seeds), " %"))
+        rows.append(cells)
+    title = f"Difference of final perplexities to {reference}, paired by the seeds: mean (minimum to maximum)."
+    return [title, "", *markdown_table(["variant", *WHAT], rows), ""] if rows else []
 
 
 def _counts(summary: Summary) -> list[str]:
@@ -93,12 +126,9 @@ def _counts(summary: Summary) -> list[str]:
     return [*markdown_table(["counted in", "predicted in", "predictor", *WHAT], rows), ""] if rows else []
 
 
-WHAT = ("n-grams", "units")
-
-
 def _finetuning(summary: Summary) -> list[str]:
     rows = []
-    for name in summary.study.variants:
+    for name in _shown(summary):
         planned, cells = summary.planned_scores(name), [name]
         for task in summary.tasks:
             scores = list(summary.scores(name, task).values())
@@ -115,16 +145,13 @@ def _finetuning(summary: Summary) -> list[str]:
 def _differences(summary: Summary) -> list[str]:
     reference = summary.study.reference
     rows = []
-    for name in (name for name in summary.study.variants if name != reference):
+    for name in (name for name in _shown(summary) if name != reference):
         planned, cells = len(summary.study.seeds), [name]
         for task in summary.tasks:
-            found = summary.differences(name, task)
-            ends = f" ({min(found):+.1f} to {max(found):+.1f})" if len(found) > 1 else ""
-            cells.append(f"{mean(found):+.1f}{ends}{_number(len(found), planned)}" if found else MISSING)
+            cells.append(_signed(summary.differences(name, task), ".1f", planned))
         own, other = summary.mean_scores(name), summary.mean_scores(reference)
         both = [own[seed] - other[seed] for seed in own if seed in other]
-        ends = f" ({min(both):+.2f} to {max(both):+.2f})" if len(both) > 1 else ""
-        rows.append([*cells, f"{mean(both):+.2f}{ends}{_number(len(both), planned)}" if both else MISSING])
+        rows.append([*cells, _signed(both, ".2f", planned)])
     title = (
         f"Differences to {reference}, paired by the seeds: mean (minimum to maximum over the seeds of pre-training)."
     )

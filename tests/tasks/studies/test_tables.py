@@ -70,12 +70,23 @@ def test_the_tables_show_means_ranges_and_paired_differences(study: Path) -> Non
     # Half the steps of b: the geometric mean of 900 and 100.
     [b] = [line for line in lines if line.startswith("| b | masking b |")]
     assert "| 900 | 100 [1 of 3] | 50 | 50 [1 of 3] | - | 25.0% [1 of 3] | 2.000 | 300 [1 of 3] |" in b
-    assert "| c | masking c | - | - [0 of 3] | - | - [0 of 3] | - | - [0 of 3] | - | - [0 of 3] |" in text
+    assert "Without results yet: c." in text
+    assert not [line for line in lines if line.startswith("| c ")]
+    # The perplexities of b and a with seed 1 are 100 and 100.
+    assert "| b | +0.0 % [1 of 3] | +0.0 % [1 of 3] |" in text
     assert "| corpus | held_out | left neighbour | 7 [1 of 3] | 7 [1 of 3] |" in text
     assert "| a | 63.5 ± 1.0 | 63.5 ± 1.0 | 63.50 (62.50 - 64.50) |" in text
     assert "| b | 63.3 ± 3.1 [3 of 6] | - [0 of 6] | - [0 of 3] |" in text
     # Seed 1: 64 - 62 and 66 - 63; seed 2: 60 - 63.
     assert "| b | -0.2 (-3.0 to +2.5) [2 of 3] | - | - |" in text
+
+
+def test_random_weights_do_not_decide_what_equal_cpu_time_is(study: Path) -> None:
+    untrained = model("c", 1, 900.0, 0.5)
+    untrained["result"]["steps"] = 1
+    text = report(Summary(read_study(str(study)), [*records(), untrained]))
+    assert "Equal CPU time is 10 s." in text
+    assert "| c | +800.0 % [1 of 3] | +0.0 % [1 of 3] |" in text
 
 
 def test_the_command_needs_only_the_file_of_results(study: Path, tmp_path: Path) -> None:
