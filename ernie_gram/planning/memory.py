@@ -41,7 +41,7 @@ class _Head:
     classes: int
     size: int
     chunks: int
-    temperature: float | None
+    samples: bool
     is_tied: bool
     bytes_per_logit: int
 
@@ -66,10 +66,8 @@ class _Head:
         A tied table is concatenated first, which is a copy.
         """
         tables = (1 if self.chunks == 1 else 2) + (1 if self.is_tied else 0)
-        # Other weights than the softmax itself are a tensor of their own.
-        weights = 0 if self.temperature in (None, 1) else self.logits
-        blocks = 0 if self.temperature is None else self.classes * BLOCKS * FLOAT
-        ledger.briefly(SOFTMAX, self.logits + weights + tables * self.table + blocks)
+        blocks = self.classes * BLOCKS * FLOAT if self.samples else 0
+        ledger.briefly(SOFTMAX, self.logits + tables * self.table + blocks)
         ledger.change(SOFTMAX, self.kept)
 
     def backward(self, ledger: Ledger) -> None:
@@ -130,7 +128,7 @@ def _heads(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks:
     per_logit = FLOAT if operand_size(config.optimizer.precision) == FLOAT else FLOAT + HALF
     return [
         _Head(
-            *(each.rows, each.classes, size, chunks_for(assumed_rows, each.classes), each.temperature),
+            *(each.rows, each.classes, size, chunks_for(assumed_rows, each.classes), each.samples),
             *(model.out_emb_size == 0, per_logit),
         )
         for each in term.softmaxes(config, sizes, shape)

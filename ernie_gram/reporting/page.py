@@ -97,7 +97,7 @@ def _runs_table(runs: Sequence[ReportedRun]) -> Html:
     for run in runs:
         is_done = bool(run.result) if run.task else run.step == run.max_steps
         of = f" of {run.max_steps:,}" if run.max_steps and not is_done else ""
-        state = f"finished, {run.step:,} steps" if is_done else f"step {run.step:,}{of}"
+        state = f"finished, {run.step:,} step{'' if run.step == 1 else 's'}" if is_done else f"step {run.step:,}{of}"
         what = f"fine-tuning: {Path(run.task).stem}" if run.task else "pre-training"
         start = run.settings.get("paths.model" if run.task else "paths.start")
         seed = Cell(str(run.settings.get("seed", "")), style="n")

@@ -17,7 +17,7 @@ RATE = "sequences_per_second"
 # What a run logs of its training that is no term of the loss (see training/meters.py).
 NO_TERMS = (
     *("loss", "grad_norm", "learning_rate", "loss_scale", "mfu", "feed_wait_share", RATE),
-    *("tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"),
+    *("tokens_per_second", "slots_per_second", "cpu_seconds_per_step", "peak_memory_gb", "peak_allocated_gb"),
 )
 
 

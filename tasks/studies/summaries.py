@@ -8,12 +8,13 @@ from statistics import mean, median
 
 import numpy as np
 
+from ernie_gram.pretraining.planned_run import CPU
 from tasks.registry.task_file import find_task
 from tasks.studies.plan import FINETUNING, PRETRAINING
 from tasks.studies.results_file import Record
 from tasks.studies.study_file import Study
 
-NGRAMS, UNITS, CPU = "ngram_perplexity", "perplexity", "cpu_seconds_per_step"
+NGRAMS, UNITS = "ngram_perplexity", "perplexity"
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,11 @@ class Summary:
         """The seeds of the pre-trainings of a variant; the first one alone if the model is given."""
         return self.study.seeds if self.study.variants[variant].config else self.study.seeds[:1]
 
-    def found_variants(self) -> dict[str, bool]:
-        """Return for each variant whether it has a result."""
-        names = {record["variant"] for record in self.records if "variant" in record}
-        return {name: name in names for name in self.study.variants}
+    @property
+    def found_variants(self) -> list[str]:
+        """The variants that have a result, in the order of the study."""
+        names = {record.get("variant") for record in self.records}
+        return [name for name in self.study.variants if name in names]
 
     def planned_scores(self, variant: str) -> int:
         """Return the number of scores that a variant is to have on each task."""

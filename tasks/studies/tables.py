@@ -45,13 +45,8 @@ def _number(found: int, planned: int) -> str:
 
 
 def _missing(summary: Summary) -> list[str]:
-    missing = [name for name, is_found in summary.found_variants().items() if not is_found]
+    missing = [name for name in summary.study.variants if name not in summary.found_variants]
     return [f"Without results yet: {', '.join(missing)}.", ""] if missing else []
-
-
-def _shown(summary: Summary) -> list[str]:
-    """Return the variants of the tables: those with a result."""
-    return [name for name, is_found in summary.found_variants().items() if is_found]
 
 
 def _corpora(summary: Summary) -> list[str]:
@@ -74,7 +69,7 @@ def _pretraining(summary: Summary) -> list[str]:
     """Return the table of perplexities, with those of counts below the variants."""
     study, seconds = summary.study, summary.equal_cpu_seconds()
     rows = []
-    for name in (name for name in _shown(summary) if study.variants[name].config):
+    for name in (name for name in summary.found_variants if study.variants[name].config):
         models, planned = summary.models(name), len(study.seeds)
         cells = [name, study.variants[name].what]
         for key in (NGRAMS, UNITS):
@@ -101,7 +96,7 @@ def _pretraining(summary: Summary) -> list[str]:
 def _ratios(summary: Summary) -> list[str]:
     """Return the table of perplexities as differences to the reference in percent."""
     reference, rows = summary.study.reference, []
-    for name in (name for name in _shown(summary) if name != reference):
+    for name in (name for name in summary.found_variants if name != reference):
         cells = [name]
         for key in (NGRAMS, UNITS):
             found = [100 * (ratio - 1) for ratio in summary.perplexity_ratios(name, key)]
@@ -128,7 +123,7 @@ def _counts(summary: Summary) -> list[str]:
 
 def _finetuning(summary: Summary) -> list[str]:
     rows = []
-    for name in _shown(summary):
+    for name in summary.found_variants:
         planned, cells = summary.planned_scores(name), [name]
         for task in summary.tasks:
             scores = list(summary.scores(name, task).values())
@@ -145,7 +140,7 @@ def _finetuning(summary: Summary) -> list[str]:
 def _differences(summary: Summary) -> list[str]:
     reference = summary.study.reference
     rows = []
-    for name in (name for name in _shown(summary) if name != reference):
+    for name in (name for name in summary.found_variants if name != reference):
         planned, cells = len(summary.study.seeds), [name]
         for task in summary.tasks:
             cells.append(_signed(summary.differences(name, task), ".1f", planned))

@@ -1,84 +1,21 @@
-"""The page on runs: what it shows is what the files have, it loads nothing, and it cannot be misled by their text."""
+"""The page on runs: what it shows is what the files have."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from ernie_gram import Model
 from ernie_gram.pretraining import count_baselines
-from ernie_gram.report import main
-from ernie_gram.run.run_log import RunLog, read_log
-from tests.support.commands import Done, assert_one_line_error, call
-from tests.support.html_page import Page
+from ernie_gram.run.run_log import read_log
+from ernie_gram.training.meters import METERS
+from tests.support.commands import call
+from tests.support.reports import assert_self_contained, curves, made_run, perplexities, report
 from tests.support.tiny_task import DEV_ROWS
-
-HOSTILE = "</script><script>alert(1)</script>\"'&<img src=https://example.org/x>"
-
-
-def report(tmp_path: Path, *arguments: str | Path, examples: int = 0) -> tuple[Page, Done]:
-    """Run the command; return its page and what it printed."""
-    target = tmp_path / "report.html"
-    done = call(main, *map(str, arguments), "--output", str(target), "--examples", str(examples), "--overwrite")
-    assert done.returncode == 0, done.stderr
-    return Page(target), done
-
-
-def made_run(folder: Path, evaluations: dict[int, dict[str, Any]], **settings: Any) -> Path:
-    """Write the folder of a pre-training with some evaluations, and a record of training before each."""
-    folder.mkdir(parents=True)
-    tree = {"seed": 1, "paths": {"output": str(folder)}, "data": {"batch_size": 8}, "trainer": {"max_steps": 20}}
-    (folder / "config.yaml").write_text(yaml.safe_dump(tree | settings), encoding="utf-8")
-    (folder / "vocab.txt").write_text("a\nb\n", encoding="utf-8")
-    log = RunLog(folder, True, visualdl=False, start=0, max_steps=20)
-    for step, values in evaluations.items():
-        log.record("train", step, {"loss": 5.0 - step / 10, "coarse": 1.0, "learning_rate": 0.1})
-        log.record("eval", step, values)
-    log.close()
-    return folder
-
-
-def perplexities(units: float, ngrams: float) -> dict[int, dict[str, float]]:
-    return {
-        0: {"perplexity": 2 * units, "ngram_perplexity": 9.5},
-        20: {"perplexity": units, "ngram_perplexity": ngrams},
-    }
-
-
-def curves(page: Page) -> dict[str, dict[str, str]]:
-    """Return the points of each chart by its title, those of each curve by its label."""
-    found: dict[str, dict[str, str]] = {}
-    for name, attributes in page.elements:
-        if name == "svg":
-            title = attributes["aria-label"].partition(". ")[0]
-            found[title] = {}
-        elif name == "path" and "data-p" in attributes:
-            found[title][attributes["data-l"]] = attributes["data-p"]
-    return found
-
-
-def assert_self_contained(page: Page) -> None:
-    """Check that a page loads nothing, and that all its links lead into itself."""
-    assert page.unclosed == []
-    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len({*ids})
-    for name, attributes in page.elements:
-        assert name not in ("img", "link", "iframe", "object", "embed", "base", "form", "use"), name
-        assert "src" not in attributes
-        assert attributes.get("href", "#").startswith("#")
-        assert attributes.get("href", "#")[1:] in ("", *ids)
-        assert not [key for key in attributes if key.startswith("on")]
-        assert "url(" not in attributes.get("style", "")
-    assert len(page.attributes("script")) == 1
-    [policy] = [each["content"] for each in page.attributes("meta") if "http-equiv" in each]
-    assert policy.startswith("default-src 'none';")
 
 
 def test_a_pre_training_is_shown_with_its_numbers_beside_those_of_counts(finished: Path, tmp_path: Path) -> None:
@@ -99,6 +36,9 @@ def test_a_pre_training_is_shown_with_its_numbers_beside_those_of_counts(finishe
         assert (f"{float(counts['units, end']):.0f}", f"{float(counts['n-grams, end']):.0f}") == (units, ngrams)
     points = curves(page)["Held-out perplexity, all masked units"]["run"]
     assert points == " ".join(f"{record['step']}:{record['perplexity']:.6g}" for record in evaluations)
+    terms = [title for title in curves(page) if title.startswith("Loss term ")]
+    assert terms
+    assert not [title for title in terms for meter in METERS if meter in title]
     steps = [record["step"] for record in read_log(finished) if record["kind"] == "train"]
     rates = curves(page)["Learning rate"]["run"].split()
     assert [int(point.partition(":")[0]) for point in rates] == steps
@@ -248,112 +188,3 @@ def test_a_folder_of_results_stands_for_its_runs_with_mean_and_range(tmp_path: P
     shutil.rmtree(tmp_path / "ladder" / "token_2")
     page, _ = report(tmp_path, tmp_path / "ladder")
     assert page.table_with("rung", "runs", "score").rows[1][:2] == ["token", "3"]
-
-
-def test_text_of_files_cannot_become_a_part_of_the_page(finetuned: Path, tmp_path: Path) -> None:
-    evaluations = {0: {"perplexity": 8.0, HOSTILE: 1.0}, 20: {"perplexity": math.nan, "ngram_perplexity": 10.0}}
-    first = made_run(tmp_path / f"<b>{HOSTILE.replace('/', '_')}", evaluations, objective={HOSTILE: HOSTILE})
-    other = made_run(tmp_path / "other", perplexities(7.0, 8.0))
-    tuned = tmp_path / "tuned"
-    tuned.mkdir()
-    for name in ("config.yaml", "log.jsonl"):
-        shutil.copy(finetuned / name, tuned / name)
-    result = json.loads((finetuned / "result.json").read_text())
-    result |= {"confusion": {HOSTILE: {HOSTILE: {HOSTILE: 3}}}}
-    result["constant"]["answer"] = HOSTILE
-    result["scores"]["dev"][HOSTILE] = 0.5
-    (tuned / "result.json").write_text(json.dumps(result))
-    with (other / "log.jsonl").open("a") as log:
-        log.write(json.dumps({"kind": "train", "step": 30, "loss": HOSTILE, "coarse": 10**400, HOSTILE: 1.0}) + "\n")
-    results = {"run": HOSTILE, "varied": {HOSTILE: HOSTILE}, "seed": 1, "result": {HOSTILE: 1.0}}
-    (tmp_path / "experiment").mkdir()
-    (tmp_path / "experiment" / "results.jsonl").write_text(json.dumps(results))
-    page, _ = report(tmp_path, first, other, tuned, tmp_path / "experiment")
-    assert_self_contained(page)
-    assert page.text.count("<script>alert(1)") >= 8
-    assert {name for name, _ in page.elements} <= {
-        *("html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "h4", "nav", "a", "section", "p", "div"),
-        *("details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td", "small", "label", "input", "i"),
-        *("figure", "figcaption", "svg", "g", "path", "text", "rect", "circle", "span", "wbr", "script"),
-    }
-
-
-def test_seven_long_runs_make_a_light_page(tmp_path: Path) -> None:
-    folders = []
-    for number in range(7):
-        folder = made_run(tmp_path / f"run{number}", perplexities(50.0, 60.0), objective={"masking": f"m{number}"})
-        values = dict.fromkeys(("loss", "coarse", "fine", "generator", "rtd", "learning_rate"), 1.23456789)
-        records = [{"kind": "train", "step": step, **values} for step in range(50, 100_000, 50)]
-        records += [{"kind": "eval", "step": step, "perplexity": 9.87654321} for step in range(1000, 100_000, 1000)]
-        (folder / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-        folders.append(folder)
-    page, _ = report(tmp_path, *folders)
-    assert (tmp_path / "report.html").stat().st_size < 300_000
-    points = curves(page)["Loss term rtd (running mean)"]["run0"].split()
-    assert (len(points), points[-1]) == (150, "99950:1.23457")
-
-
-def test_what_is_left_out_is_a_note(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", perplexities(50.0, 60.0))
-    with (run / "log.jsonl").open("a") as log:
-        log.write('{"kind": "eval", "step": 20, "perpl')
-    only_trained = made_run(tmp_path / "trained", {})
-    (only_trained / "log.jsonl").write_text('{"kind": "train", "step": 1, "loss": 2.5}\n')
-    begun = made_run(tmp_path / "begun", {})
-    page, done = report(tmp_path, run, only_trained, begun)
-    expected = [
-        f"{run / 'log.jsonl'}: line 5 is not whole; left out",
-        f"{only_trained}: no evaluations in its log, so only its training is shown",
-        f"{begun}: no records yet; left out",
-    ]
-    assert done.stderr.splitlines() == [f"note: {line}" for line in expected]
-    assert all(line in page.text for line in expected)
-    assert page.table_with("steps", "units, end").row("run")["units, end"] == "50"
-    assert {*curves(page)["Training loss (running mean)"]} == {"run", "trained"}
-
-
-def test_evaluations_on_different_text_are_noted(tmp_path: Path) -> None:
-    folders = [made_run(tmp_path / name, perplexities(50.0, 60.0), data={"x": name}) for name in "ab"]
-    for number, folder in enumerate(folders):
-        (folder / "held_out.json").write_text(json.dumps({"text": str(number), "lexicon": ""}))
-    _, done = report(tmp_path, *folders)
-    assert done.stderr == "note: different held-out texts, so perplexities of these sets do not compare: a; b\n"
-
-
-def test_baselines_may_come_from_a_file(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", perplexities(50.0, 60.0))
-    (tmp_path / "counts").write_text("left neighbour: perplexity 326, over n-grams 4951\n")
-    page, _ = report(tmp_path, run, "--baselines", tmp_path / "counts")
-    row = page.table_with("steps", "units, end").row("counts: left neighbour")
-    assert (row["units, end"], row["n-grams, end"]) == ("326", "4,951")
-    assert "left neighbour 4,951" in page.text
-
-
-def test_bad_input_is_one_line(tmp_path: Path) -> None:
-    run = made_run(tmp_path / "run", perplexities(50.0, 60.0))
-    other = made_run(tmp_path / "other", perplexities(50.0, 60.0))
-    (other / "vocab.txt").write_text("a\nc\n")
-    tuned = made_run(tmp_path / "tuned", {20: {"score": 0.5}}, task="cola")
-    (tuned / "result.json").write_text("{")
-    (tmp_path / "empty").mkdir()
-    begun = made_run(tmp_path / "begun", {})
-    target = ["--output", str(tmp_path / "page.html"), "--examples", "0"]
-    for arguments, message in (
-        (
-            [tmp_path / "empty"],
-            f"{tmp_path / 'empty'}: not the folder of a run (log.jsonl, config.yaml), nor one of an",
-        ),
-        ([tmp_path / "nowhere"], f"{tmp_path / 'nowhere'}: no such folder; give the folders of runs or experiments"),
-        ([run, other], f"{run} and {other}: have different vocabularies, so their perplexities cannot be compared"),
-        ([tuned], f"{tuned / 'result.json'}: damaged: "),
-        ([begun], f"{begun}: no run has records yet"),
-        ([run, "--baselines", other / "vocab.txt"], f"--baselines: {other / 'vocab.txt'} is not the output of"),
-        ([run, "--baselines", tmp_path / "nowhere"], f"--baselines: {tmp_path / 'nowhere'}: No such file"),
-        ([run, "--examples", "-1"], "--examples: must be at least 0"),
-    ):
-        assert_one_line_error(call(main, *target, *map(str, arguments)), message)
-        assert not (tmp_path / "page.html").exists()
-    own = ["--output", str(run / "config.yaml"), "--overwrite"]
-    assert_one_line_error(call(main, str(run), *own), f"--output: {run / 'config.yaml'} belongs to the run in ")
-    (tmp_path / "page.html").touch()
-    assert_one_line_error(call(main, str(run), *target), f"{tmp_path / 'page.html'}: already exists; choose another")

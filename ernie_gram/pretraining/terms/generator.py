@@ -108,7 +108,7 @@ class Generator(Term):
         return config.generator.model(config.model)
 
     def softmaxes(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> list[Softmax]:
-        return [Softmax(shape.predicted_rows, sizes.classes(config), temperature=config.generator.temperature)]
+        return [Softmax(shape.predicted_rows, sizes.classes(config), samples=True)]
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         small = self.encoder(config)

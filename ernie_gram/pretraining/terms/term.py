@@ -57,11 +57,11 @@ class Reference:
 
 @dataclass(frozen=True)
 class Softmax:
-    """A softmax over classes in a step, for the plan of memory; samples are drawn from it if it has a temperature."""
+    """A softmax over classes in a step, for the plan of memory; `samples` are drawn from it or not."""
 
     rows: int
     classes: int
-    temperature: float | None = None
+    samples: bool = False
 
 
 class Term(ABC):
