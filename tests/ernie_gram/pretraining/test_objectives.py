@@ -216,6 +216,19 @@ def test_equation_5_samples_differ_between_seeds_and_repeat_for_the_same_seed() 
     assert one.max() < TOKENS + NGRAMS
 
 
+def test_the_temperature_of_the_settings_is_that_of_the_samples() -> None:
+    """The distributions themselves are tested with the softmax."""
+
+    def at(temperature: float) -> np.ndarray:
+        config = config_of("enrm")
+        generator = dataclasses.replace(config.generator, temperature=temperature)
+        seeds = list(range(1, 9))
+        return np.stack(samples_of(dataclasses.replace(config, generator=generator), random_batch("enrm"), seeds))
+
+    assert np.array_equal(at(1), at(1))
+    assert not np.array_equal(at(0.2), at(1))
+
+
 def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A training step seeds Paddle from run seed, step and rank; different seeds give different samples."""
     from ernie_gram.training.trainer import Trainer
