@@ -41,7 +41,7 @@ def computing(precision: str) -> Iterator[None]:
     """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
 
     The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, the
-    factors of products are rounded when the program is finished (see distributed/onednn.py).
+    factors of products are rounded when the program is finished (see kernels/onednn.py).
     """
     _current.append(_Casts(paddle.float32 if on_cpu() else getattr(paddle, precision)))
     try:
@@ -72,8 +72,6 @@ def float32(x: paddle.Tensor) -> paddle.Tensor:
 
 
 _CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
-# Operations of dropout_masks.py that read a number as a tensor.
-_READERS = {"pd_op.clip", "pd_op.floor_divide"}
 
 
 def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
@@ -99,9 +97,8 @@ def share_constants(program: paddle.static.Program) -> None:
         attributes, result = operation.attrs(), operation.result(0)
         if "place" not in attributes:
             continue
-        # Other operations change a tensor on the device in place; those that take a number as a tensor do not.
-        readers = {reader.name() for reader in result.all_used_ops()}
-        if not attributes["place"].is_cpu_place() and not (readers and readers <= _READERS):
+        # Operations may change a tensor on the device in place.
+        if not attributes["place"].is_cpu_place():
             continue
         described = (str(attributes.get(name)) for name in ("place", "dtype", "shape", "value"))
         key = " ".join([operation.name(), *described])

@@ -123,12 +123,12 @@ def phases(monkeypatch: pytest.MonkeyPatch) -> dict[str, Phase]:
 def pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paddle reports a GPU, see support/pretended_gpu. The list has what is done with devices, and it grows.
 
-    "flush_denormals" and "draw_masks_faster" in it are what is done for CPUs only; here they do nothing.
+    "flush_denormals" and "use_compiled" in it are what is done for CPUs only; here they do nothing.
     """
     from tests.support.pretended_gpu import pretend
 
     calls = pretend(replace=monkeypatch.setattr)
-    for name in ("distributed.device._flush_denormals", "training.program.draw_masks_faster"):
+    for name in ("distributed.device._flush_denormals", "kernels.selection.use_compiled"):
         trick = name.rpartition(".")[2].lstrip("_")
         monkeypatch.setattr(f"ernie_gram.{name}", lambda *_, trick=trick: calls.append(trick))
     return calls

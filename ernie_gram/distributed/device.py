@@ -146,7 +146,8 @@ def kernels_used(precision: str) -> list[str]:
     """Return a line about the processor, its kernels and the precision of products; none on a GPU."""
     if not on_cpu():
         return []
-    return [f"kernels  {cpu_kernels()} ({processor_name(read_cpuinfo())}); matrix products in {precision}"]
+    processor = processor_name(read_cpuinfo())
+    return [f"kernels  compiled here, {cpu_kernels()}, else Paddle's ({processor}); matrix products in {precision}"]
 
 
 def inference_config(program: Path, parameters: Path, device: str = "auto") -> paddle.inference.Config:

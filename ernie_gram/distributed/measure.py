@@ -12,8 +12,8 @@ import paddle
 import paddle.distributed as dist
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.distributed.onednn import use_kernels
 from ernie_gram.distributed.ranks import World
+from ernie_gram.kernels.selection import use_kernels
 
 # A product of a feed-forward network of the base model: rows of 4 sequences of 512 tokens.
 ROWS, SIZE_IN, SIZE_OUT = 2048, 768, 3072

@@ -11,14 +11,13 @@ import paddle
 
 from ernie_gram.distributed.collectives import sum_over_ranks
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.distributed.onednn import use_kernels
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, take_lookups
 from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
+from ernie_gram.kernels.selection import use_kernels
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
-from ernie_gram.training.dropout_masks import draw_masks_faster
 from ernie_gram.training.job import Feeds, LossTerm, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.optimization import RateSchedule, add_adamw, clip_by_global_norm
@@ -166,8 +165,6 @@ def add_backward(
     pairs = [pair for pair in zip(parameters, gradients, strict=True) if pair[1] is not None]
     if recompute:
         recompute_layers(scaled)
-    if on_cpu():
-        draw_masks_faster(opened.main)
     return take_lookups(pairs, sparse_parameters), paddle.stack([value.detach() for value in (total, *shares)])
 
 

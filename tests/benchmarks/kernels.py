@@ -1,8 +1,9 @@
-"""Measure operations of a training step in Paddle's own kernels and in oneDNN's: `python -m tests.benchmarks.kernels`.
+"""Measure operations of a training step in Paddle's kernels and in ours: `python -m tests.benchmarks.kernels`.
 
-The table is the ground for `_ONEDNN_OPERATIONS` in ernie_gram/distributed/processor.py, and for rounding the factors of
-products to bfloat16. Each case runs REPEATS times in a program, on variables that stay where they are; the time of a
-program without the operation is subtracted. A figure is the median of RUNS runs: CPU milliseconds with one thread, wall
+The table is the ground for what ernie_gram/kernels/ does: for `_ONEDNN_OPERATIONS` in
+ernie_gram/distributed/processor.py, for the operations that Numba compiles, and for rounding the factors of products to
+bfloat16. Each case runs REPEATS times in a program, on variables that stay where they are; the time of a program
+without the operation is subtracted. A figure is the median of RUNS runs: CPU milliseconds with one thread, wall
 milliseconds with two. Gradients include the forward pass where they need it. "-" means that there is no such kernel.
 """
 
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -21,19 +21,14 @@ from typing import Any
 
 import numpy as np
 
+from tests.benchmarks.processes import ENVIRONMENT
+
 ROOT = Path(__file__).resolve().parents[2]
 REPEATS, RUNS = 4, 9
 # Sequences x slots, hidden size, inner size and heads of two models.
 SIZES = {"4 x 256": (32, 119, 256, 1024, 4), "12 x 768": (4, 476, 768, 3072, 12)}
-VARIANTS = {
-    # name: operations of oneDNN, and whether factors are rounded
-    "Paddle": ((), False),
-    "oneDNN": (
-        ("matmul", "gelu", "gelu_grad", "softmax", "softmax_grad", "layer_norm", "add", "transpose", "sum"),
-        False,
-    ),
-    "bfloat16": ((), True),
-}
+VARIANTS = ("Paddle", "oneDNN", "compiled", "bfloat16")
+ONEDNN = ("matmul", "gelu", "gelu_grad", "softmax", "softmax_grad", "layer_norm", "add", "transpose", "sum")
 Shapes = Sequence[Sequence[int]]
 Case = tuple[str, Shapes, Callable[..., Any]]
 
@@ -60,6 +55,9 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
     def dropout(x: Any) -> Any:
         return F.dropout(x, 0.1)
 
+    def attention_weights(x: Any, bias: Any, *_: Any) -> Any:
+        return F.dropout(F.softmax(x + bias), 0.1)
+
     return [
         ("product x W", [outside, [hidden, inner]], paddle.matmul),
         ("its gradient of x", [inside, [hidden, inner]], lambda g, w: paddle.matmul(g, w, transpose_y=True)),
@@ -76,6 +74,7 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
         ("transpose of heads", [[batch, length, heads, size]], lambda x: paddle.transpose(x, [0, 2, 1, 3])),
         ("sum over rows", [[rows, inner]], lambda x: paddle.sum(x, 0)),
         ("dropout and gradient", [outside], with_gradient(dropout)),
+        ("bias, softmax, dropout and gradient", [scores, scores, scores], with_gradient(attention_weights)),
         ("norm of a gradient", [[hidden, inner]], lambda x: (x * x).sum()),
     ]
 
@@ -87,7 +86,8 @@ def measure(variant: str, size: str) -> dict[str, tuple[float, float]]:
     world = start_world("cpu")
     import paddle
 
-    from ernie_gram.distributed.onednn import use_onednn
+    from ernie_gram.kernels.onednn import use_onednn
+    from ernie_gram.kernels.rewriting import use_compiled
     from ernie_gram.training.variables import set_array, zeros
 
     executor, random = paddle.static.Executor(world.place), np.random.default_rng(0)
@@ -99,9 +99,11 @@ def measure(variant: str, size: str) -> dict[str, tuple[float, float]]:
             inputs = [zeros(f"x{i}", list(shape)) for i, shape in enumerate(shapes)]
             for _ in range(REPEATS if build else 0):
                 build(*inputs)
-        if build:
-            kinds, rounds = VARIANTS[variant]
-            moved = use_onednn(main, kinds, rounds, [])
+        if build and variant == "compiled":
+            use_compiled(main, ())
+            moved = sum(operation.name().startswith("py_op.") for operation in main.global_block().ops)
+        elif build and variant != "Paddle":
+            moved = use_onednn(main, ONEDNN if variant == "oneDNN" else (), variant == "bfloat16", ())
         executor.run(startup)
         for tensor in inputs:
             set_array(tensor.name, random.standard_normal(tensor.shape, np.float32))
@@ -139,7 +141,7 @@ def main() -> None:
         for variant in VARIANTS:
             for threads in (1, 2):
                 command = [sys.executable, "-m", "tests.benchmarks.kernels", "--one", variant, "--sizes", size]
-                environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+                environment = {**ENVIRONMENT, "OMP_NUM_THREADS": str(threads)}
                 done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
                 found[variant, threads] = json.loads(done.stdout.splitlines()[-1])
         columns = [f"{variant}, {threads}" for variant in VARIANTS for threads in (1, 2)]

@@ -55,20 +55,20 @@ def test_equal_constants_on_the_host_are_one_and_results_stay() -> None:
     assert (int(before[1]), int(after[1])) == (2, 2)
 
 
-def test_numbers_that_operations_read_as_tensors_are_one_but_not_tensors_that_are_changed() -> None:
+def test_constants_on_the_host_are_one_but_not_tensors_that_are_changed() -> None:
     from ernie_gram.graph import share_constants
 
     with fresh_scope() as executor:
         main = paddle.static.Program()
         with paddle.static.program_guard(main, paddle.static.Program()):
             x = paddle.static.data("x", [3], "int32")
-            clipped = [paddle._C_ops.clip(x, paddle.full([1], 1, "int32"), paddle.full([1], 2, "int32")) for _ in "ab"]
-            sums = [paddle._C_ops.add_(paddle.full([3], 0, "int32"), value) for value in (x, *clipped)]
+            scaled = [x * 2 for _ in "ab"]
+            sums = [paddle._C_ops.add_(paddle.full([3], 0, "int32"), value) for value in (x, *scaled)]
         before = names(main).count("pd_op.full")
         share_constants(main)
-        assert before - names(main).count("pd_op.full") == 2
+        assert before - names(main).count("pd_op.full") == 1
         found = executor.run(main, feed={"x": np.arange(3, dtype=np.int32)}, fetch_list=sums)
-    assert [each.tolist() for each in found] == [[0, 1, 2], [1, 1, 2], [1, 1, 2]]
+    assert [each.tolist() for each in found] == [[0, 1, 2], [0, 2, 4], [0, 2, 4]]
 
 
 def test_gradients_of_additions_are_not_copied_unless_they_broadcast_or_are_fetched() -> None:

@@ -160,7 +160,7 @@ def test_bfloat16_losses_are_within_2_percent_of_float32(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All products of this small model.
-    monkeypatch.setattr("ernie_gram.distributed.onednn.SMALL", 1)
+    monkeypatch.setattr("ernie_gram.kernels.onednn.SMALL", 1)
     losses = []
     for precision in ("float32", "bfloat16"):
         output = tmp_path / precision

@@ -41,9 +41,8 @@ SETTINGS = [
     *("--trainer.peak_tflops=1", "--model.relative_position_start=normal"),
 ]
 WITHOUT_RELATIVE = ["--model.use_relative_position=false"]
-# Two runs that take other code paths: lower precision, and heads tied to embeddings narrower than the hidden size.
+# A run that takes another code path: heads tied to embeddings narrower than the hidden size.
 VARIANTS = {
-    "cnp, bfloat16": ("cnp", [*WITHOUT_RELATIVE, "--optimizer.precision=bfloat16"]),
     "both, tied": ("both", ["--model.out_emb_size=0", "--model.emb_size=16", "--model.use_sentence_embedding=true"]),
 }
 # Name -> rung, and more options.

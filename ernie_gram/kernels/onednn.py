@@ -8,14 +8,13 @@ bound to Paddle 3.3, whose pass and program representation have no documented in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cache
 
 import paddle
 from paddle.base.libpaddle import pir
 from paddle.pir import CloneOptions, IrMapping, Operation, Value
 
-from ernie_gram.distributed.device import cpu_kernels, on_cpu
 from ernie_gram.distributed.processor import ONEDNN_SETTING
 from reader.errors import InputError
 
@@ -29,25 +28,8 @@ _CLONE = CloneOptions(False, True, True)
 SMALL = 32
 
 
-def use_kernels(program: paddle.static.Program, precision: str, fetched: Iterable[Value]) -> None:
-    """Let a program use the kernels that are fastest on this processor (see `cpu_kernels`); on a GPU, do nothing.
-
-    Args:
-        precision: of matrix products, "float32" or "bfloat16"; the program itself is float32.
-        fetched: values of the program that must stay.
-
-    Raises InputError if bfloat16 is asked for and not possible.
-    """
-    if not on_cpu():
-        return
-    kernels, rounds = cpu_kernels(), precision == "bfloat16"
-    if rounds and kernels.no_bfloat16:
-        raise InputError(f"no products in bfloat16 on this CPU: {kernels.no_bfloat16}; use float32")
-    use_onednn(program, kernels.operations, rounds, fetched)
-
-
 def use_onednn(
-    program: paddle.static.Program, kinds: Collection[str], rounds_factors: bool, fetched: Iterable[Value]
+    program: paddle.static.Program, kinds: Collection[str], rounds_factors: bool, kept: Collection[int]
 ) -> int:
     """Let operations of a program be computed by oneDNN; return how many.
 
@@ -58,10 +40,9 @@ def use_onednn(
         kinds: names of the operations in Paddle, such as "gelu" and "gelu_grad"; float32 operations only are moved.
         rounds_factors: whether the factors of float32 products are rounded to bfloat16. Sums, results, and all other
             operations stay float32, so the products need the memory of the rounded factors besides.
-        fetched: values of the program that must stay.
+        kept: IDs of values of the program that must stay.
     """
     block = program.global_block()
-    kept = {value.id for value in fetched}
     with paddle.static.program_guard(program):
         if rounds_factors:
             _round_factors(block, kept)
@@ -72,7 +53,7 @@ def use_onednn(
     return moved
 
 
-def _is_movable(operation: Operation, kept: set[int]) -> bool:
+def _is_movable(operation: Operation, kept: Collection[int]) -> bool:
     """Return whether all inputs and results are float32 tensors that are needed, and no result is fetched."""
     # oneDNN's kernels compute all results, and fail without a place for one.
     values = [*operation.operands_source(), *operation.results()]
@@ -98,7 +79,7 @@ def _marked(result: Value) -> Value:
     return result
 
 
-def _round_factors(block: paddle.pir.Block, kept: set[int]) -> None:
+def _round_factors(block: paddle.pir.Block, kept: Collection[int]) -> None:
     """Replace large float32 products and their gradients by products of bfloat16 factors."""
     rounded = _RoundedValues()
     for operation in block.ops:
@@ -119,7 +100,7 @@ def _round_factors(block: paddle.pir.Block, kept: set[int]) -> None:
         operation.erase()
 
 
-def _is_large(operation: Operation, kept: set[int]) -> bool:
+def _is_large(operation: Operation, kept: Collection[int]) -> bool:
     """Return whether no dimension of a float32 product is known to be small, and its results may be replaced."""
     x, y = operation.operands_source()[:2]
     if x.dtype != paddle.float32 or y.dtype != paddle.float32 or any(each.id in kept for each in operation.results()):

@@ -15,7 +15,8 @@ from tests.support.static_programs import fresh_scope
 import paddle  # isort: skip
 from paddle.nn import functional as F
 
-from ernie_gram.distributed import onednn
+from ernie_gram.kernels import onednn, selection
+from ernie_gram.kernels.selection import use_kernels
 from reader.errors import InputError
 
 Shape = tuple[int, ...]
@@ -50,7 +51,7 @@ def compute(
             out = build(*inputs) * 1.0
             gradients = paddle.static.gradients([out], inputs, [out_gradient])
             fetches = [out, *(gradient * 1.0 for gradient in gradients)]
-        onednn.use_onednn(main, kinds, rounds, fetches)
+        onednn.use_onednn(main, kinds, rounds, {value.id for value in fetches})
         feed = {tensor.name: value for tensor, value in zip(tensors, values, strict=True)}
         return executor.run(main, feed=feed, fetch_list=fetches), Counter(op.name() for op in main.global_block().ops)
 
@@ -152,10 +153,10 @@ def test_without_onednn_products_in_bfloat16_are_refused(monkeypatch: pytest.Mon
         main = paddle.static.Program()
         with paddle.static.program_guard(main):
             F.gelu(paddle.static.data("x", [-1, 40]))
-        onednn.use_kernels(main, "float32", [])
+        use_kernels(main, "float32", [])
         assert [op.name() for op in main.global_block().ops][-1] == "pd_op.gelu"
         with pytest.raises(InputError, match=r"no products in bfloat16 on this CPU: .*; use float32"):
-            onednn.use_kernels(main, "bfloat16", [])
+            use_kernels(main, "bfloat16", [])
 
 
 def test_fetched_values_stay() -> None:
@@ -166,7 +167,7 @@ def test_fetched_values_stay() -> None:
             data = paddle.static.data("x", [-1, 40])
             fetched, other = F.gelu(data), F.gelu(data + 1.0)
             total = other.sum()
-        onednn.use_onednn(main, ("gelu",), True, [fetched, total])
+        onednn.use_onednn(main, ("gelu",), True, {fetched.id, total.id})
         names = Counter(op.name() for op in main.global_block().ops)
         assert names["pd_op.gelu"] == names["onednn_op.gelu"] == 1
         value, _ = executor.run(main, feed={"x": x}, fetch_list=[fetched, total])
@@ -179,17 +180,17 @@ def test_other_dtypes_stay() -> None:
         with paddle.static.program_guard(main):
             F.softmax(paddle.static.data("x", [-1, 40], "float64"))
             paddle.matmul(*(paddle.static.data(name, [40, 40], "float64") for name in "yz"))
-        assert onednn.use_onednn(main, ("softmax",), True, []) == 0
+        assert onednn.use_onednn(main, ("softmax",), True, ()) == 0
 
 
 def test_programs_for_a_gpu_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onednn, "on_cpu", lambda: False)
+    monkeypatch.setattr(selection, "on_cpu", lambda: False)
     with fresh_scope():
         main = paddle.static.Program()
         with paddle.static.program_guard(main):
             F.gelu(paddle.matmul(paddle.static.data("x", [-1, 40]), paddle.static.data("w", [40, 48])))
         before = [op.name() for op in main.global_block().ops]
-        onednn.use_kernels(main, "bfloat16", [])
+        use_kernels(main, "bfloat16", [])
         assert [op.name() for op in main.global_block().ops] == before
 
 
@@ -200,7 +201,7 @@ def test_a_pass_that_does_something_else_is_an_error_that_says_how_to_go_on(monk
         with paddle.static.program_guard(main):
             F.gelu(paddle.static.data("x", [-1, 40]))
         with pytest.raises(InputError, match=r"Paddle 3\..* oneDNN .* 0 of 1 operations; set ERNIE_GRAM_ONEDNN=0"):
-            onednn.use_onednn(main, ("gelu",), False, [])
+            onednn.use_onednn(main, ("gelu",), False, ())
 
 
 def test_this_is_the_version_of_paddle_that_the_kernels_were_tried_with() -> None:

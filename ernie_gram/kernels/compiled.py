@@ -1,0 +1,277 @@
+"""Compiled functions of a training step on a CPU; they know nothing of Paddle.
+
+The parts into which the work is divided do not depend on the number of threads, so neither do the results.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reader.system.compiled import numba
+
+float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
+_kernel = numba.njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+# Sums may be in another order, so that they use vector instructions; NaN and infinity stay what they are.
+_REORDERED = {"reassoc", "contract", "nsz", "arcp"}
+_sum = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDERED)
+_inlined = numba.njit(inline="always")
+
+# Constants of Philox4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
+_MULTIPLIERS = uint32(0xD2511F53), uint32(0xCD9E8D57)
+_WEYL = uint32(0x9E3779B9), uint32(0xBB67AE85)
+_HALF, _LOW = uint32(16), uint32(0xFFFF)
+# Calls of Philox that are made together, and the numbers that they decide over.
+_TOGETHER = 1024
+_DECIDED = 8 * _TOGETHER
+# Numbers of a tensor, and rows of a normalised one, that make a part.
+_PART, _PART_ROWS = 1 << 14, 64
+
+
+@_inlined
+def _round(a: int, b: int, c: int, d: int, key0: int, key1: int) -> tuple[int, int, int, int, int, int]:
+    """Return the counter after a round, and the key of the next one."""
+    first, second = uint64(_MULTIPLIERS[0]) * uint64(a), uint64(_MULTIPLIERS[1]) * uint64(c)
+    high = uint32(first >> uint64(32)), uint32(second >> uint64(32))
+    next_key = uint32(key0 + _WEYL[0]), uint32(key1 + _WEYL[1])
+    return high[1] ^ b ^ key0, uint32(second), high[0] ^ d ^ key1, uint32(first), next_key[0], next_key[1]
+
+
+@_inlined
+def philox(a: int, b: int, key0: int, key1: int) -> tuple[int, int, int, int]:
+    """Return the four uint32 of Philox4x32-10 for the counter (a, b, 0, 0) and a key."""
+    c, d = uint32(0), uint32(0)
+    # Ten rounds. With a loop here, the loop over the counters takes 1.5 times as long.
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    a, b, c, d, key0, key1 = _round(a, b, c, d, key0, key1)
+    return a, b, c, d
+
+
+@numba.njit(cache=True, nogil=True)
+def _decide(part: int, key0: int, key1: int, bound: int, kept: np.ndarray) -> None:
+    """Set kept, uint8 [_DECIDED], to 1 with probability 1 - bound / 65536; every 16 random bits decide over one."""
+    first = uint64(part) * uint64(_TOGETHER)
+    low, high = uint32(first), uint32(first >> uint64(32))
+    for i in range(_TOGETHER):
+        a, b, c, d = philox(uint32(low + uint32(i)), high, key0, key1)
+        kept[i], kept[_TOGETHER + i] = (a & _LOW) >= bound, (a >> _HALF) >= bound
+        kept[2 * _TOGETHER + i], kept[3 * _TOGETHER + i] = (b & _LOW) >= bound, (b >> _HALF) >= bound
+        kept[4 * _TOGETHER + i], kept[5 * _TOGETHER + i] = (c & _LOW) >= bound, (c >> _HALF) >= bound
+        kept[6 * _TOGETHER + i], kept[7 * _TOGETHER + i] = (d & _LOW) >= bound, (d >> _HALF) >= bound
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(part: int, key: np.ndarray, bound: int, mask: np.ndarray) -> None:
+    """Draw the numbers of a mask, uint8 [n], that belong to a part: [part * _DECIDED, (part + 1) * _DECIDED)."""
+    key0, key1, least = uint32(key[0]), uint32(key[1]), uint32(bound)
+    start, end = part * _DECIDED, min((part + 1) * _DECIDED, mask.size)
+    if end - start == _DECIDED:
+        _decide(part, key0, key1, least, mask[start:end])
+    else:
+        decided = np.empty(_DECIDED, np.uint8)
+        _decide(part, key0, key1, least, decided)
+        mask[start:end] = decided[: end - start]
+
+
+@_kernel
+def dropout(x: np.ndarray, key: np.ndarray, bound: int, scale: float, out: np.ndarray, mask: np.ndarray) -> None:
+    """Draw a mask, and set out to x * scale where it is 1, and to 0 elsewhere; float32 and uint8 [n].
+
+    Args:
+        key: int32 [2]; it decides the mask.
+        bound: a number is dropped with probability bound / 65536.
+    """
+    for part in numba.prange((x.size + _DECIDED - 1) // _DECIDED):
+        _draw(part, key, bound, mask)
+        for i in range(part * _DECIDED, min((part + 1) * _DECIDED, x.size)):
+            out[i] = x[i] * scale if mask[i] else float32(0)
+
+
+@_kernel
+def masked(x: np.ndarray, mask: np.ndarray, scale: float, out: np.ndarray) -> None:
+    """Set out to x * scale where mask is 1, and to 0 elsewhere; float32 and uint8 [n]."""
+    for part in numba.prange((x.size + _PART - 1) // _PART):
+        for i in range(part * _PART, min((part + 1) * _PART, x.size)):
+            out[i] = x[i] * scale if mask[i] else float32(0)
+
+
+@_sum
+def _normal_sums(
+    x: np.ndarray,
+    out_gradient: np.ndarray,
+    scale: np.ndarray,
+    centre: float,
+    factor: float,
+    of_scale: np.ndarray,
+    of_bias: np.ndarray,
+) -> tuple[float, float]:
+    """Add a row's part to the gradients of scale and bias, and return mean(g * scale) and mean(g * scale * h)."""
+    first, second = float32(0), float32(0)
+    for j in range(x.size):
+        gradient, normal = out_gradient[j], (x[j] - centre) * factor
+        of_scale[j] += gradient * normal
+        of_bias[j] += gradient
+        scaled = gradient * scale[j]
+        first += scaled
+        second += scaled * normal
+    return first / float32(x.size), second / float32(x.size)
+
+
+@_kernel
+def layer_norm_backward(
+    x: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    scale: np.ndarray,
+    out_gradient: np.ndarray,
+    epsilon: float,
+    x_gradient: np.ndarray,
+    scale_gradient: np.ndarray,
+    bias_gradient: np.ndarray,
+) -> None:
+    """Set the gradients of a normalisation over the last axis of x, float32 [rows, n], with scale and bias [n].
+
+    With s = sqrt(variance + epsilon), h = (x - mean) / s and g = out_gradient, that of x is
+    (g * scale - mean(g * scale) - h * mean(g * scale * h)) / s; those of scale and bias are the sums over rows of
+    g * h and of g.
+    """
+    rows, n = x.shape
+    parts = (rows + _PART_ROWS - 1) // _PART_ROWS
+    sums = np.zeros((parts, 2, n), np.float32)
+    for part in numba.prange(parts):
+        of_scale, of_bias = sums[part, 0], sums[part, 1]
+        for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, rows)):
+            centre, factor = mean[row], float32(1) / np.sqrt(variance[row] + epsilon)
+            first, second = _normal_sums(x[row], out_gradient[row], scale, centre, factor, of_scale, of_bias)
+            for j in range(n):
+                normal = (x[row, j] - centre) * factor
+                x_gradient[row, j] = (out_gradient[row, j] * scale[j] - first - normal * second) * factor
+    for j in range(n):
+        scale_gradient[j], bias_gradient[j] = float32(0), float32(0)
+    for part in range(parts):
+        for j in range(n):
+            scale_gradient[j] += sums[part, 0, j]
+            bias_gradient[j] += sums[part, 1, j]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+def _exp(x: float) -> float:
+    """Return exp(x) for float32 x <= 0, or NaN, within 2 units in the last place; 0 where exp(x) is below 2e-38."""
+    x = float32(-87.0) if x < float32(-87.0) else x
+    power = np.floor(x * float32(1.44269504) + float32(0.5))
+    # x = power * ln 2 + r, with ln 2 in two parts; exp(r) is a polynomial (Cephes, expf).
+    r = x - power * float32(0.693359375) + power * float32(2.12194440e-4)
+    value = float32(1.9875691500e-4) * r + float32(1.3981999507e-3)
+    value = value * r + float32(8.3334519073e-3)
+    value = value * r + float32(4.1665795894e-2)
+    value = value * r + float32(1.6666665459e-1)
+    value = value * r + float32(5.0000001201e-1)
+    value = value * r * r + r + float32(1)
+    exponent = np.int32(np.int32(np.int32(power) + np.int32(127)) << np.int32(23))
+    return float32(0) if x <= float32(-87.0) else value * exponent.view(np.float32)
+
+
+@numba.njit(cache=True, nogil=True)
+def _maximum(bits: np.ndarray) -> float:
+    """Return the largest of float32 numbers, given as the int32 of their bits, which use vector instructions."""
+    largest = np.int32(-(2**31))
+    for j in range(bits.size):
+        largest = max(largest, np.int32(bits[j] ^ ((bits[j] >> np.int32(31)) & np.int32(0x7FFFFFFF))))
+    return np.int32(largest ^ ((largest >> np.int32(31)) & np.int32(0x7FFFFFFF))).view(np.float32)
+
+
+@_sum
+def _exponentials(row: np.ndarray, largest: float) -> float:
+    """Replace the numbers of a row by exp(number - largest), and return their sum."""
+    total = float32(0)
+    for j in range(row.size):
+        power = _exp(row[j] - largest)
+        row[j] = power
+        total += power
+    return total
+
+
+@_sum
+def _product(x: np.ndarray, y: np.ndarray) -> float:
+    """Return the inner product of two rows."""
+    total = float32(0)
+    for j in range(x.size):
+        total += x[j] * y[j]
+    return total
+
+
+@_kernel
+def attention_weights(
+    scores: np.ndarray,
+    bias: np.ndarray,
+    weights: np.ndarray,
+    key: np.ndarray,
+    bound: int,
+    scale: float,
+    dropped: np.ndarray,
+    mask: np.ndarray,
+) -> None:
+    """Set weights to softmax(scores + bias) over the last axis, float32 [rows, n], and dropped to these with dropout.
+
+    Args:
+        bias: as scores, or [0, n] for none.
+        key, bound, scale: as for `dropout`.
+        dropped, mask: as scores, float32 and uint8 [rows, n]; or [0, n] for no dropout.
+    """
+    rows, n = scores.shape
+    bits, drawn = weights.view(np.int32), mask.reshape(-1)
+    for part in numba.prange((drawn.size + _DECIDED - 1) // _DECIDED):
+        _draw(part, key, bound, drawn)
+    for row in numba.prange(rows):
+        if bias.shape[0]:
+            for j in range(n):
+                weights[row, j] = scores[row, j] + bias[row, j]
+        else:
+            for j in range(n):
+                weights[row, j] = scores[row, j]
+        factor = float32(1) / _exponentials(weights[row], _maximum(bits[row]))
+        if dropped.shape[0]:
+            for j in range(n):
+                weight = weights[row, j] * factor
+                weights[row, j] = weight
+                dropped[row, j] = weight * scale if mask[row, j] else float32(0)
+        else:
+            for j in range(n):
+                weights[row, j] *= factor
+
+
+@_kernel
+def attention_weights_backward(
+    weights: np.ndarray, gradient: np.ndarray, mask: np.ndarray, scale: float, scores_gradient: np.ndarray
+) -> None:
+    """Set the gradient of the scores, float32 [rows, n], given the weights and the gradient of the dropped weights.
+
+    Args:
+        mask, scale: of dropout; a mask of [0, n] for none.
+    """
+    rows, n = weights.shape
+    for row in numba.prange(rows):
+        if mask.shape[0]:
+            for j in range(n):
+                scores_gradient[row, j] = gradient[row, j] * scale if mask[row, j] else float32(0)
+        else:
+            for j in range(n):
+                scores_gradient[row, j] = gradient[row, j]
+        total = _product(scores_gradient[row], weights[row])
+        for j in range(n):
+            scores_gradient[row, j] = (scores_gradient[row, j] - total) * weights[row, j]
+
+
+@_kernel
+def add_bias(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
+    """Set out to rows + bias; float32 [rows, n] and [n]."""
+    for row in numba.prange(rows.shape[0]):
+        for j in range(bias.size):
+            out[row, j] = rows[row, j] + bias[j]

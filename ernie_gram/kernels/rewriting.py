@@ -1,0 +1,176 @@
+"""Let compiled operations take the place of slow ones of Paddle's for CPUs in a finished program.
+
+In Paddle 3.3.1, dropout draws one number after the other, the gradient of a layer norm takes ten times as long as
+reading and writing its tensors, and both use one thread. The scores of the attention, the largest tensors of a step,
+are passed over once for bias, softmax and dropout, instead of four times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import paddle
+from paddle.pir import Operation, Value
+
+from ernie_gram.graph import LAYER
+from ernie_gram.kernels import operations
+
+_LEAST, _MOST = -(2**31), 2**31 - 1
+Results = tuple[Value | None, ...]
+# What computes values in memory of their own.
+_PRODUCTS = ("pd_op.matmul", "pd_op.matmul_grad")
+
+
+def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
+    """Let compiled functions compute softmax, dropout, their gradients, that of layer norm, and additions of biases.
+
+    Only float32 tensors; results are the same except for rounding. Call it when the program is finished.
+
+    A number is dropped with the probability round(65,536 p) / 65,536, which differs from p by less than 8e-6, and by
+    less than 2e-5 where p is almost 1. The masks depend on Paddle's seed alone.
+
+    Args:
+        kept: IDs of values of the program that must stay.
+    """
+    block = program.global_block()
+    with paddle.static.program_guard(program):
+        for rewrites in _STAGES:
+            for operation in [each for each in block.ops if each.name() in rewrites]:
+                if operation.result(0).dtype == paddle.float32 and not _is_kept(operation, kept):
+                    rewrites[operation.name()](operation, kept)
+    paddle.pir.set_insertion_point_to_block_end(block)
+
+
+def _is_kept(operation: Operation, kept: Collection[int]) -> bool:
+    return any(result.id in kept for result in operation.results())
+
+
+def _has_one_reader(value: Value, kept: Collection[int]) -> bool:
+    return value.id not in kept and value.has_one_use()
+
+
+def _is_free(value: Value, kept: Collection[int]) -> bool:
+    """Return whether the memory of a value may be overwritten by the one operation that reads it."""
+    return value.get_defining_op().name() in _PRODUCTS and _has_one_reader(value, kept)
+
+
+def _softmax(operation: Operation, kept: Collection[int]) -> None:
+    """softmax(scores [+ bias]), and a dropout that reads it."""
+    scores, weights = operation.operand_source(0), operation.result(0)
+    if operation.attrs()["axis"] not in (-1, len(scores.shape) - 1):
+        return
+    readers = [
+        reader for reader in weights.all_used_ops() if reader.name() == "pd_op.dropout" and not _is_kept(reader, kept)
+    ]
+    addition = scores.get_defining_op()
+    added = addition.operands_source() if addition.name() == "pd_op.add" and _has_one_reader(scores, kept) else []
+    inputs = added if len(added) == 2 and _same_shape(*added) else [scores]
+    in_place = _is_free(inputs[0], kept)
+    paddle.pir.set_insertion_point(operation)
+    if len(readers) == 1:
+        compute = operations.softmax_dropout if len(inputs) == 1 else operations.softmax_dropout_of_sum
+        (dropout,) = readers
+        new, dropped, mask = compute(*inputs, _key(), rate=_rate(dropout), in_place=in_place)
+        _replace(dropout, (dropped, mask))
+    else:
+        new = (operations.softmax if len(inputs) == 1 else operations.softmax_of_sum)(*inputs, in_place=in_place)
+    _replace(operation, (new,))
+    if len(inputs) == 2:
+        addition.erase()
+
+
+def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
+    """The gradient of softmax, and that of a dropout before it."""
+    weights, gradient = operation.operands_source()
+    if operation.attrs()["axis"] not in (-1, len(weights.shape) - 1):
+        return
+    before = gradient.get_defining_op()
+    paddle.pir.set_insertion_point(operation)
+    if before.name() == "pd_op.dropout_grad" and _has_one_reader(gradient, kept):
+        mask, dropped_gradient, _ = before.operands_source()
+        in_place = _is_free(dropped_gradient, kept)
+        new = operations.softmax_dropout_backward(
+            dropped_gradient, weights, mask, rate=_rate(before), in_place=in_place
+        )
+        _replace(operation, (new,))
+        before.erase()
+    else:
+        new = operations.softmax_backward(gradient, weights, in_place=_is_free(gradient, kept))
+        _replace(operation, (new,))
+
+
+def _dropout(operation: Operation, _: Collection[int]) -> None:
+    paddle.pir.set_insertion_point(operation)
+    _replace(operation, operations.dropout(operation.operand_source(0), _key(), rate=_rate(operation)))
+
+
+def _dropout_gradient(operation: Operation, _: Collection[int]) -> None:
+    mask, gradient, _ = operation.operands_source()
+    paddle.pir.set_insertion_point(operation)
+    _replace(operation, (operations.masked(gradient, mask, rate=_rate(operation)),))
+
+
+def _layer_norm_gradient(operation: Operation, _: Collection[int]) -> None:
+    x, scale, _, mean, variance, gradient = operation.operands_source()
+    epsilon = float(operation.attrs()["epsilon"])
+    paddle.pir.set_insertion_point(operation)
+    _replace(operation, operations.layer_norm_backward(x, scale, mean, variance, gradient, epsilon=epsilon))
+
+
+def _addition(operation: Operation, kept: Collection[int]) -> None:
+    """x + ones [..., 1] x bias [1, n], as ernie_gram.model.layers.linear makes it."""
+    rows, product = operation.operands_source()
+    matmul = product.get_defining_op()
+    if matmul.name() != "pd_op.matmul" or not _has_one_reader(product, kept):
+        return
+    ones, bias = matmul.operands_source()
+    if _is_ones(ones) and ones.shape[-1] == 1 and list(bias.shape) == [1, rows.shape[-1]]:
+        paddle.pir.set_insertion_point(operation)
+        _replace(operation, (operations.add_bias(rows, bias, in_place=_is_free(rows, kept)),))
+        matmul.erase()
+
+
+# Each operation belongs to one stage; those that take others away come first.
+_STAGES: tuple[dict[str, Callable[[Operation, Collection[int]], None]], ...] = (
+    {"pd_op.softmax": _softmax},
+    {"pd_op.softmax_grad": _softmax_gradient},
+    {
+        "pd_op.dropout": _dropout,
+        "pd_op.dropout_grad": _dropout_gradient,
+        "pd_op.layer_norm_grad": _layer_norm_gradient,
+        "pd_op.add": _addition,
+    },
+)
+
+
+def _is_ones(value: Value) -> bool:
+    operation = value.get_defining_op()
+    if operation.name() != "pd_op.full_like":
+        return False
+    number = operation.operand_source(1).get_defining_op()
+    return number.name() == "pd_op.full" and number.attrs()["value"] == 1
+
+
+def _key() -> Value:
+    """Return what decides a mask, int32 [2], drawn in each step."""
+    return paddle._C_ops.randint(_LEAST, _MOST, [2], paddle.int32, paddle.CPUPlace())
+
+
+def _rate(dropout: Operation) -> float:
+    """Return the rate of a dropout, or of its gradient; it is the last input."""
+    return float(dropout.operands_source()[2].get_defining_op().attrs()["value"])
+
+
+def _same_shape(x: Value, y: Value) -> bool:
+    """Return whether two shapes are equal; unknown dimensions in the same place are taken to be equal."""
+    return list(x.shape) == list(y.shape) and x.dtype == y.dtype == paddle.float32
+
+
+def _replace(operation: Operation, new: Results) -> None:
+    """Let what reads the results of an operation read others, which take its place in its layer."""
+    for old, value in zip(operation.results(), new, strict=True):
+        if operation.has_attr(LAYER) and value is not None:
+            value.get_defining_op().set_int_attr(LAYER, operation.int_attr(LAYER))
+        if old.initialized():
+            old.replace_all_uses_with(value)
+    operation.erase()

@@ -1,0 +1,156 @@
+"""Programs with compiled operations: the same results as Paddle's own, and what must stay as it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.support.static_programs import fresh_scope
+
+import paddle  # isort: skip
+from paddle.nn import functional as F
+
+from ernie_gram.graph import skip_gradients_of_additions
+from ernie_gram.kernels.rewriting import use_compiled
+from ernie_gram.model.layers import linear
+
+random = np.random.default_rng(1)
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return random.standard_normal(shape, dtype=np.float32)
+
+
+FEED = {
+    "x": numbers(3, 2, 5, 48),
+    "bias": numbers(3, 2, 5, 48),
+    "norm_scale": numbers(48),
+    "norm_bias": numbers(48),
+    "weight": numbers(48, 40),
+    "linear_bias": numbers(40),
+}
+
+
+def compute(rate: float, rewrites: bool, adds: bool = True) -> tuple[list[np.ndarray], Counter[str]]:
+    """Return weights, outputs and gradients of a network like an attention; and the numbers of operations by name.
+
+    Both dropouts are of the same rate; their outputs are the first two results.
+    """
+    with fresh_scope() as executor:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            shapes = {name: [-1, 2, -1, 48] if value.ndim == 4 else value.shape for name, value in FEED.items()}
+            inputs = {name: paddle.static.data(name, shape) for name, shape in shapes.items()}
+            for value in inputs.values():
+                value.stop_gradient = False
+            normal = F.layer_norm(inputs["x"], [48], inputs["norm_scale"], inputs["norm_bias"])
+            weights = F.softmax(normal + inputs["bias"] if adds else normal)
+            weights = F.dropout(weights, rate) if rate else weights
+            out = linear(weights * 1.0, inputs["weight"], inputs["linear_bias"])
+            out = F.dropout(out, rate) if rate else out
+            gradients = paddle.static.gradients([(out * out).sum()], list(inputs.values()))
+            fetches = [each * 1.0 for each in (weights, out, *gradients) if each is not None]
+            # As in every program: the gradient of an addition would read what is added.
+            skip_gradients_of_additions(main, fetches)
+            if rewrites:
+                use_compiled(main, {value.id for value in fetches})
+        paddle.seed(1)
+        names = Counter(op.name() for op in main.global_block().ops)
+        return executor.run(main, feed=FEED, fetch_list=fetches), names
+
+
+def count(names: Counter[str], name: str) -> int:
+    return sum(times for each, times in names.items() if name in each)
+
+
+@pytest.mark.parametrize("adds", [True, False])
+def test_results_are_those_of_paddle(adds: bool) -> None:
+    expected, plain = compute(0, rewrites=False, adds=adds)
+    found, names = compute(0, rewrites=True, adds=adds)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert np.allclose(ours, theirs, rtol=1e-5, atol=1e-5 * np.abs(theirs).max())
+    for replaced in ("softmax", "softmax_grad", "layer_norm_grad"):
+        assert plain[f"pd_op.{replaced}"] == 1
+        assert names[f"pd_op.{replaced}"] == 0
+    assert names["pd_op.add"] == plain["pd_op.add"] - 1 - adds
+    # The product that stood for the bias is gone; its gradient stays.
+    assert names["pd_op.matmul"] == plain["pd_op.matmul"] - 1
+    assert names["pd_op.matmul_grad"] == plain["pd_op.matmul_grad"]
+
+
+def test_dropout_is_part_of_the_softmax() -> None:
+    """Gradients are those of a network that multiplies by the same masks, in double precision."""
+    found, names = compute(0.25, rewrites=True)
+    assert not count(names, "pd_op.dropout")
+    assert count(names, "compiled_softmax_dropout_of_sum") == count(names, "compiled_softmax_dropout_backward") == 1
+    dropped, out, *gradients = found
+    feed = {name: value.astype(np.float64) for name, value in FEED.items()}
+
+    def forward(values: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        x = values["x"]
+        normal = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+        scores = normal * values["norm_scale"] + values["norm_bias"] + values["bias"]
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        weights = powers / powers.sum(-1, keepdims=True) * (dropped != 0) / 0.75
+        return weights, (weights @ values["weight"] + values["linear_bias"]) * (out != 0) / 0.75
+
+    for ours, reference in zip((dropped, out), forward(feed), strict=True):
+        assert np.allclose(ours, reference, rtol=1e-4, atol=1e-5)
+    assert 0.1 < (dropped == 0).mean() < 0.4
+    for name, gradient in zip(feed, gradients, strict=True):
+        index = tuple(size // 2 for size in gradient.shape)
+        step = np.zeros(gradient.shape)
+        step[index] = 1e-5
+        two = [(forward({**feed, name: feed[name] + sign * step})[1] ** 2).sum() for sign in (1, -1)]
+        assert gradient[index] == pytest.approx((two[0] - two[1]) / 2e-5, rel=1e-3, abs=1e-3)
+
+
+def test_what_is_fetched_stays() -> None:
+    with fresh_scope() as executor:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            x = paddle.static.data("x", [-1, 40])
+            total = x + x
+            fetched, other = F.softmax(total), F.softmax(total * 2.0) * 1.0
+        use_compiled(main, {total.id, fetched.id, other.id})
+        names = Counter(op.name() for op in main.global_block().ops)
+        assert (names["pd_op.softmax"], count(names, "compiled_softmax"), names["pd_op.add"]) == (1, 1, 1)
+        feed = {"x": numbers(3, 40)}
+        values = executor.run(main, feed=feed, fetch_list=[total, fetched, other])
+    assert np.allclose(values[0], 2 * feed["x"])
+    assert np.allclose(values[2].sum(-1), 1, atol=1e-6)
+
+
+def test_other_dtypes_and_axes_stay() -> None:
+    with fresh_scope():
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            F.softmax(paddle.static.data("x", [-1, 40], "float64"))
+            F.softmax(paddle.static.data("y", [-1, 40]), axis=0)
+        before = [op.name() for op in main.global_block().ops]
+        use_compiled(main, ())
+        assert [op.name() for op in main.global_block().ops] == before
+
+
+def test_shapes_that_broadcast_when_the_program_is_run() -> None:
+    with fresh_scope() as executor:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            out = F.softmax(paddle.static.data("x", [-1, -1]) + paddle.static.data("y", [-1, -1])) * 1.0
+        use_compiled(main, {out.id})
+        x, y = numbers(3, 40), numbers(1, 40)
+        (value,) = executor.run(main, feed={"x": x, "y": y}, fetch_list=[out])
+    expected = np.exp(x + y)
+    assert np.allclose(value, expected / expected.sum(-1, keepdims=True), rtol=1e-5)
+
+
+def test_no_rows() -> None:
+    with fresh_scope() as executor:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            out = F.softmax(paddle.static.data("x", [-1, 40])) * 1.0
+        use_compiled(main, {out.id})
+        (value,) = executor.run(main, feed={"x": np.empty((0, 40), np.float32)}, fetch_list=[out])
+    assert value.shape == (0, 40)
