@@ -74,7 +74,6 @@ def test_distributed_calls_devices_and_parameter_creation_are_confined_to_one_pa
             assert "paddle.distributed" not in imports(path), path
             assert "CUDAPlace" not in text, path
             assert "set_device" not in text, path
-            assert "enable_use_gpu" not in text, path
         if name == "ernie_gram.training.variables":
             # The moments of AdamW, which programs hold as parameters that are not trained.
             assert len(re.findall(r"create_parameter\(.*trainable=False\)", text)) == text.count("create_parameter(")

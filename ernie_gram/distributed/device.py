@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ernie_gram.distributed.loading import IS_VERBOSE, PROCESSES_ON_THIS_MACHINE, THREADS, load_paddle
+from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE, load_paddle
 from ernie_gram.distributed.processor import OneDnnKernels, onednn_kernels, processor_name, read_cpuinfo
 from reader.errors import InputError
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 BFLOAT16_CAPABILITY = (8, 0)
 MEMORY_EFFICIENT = "memory_efficient"
 _place: paddle.base.core.Place | None = None
-# GPU memory that an exported model reserves when it is loaded; more is allocated when needed.
-_GPU_POOL_MB = 256
 # The variable in which Paddle's launcher tells a rank the number of its GPU.
 _SELECTED_GPUS = "FLAGS_selected_gpus"
 
@@ -150,25 +148,15 @@ def kernels_used(precision: str) -> list[str]:
     return [f"kernels  compiled here, {cpu_kernels()}, else Paddle's ({processor}); matrix products in {precision}"]
 
 
-def inference_config(program: Path, parameters: Path, device: str = "auto") -> paddle.inference.Config:
-    """Return Paddle's settings for running an exported program on a device: "cpu", or "auto" for a GPU if there is one.
+def inference_place(device: str = "auto") -> paddle.base.core.Place:
+    """Return the place for running an exported program: "cpu", or "auto" for a GPU if there is one.
 
     Neither fleet nor static mode is needed for this, so it can be called without `start_world`.
     """
-    from paddle.inference import Config
+    use_gpu = check_device(device)
+    import paddle
 
-    config = Config(str(program), str(parameters))
-    if check_device(device):
-        config.enable_use_gpu(_GPU_POOL_MB, gpu_number())
-    else:
-        config.disable_gpu()
-        config.set_cpu_math_library_num_threads(int(os.environ.get(THREADS, "1")))
-        # With oneDNN, which is Paddle's default here, an encoder of 6 x 384 takes 0.34 s instead of 0.27 s for 16
-        # sequences of 64 tokens, and its outputs differ by 2e-6 from those of the executor instead of not at all.
-        config.disable_mkldnn()
-    if not IS_VERBOSE:
-        config.disable_glog_info()
-    return config
+    return paddle.set_device(f"gpu:{gpu_number()}") if use_gpu else paddle.CPUPlace()
 
 
 def _has_kernel(name: str) -> bool:

@@ -1,15 +1,19 @@
-"""Run an exported model. It needs no checkpoint, and none of the code that built the program."""
+"""Run an exported model. It needs no checkpoint, and none of the code that built the program.
+
+Paddle's executor runs it: `paddle.inference` ends a process in which a program has compiled operations (Paddle 3.3.1).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.distributed.device import inference_config
+from ernie_gram.distributed.device import inference_place
 from ernie_gram.distributed.loading import import_paddle
-from ernie_gram.inference.description import PARAMETERS, PROGRAM, Description, load_description
+from ernie_gram.inference.description import PROGRAM, Description, load_description
 from reader.batches.fields import Batch
 from reader.errors import InputError
 
@@ -32,22 +36,25 @@ class ExportedProgram:
         Raises InputError if the folder is incomplete or damaged, or if this version of Paddle cannot load the program.
         """
         self.description = description or load_description(folder)
-        paddle = import_paddle()
-        config = inference_config(folder / PROGRAM, folder / PARAMETERS, device)
-        self._seed = paddle.seed
-        try:
-            self._predictor = paddle.inference.create_predictor(config)
-        except (RuntimeError, ValueError) as error:
-            raise InputError(
-                f"{folder}: Paddle {paddle.__version__} cannot load this program, written by Paddle "
-                f"{self.description.paddle}: {error}"
-            ) from error
-        self._inputs = [
-            (spec, self._predictor.get_input_handle(name))
-            for spec, name in zip(self.description.feeds, self._predictor.get_input_names(), strict=True)
-        ]
-        outputs = map(self._predictor.get_output_handle, self._predictor.get_output_names())
-        self._outputs = dict(zip(self.description.fetch_names, outputs, strict=True))
+        self._paddle = import_paddle()
+        from ernie_gram.graph import static_mode
+
+        place = inference_place(device)
+        self._scope = self._paddle.static.Scope()
+        self._static = partial(static_mode, self._scope)
+        with self._static():
+            self._executor = self._paddle.static.Executor(place)
+            try:
+                program, feeds, fetches = self._paddle.static.load_inference_model(
+                    str(folder / Path(PROGRAM).stem), self._executor
+                )
+            except (RuntimeError, ValueError) as error:
+                raise InputError(
+                    f"{folder}: Paddle {self._paddle.__version__} cannot load this program, written by Paddle "
+                    f"{self.description.paddle}: {error}"
+                ) from error
+        self._program, self._feeds = program, dict(zip(feeds, self.description.feeds, strict=True))
+        self._fetches = fetches
 
     def run(self, batch: Batch, names: Sequence[str] | None = None, seed: int | None = None) -> dict[str, np.ndarray]:
         """Run the program once on a batch; return its fetches as arrays.
@@ -59,8 +66,10 @@ class ExportedProgram:
                 draws the same samples.
         """
         if seed is not None:
-            self._seed(seed)
-        for spec, handle in self._inputs:
-            handle.copy_from_cpu(np.ascontiguousarray(batch[spec.name], spec.dtype))
-        self._predictor.run()
-        return {name: self._outputs[name].copy_to_cpu() for name in names or self._outputs}
+            self._paddle.seed(seed)
+        feed = {name: np.ascontiguousarray(batch[spec.name], spec.dtype) for name, spec in self._feeds.items()}
+        with self._static():
+            # A program from a file always returns all its fetches.
+            values = self._executor.run(self._program, feed=feed, fetch_list=self._fetches)
+        found = dict(zip(self.description.fetch_names, values, strict=True))
+        return {name: found[name] for name in names or found}

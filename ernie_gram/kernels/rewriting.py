@@ -18,7 +18,9 @@ from ernie_gram.kernels import operations
 _LEAST, _MOST = -(2**31), 2**31 - 1
 Results = tuple[Value | None, ...]
 # What computes values in memory of their own.
-_PRODUCTS = ("pd_op.matmul", "pd_op.matmul_grad")
+_FRESH = ("pd_op.matmul", "pd_op.matmul_grad", "pd_op.add")
+# What reads a value and keeps no view of it.
+_COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
 
 
 def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
@@ -49,9 +51,20 @@ def _has_one_reader(value: Value, kept: Collection[int]) -> bool:
     return value.id not in kept and value.has_one_use()
 
 
-def _is_free(value: Value, kept: Collection[int]) -> bool:
-    """Return whether the memory of a value may be overwritten by the one operation that reads it."""
-    return value.get_defining_op().name() in _PRODUCTS and _has_one_reader(value, kept)
+def _is_free(value: Value, last: Operation, kept: Collection[int]) -> bool:
+    """Return whether the memory of a value may be overwritten by an operation: it is the last one that reads it."""
+    if value.id in kept or value.get_defining_op().name() not in _FRESH:
+        return False
+    readers = [reader for reader in value.all_used_ops() if reader.id() != last.id()]
+    if any(reader.name() not in _COPYING for reader in readers):
+        return False
+    others = {reader.id() for reader in readers}
+    # Operations run in the order of the program.
+    for operation in last.get_parent_block().ops if others else ():
+        if operation.id() == last.id():
+            break
+        others.discard(operation.id())
+    return not others
 
 
 def _softmax(operation: Operation, kept: Collection[int]) -> None:
@@ -65,7 +78,7 @@ def _softmax(operation: Operation, kept: Collection[int]) -> None:
     addition = scores.get_defining_op()
     added = addition.operands_source() if addition.name() == "pd_op.add" and _has_one_reader(scores, kept) else []
     inputs = added if len(added) == 2 and _same_shape(*added) else [scores]
-    in_place = _is_free(inputs[0], kept)
+    in_place = _is_free(inputs[0], operation if len(inputs) == 1 else addition, kept)
     paddle.pir.set_insertion_point(operation)
     if len(readers) == 1:
         compute = operations.softmax_dropout if len(inputs) == 1 else operations.softmax_dropout_of_sum
@@ -88,14 +101,14 @@ def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
     paddle.pir.set_insertion_point(operation)
     if before.name() == "pd_op.dropout_grad" and _has_one_reader(gradient, kept):
         mask, dropped_gradient, _ = before.operands_source()
-        in_place = _is_free(dropped_gradient, kept)
+        in_place = _is_free(dropped_gradient, before, kept)
         new = operations.softmax_dropout_backward(
             dropped_gradient, weights, mask, rate=_rate(before), in_place=in_place
         )
         _replace(operation, (new,))
         before.erase()
     else:
-        new = operations.softmax_backward(gradient, weights, in_place=_is_free(gradient, kept))
+        new = operations.softmax_backward(gradient, weights, in_place=_is_free(gradient, operation, kept))
         _replace(operation, (new,))
 
 
@@ -126,7 +139,7 @@ def _addition(operation: Operation, kept: Collection[int]) -> None:
     ones, bias = matmul.operands_source()
     if _is_ones(ones) and ones.shape[-1] == 1 and list(bias.shape) == [1, rows.shape[-1]]:
         paddle.pir.set_insertion_point(operation)
-        _replace(operation, (operations.add_bias(rows, bias, in_place=_is_free(rows, kept)),))
+        _replace(operation, (operations.add_bias(rows, bias, in_place=_is_free(rows, operation, kept)),))
         matmul.erase()
 
 

@@ -63,7 +63,7 @@ def test_a_run_is_exported_and_answers(finished: Path, tmp_path: Path, pretended
             (answer,) = run(infer.main, tmp_path / outputs, "--input", tmp_path / "text")
         else:
             (answer,) = run(fill_mask.main, tmp_path / outputs, text, "--json")
-        assert pretended_gpu[-1] == "enable_use_gpu 0"
+        assert pretended_gpu[-1] == "set_device gpu:0"
         assert set(json.loads(answer)) == {"text", "vector" if outputs == "encoder" else "masks"}
     units = [[unit["unit"] for unit in json.loads(line)["masks"][0]] for line in (answer, *filled)]
     assert units[0] == units[1]

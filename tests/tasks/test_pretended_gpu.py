@@ -41,7 +41,7 @@ def test_a_task_is_learned_predicted_and_exported_on_a_gpu(
         if device == "cpu":
             assert pretended_gpu == ["flush_denormals", "set_device cpu"] * 2
         else:
-            assert on_gpu(pretended_gpu) == (["enable_use_gpu 0"] if source == program else [])
+            assert on_gpu(pretended_gpu) == (["set_device gpu:0"] if source == program else [])
         answers.append([json.loads(line) for line in output.read_text().splitlines()])
     assert len(answers[0]) == 5
     assert answers[0] == answers[1] == answers[2]

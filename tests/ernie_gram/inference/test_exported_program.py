@@ -27,6 +27,7 @@ from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
 from reader.errors import InputError
 from reader.tokenization.wordpiece import WordPieceVocabulary
+from tests.support.commands import python
 from tests.support.exported_models import VOCABULARY, random_model, run_with_executor
 from tests.support.small_model import NGRAMS, TOKENS, config_of, random_batch
 from tests.support.static_programs import fresh_scope
@@ -92,6 +93,26 @@ def test_encoder_outputs_equal_those_of_the_executor_on_padded_batches(tmp_path:
             one = predictor.run(alone | {"lengths": np.array([length])}, ["mean"])
             assert list(one) == ["mean"]
             np.testing.assert_allclose(one["mean"][0], found["mean"][row], atol=1e-5)
+
+
+def test_paddle_inference_gives_the_same_numbers(encoder_folder: Path) -> None:
+    ids = np.array([[2, 7, 9, 3], [2, 8, 3, 0]])
+    expected = ExportedProgram(encoder_folder).run({"input_ids": ids, "lengths": np.array([4, 3])})
+    code = f"""if True:
+        import json, numpy as np
+        from paddle.inference import Config, create_predictor
+        config = Config({str(encoder_folder / "model.json")!r}, {str(encoder_folder / "model.pdiparams")!r})
+        config.disable_gpu()
+        predictor = create_predictor(config)
+        for name, value in zip(predictor.get_input_names(), ({ids.tolist()}, [4, 3]), strict=True):
+            predictor.get_input_handle(name).copy_from_cpu(np.array(value))
+        predictor.run()
+        print(json.dumps([predictor.get_output_handle(n).copy_to_cpu().tolist() for n in predictor.get_output_names()]))
+    """
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    for found, values in zip(json.loads(done.stdout.splitlines()[-1]), expected.values(), strict=True):
+        np.testing.assert_allclose(found, values, atol=1e-5)
 
 
 @pytest.mark.parametrize(("rung", "tied"), [("contiguous", False), ("explicit", True), ("both", False)])

@@ -13,6 +13,7 @@ import paddle  # isort: skip
 from paddle.nn import functional as F
 
 from ernie_gram.graph import skip_gradients_of_additions
+from ernie_gram.kernels import operations
 from ernie_gram.kernels.rewriting import use_compiled
 from ernie_gram.model.layers import linear
 
@@ -154,3 +155,33 @@ def test_no_rows() -> None:
         use_compiled(main, {out.id})
         (value,) = executor.run(main, feed={"x": np.empty((0, 40), np.float32)}, fetch_list=[out])
     assert value.shape == (0, 40)
+
+
+@pytest.mark.parametrize("reads", ["nothing", "before", "after"])
+def test_results_take_the_memory_of_products_that_are_not_read_afterwards(reads: str) -> None:
+    x, y = numbers(3, 40), numbers(40, 48)
+    with fresh_scope() as executor:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            scores = paddle.matmul(paddle.static.data("x", [-1, 40]), paddle.static.data("y", [40, 48]))
+            best = scores.argmax(-1) if reads == "before" else paddle.zeros([1], "int64")
+            weights = F.softmax(scores) * 1.0
+            total = scores.sum() if reads == "after" else paddle.zeros([1])
+        use_compiled(main, {weights.id, best.id, total.id})
+        (softmax,) = (op for op in main.global_block().ops if op.name().startswith("py_op."))
+        found = executor.run(main, feed={"x": x, "y": y}, fetch_list=[weights, best, total])
+    expected = x.astype(np.float64) @ y
+    powers = np.exp(expected - expected.max(-1, keepdims=True))
+    assert np.allclose(found[0], powers / powers.sum(-1, keepdims=True), rtol=1e-4, atol=1e-7)
+    if reads == "before":
+        assert np.array_equal(found[1], expected.argmax(-1))
+    if reads == "after":
+        assert found[2] == pytest.approx(expected.sum(), rel=1e-4)
+    # The name of a compiled operation ends with a number for its settings.
+    assert (softmax.name() == named(in_place=True)) == (reads != "after")
+
+
+def named(in_place: bool) -> str:
+    """Return the name of a softmax with a setting."""
+    with paddle.static.program_guard(paddle.static.Program()):
+        return operations.softmax(paddle.static.data("x", [-1, 40]), in_place=in_place).get_defining_op().name()

@@ -58,11 +58,9 @@ def enter_kernels() -> None:
 def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replace = replace_existing) -> list[str]:
     """Make Paddle report GPUs; `replace` sets an attribute, and must fail for one that does not exist.
 
-    Returns a list of what this process does with devices from now on, such as "set_device gpu:0" or "enable_use_gpu 0";
-    it grows.
+    Returns a list of what this process does with devices from now on, such as "set_device gpu:0"; it grows.
     """
     import paddle
-    import paddle.inference
 
     from ernie_gram.distributed import device as our_device
 
@@ -127,14 +125,6 @@ def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replac
     }.items():
         replace(cuda, name, value)
 
-    def enable_use_gpu(self: Any, memory_mb: int, number: int = 0) -> None:
-        assert memory_mb > 0
-        assert number < gpus
-        calls.append(f"enable_use_gpu {number}")
-        self.disable_gpu()
-        self.disable_mkldnn()
-
-    replace(paddle.inference.Config, "enable_use_gpu", enable_use_gpu)
     return calls
 
 
