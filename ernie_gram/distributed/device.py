@@ -128,7 +128,12 @@ def current_place() -> paddle.base.core.Place:
 
 def on_cpu() -> bool:
     """Return whether this process computes on a CPU; programs for a GPU are made of other operations."""
-    return _place is None or bool(_place.is_cpu_place())
+    if _place is not None:
+        return bool(_place.is_cpu_place())
+    import paddle
+
+    # The API chooses no device.
+    return bool(paddle.framework._current_expected_place().is_cpu_place())
 
 
 def cpu_kernels() -> OneDnnKernels:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import paddle
@@ -16,6 +18,8 @@ from reader.system.compiled import numba
 
 _BITS = 16
 Tensors = tuple[paddle.Tensor, ...]
+# What ended an operation, or would have ended it; see `raised_as_they_are`.
+_raised: list[BaseException] = []
 
 # `in_place` lets a result take the memory of the first input, which nothing may read afterwards.
 # An operation whose name contains "_grad" would be taken for the gradient of another one.
@@ -33,8 +37,11 @@ def _like(x: MetaTensor, dtype: paddle.dtype = paddle.float32) -> MetaTensor:
 )
 def dropout(x: paddle.Tensor, key: paddle.Tensor, rate: float) -> Tensors:
     """Return x with numbers dropped and the others scaled up, and the mask, uint8, 1 for those that are kept."""
-    _set_threads()
-    out, mask = paddle.empty(x.shape), paddle.empty(x.shape, "uint8")
+    return _guarded(_dropout, x, key, rate)
+
+
+def _dropout(x: paddle.Tensor, key: paddle.Tensor, rate: float) -> Tensors:
+    out, mask = _empty(x.shape), paddle.empty(x.shape, "uint8")
     compiled.dropout(_numbers(x), _numbers(key), _bound(rate), _scale(rate), _numbers(out), _numbers(mask))
     return out, mask
 
@@ -47,8 +54,11 @@ def dropout(x: paddle.Tensor, key: paddle.Tensor, rate: float) -> Tensors:
 )
 def masked(gradient: paddle.Tensor, mask: paddle.Tensor, rate: float) -> paddle.Tensor:
     """Return the gradient of x, given that of x with dropout."""
-    _set_threads()
-    out = paddle.empty(gradient.shape)
+    return _guarded(_masked, gradient, mask, rate)
+
+
+def _masked(gradient: paddle.Tensor, mask: paddle.Tensor, rate: float) -> paddle.Tensor:
+    out = _empty(gradient.shape)
     compiled.masked(_numbers(gradient), _numbers(mask), _scale(rate), _numbers(out))
     return out
 
@@ -61,7 +71,7 @@ def masked(gradient: paddle.Tensor, mask: paddle.Tensor, rate: float) -> paddle.
 )
 def softmax(scores: paddle.Tensor, in_place: bool) -> paddle.Tensor:
     """Return the softmax over the last axis."""
-    return _attention_weights(scores, None, None, 0.0, in_place)[0]
+    return _guarded(_attention_weights, scores, None, None, 0.0, in_place)[0]
 
 
 @paddle.static.register_op(
@@ -72,7 +82,7 @@ def softmax(scores: paddle.Tensor, in_place: bool) -> paddle.Tensor:
 )
 def softmax_of_sum(scores: paddle.Tensor, bias: paddle.Tensor, in_place: bool) -> paddle.Tensor:
     """Return the softmax of scores + bias over the last axis."""
-    return _attention_weights(scores, bias, None, 0.0, in_place)[0]
+    return _guarded(_attention_weights, scores, bias, None, 0.0, in_place)[0]
 
 
 @paddle.static.register_op(
@@ -83,7 +93,7 @@ def softmax_of_sum(scores: paddle.Tensor, bias: paddle.Tensor, in_place: bool) -
 )
 def softmax_dropout(scores: paddle.Tensor, key: paddle.Tensor, rate: float, in_place: bool) -> Tensors:
     """Return the softmax over the last axis; the same with dropout; and the mask, uint8, 1 for what is kept."""
-    return _attention_weights(scores, None, key, rate, in_place)
+    return _guarded(_attention_weights, scores, None, key, rate, in_place)
 
 
 @paddle.static.register_op(
@@ -96,19 +106,18 @@ def softmax_dropout_of_sum(
     scores: paddle.Tensor, bias: paddle.Tensor, key: paddle.Tensor, rate: float, in_place: bool
 ) -> Tensors:
     """Return the softmax of scores + bias over the last axis; the same with dropout; and the mask."""
-    return _attention_weights(scores, bias, key, rate, in_place)
+    return _guarded(_attention_weights, scores, bias, key, rate, in_place)
 
 
 def _attention_weights(
     scores: paddle.Tensor, bias: paddle.Tensor | None, key: paddle.Tensor | None, rate: float, in_place: bool
 ) -> Tensors:
-    _set_threads()
     shape = scores.shape if bias is None else np.broadcast_shapes(scores.shape, bias.shape)
     scores, bias = (
         None if x is None else x if x.shape == shape else x.expand(shape).contiguous() for x in (scores, bias)
     )
-    weights, rows = scores if in_place else paddle.empty(shape), (-1, shape[-1])
-    found = (weights,) if key is None else (weights, paddle.empty(shape), paddle.empty(shape, "uint8"))
+    weights, rows = scores if in_place else _empty(shape), (-1, shape[-1])
+    found = (weights,) if key is None else (weights, _empty(shape), paddle.empty(shape, "uint8"))
     none, no_mask = np.empty((0, shape[-1]), np.float32), np.empty((0, shape[-1]), np.uint8)
     dropped, mask = (none, no_mask) if key is None else (_numbers(each).reshape(rows) for each in found[1:])
     compiled.attention_weights(
@@ -132,7 +141,7 @@ def _attention_weights(
 )
 def softmax_backward(gradient: paddle.Tensor, weights: paddle.Tensor, in_place: bool) -> paddle.Tensor:
     """Return the gradient of the scores, given the weights and their gradient."""
-    return _attention_weights_backward(gradient, weights, None, 0.0, in_place)
+    return _guarded(_attention_weights_backward, gradient, weights, None, 0.0, in_place)
 
 
 @paddle.static.register_op(
@@ -145,14 +154,13 @@ def softmax_dropout_backward(
     gradient: paddle.Tensor, weights: paddle.Tensor, mask: paddle.Tensor, rate: float, in_place: bool
 ) -> paddle.Tensor:
     """Return the gradient of the scores, given the weights and the gradient of the weights with dropout."""
-    return _attention_weights_backward(gradient, weights, mask, rate, in_place)
+    return _guarded(_attention_weights_backward, gradient, weights, mask, rate, in_place)
 
 
 def _attention_weights_backward(
     gradient: paddle.Tensor, weights: paddle.Tensor, mask: paddle.Tensor | None, rate: float, in_place: bool
 ) -> paddle.Tensor:
-    _set_threads()
-    out, rows = gradient if in_place else paddle.empty(weights.shape), (-1, weights.shape[-1])
+    out, rows = gradient if in_place else _empty(weights.shape), (-1, weights.shape[-1])
     compiled.attention_weights_backward(
         _numbers(weights).reshape(rows),
         _numbers(gradient).reshape(rows),
@@ -178,8 +186,18 @@ def layer_norm_backward(
     epsilon: float,
 ) -> Tensors:
     """Return the gradients of x, scale and bias of a layer norm over the last axis."""
-    _set_threads()
-    found = paddle.empty(x.shape), paddle.empty(scale.shape), paddle.empty(scale.shape)
+    return _guarded(_layer_norm_backward, x, scale, mean, variance, gradient, epsilon)
+
+
+def _layer_norm_backward(
+    x: paddle.Tensor,
+    scale: paddle.Tensor,
+    mean: paddle.Tensor,
+    variance: paddle.Tensor,
+    gradient: paddle.Tensor,
+    epsilon: float,
+) -> Tensors:
+    found = _empty(x.shape), _empty(scale.shape), _empty(scale.shape)
     rows = (-1, scale.shape[0])
     compiled.layer_norm_backward(
         *(_numbers(x).reshape(rows), _numbers(mean), _numbers(variance), _numbers(scale)),
@@ -197,11 +215,45 @@ def layer_norm_backward(
 )
 def add_bias(rows: paddle.Tensor, bias: paddle.Tensor, in_place: bool) -> paddle.Tensor:
     """Return rows + bias for rows [..., n] and n numbers."""
-    _set_threads()
-    out = rows if in_place else paddle.empty(rows.shape)
+    return _guarded(_add_bias, rows, bias, in_place)
+
+
+def _add_bias(rows: paddle.Tensor, bias: paddle.Tensor, in_place: bool) -> paddle.Tensor:
+    out = rows if in_place else _empty(rows.shape)
     bias_n = _numbers(bias)
     compiled.add_bias(_numbers(rows).reshape(-1, bias_n.size), bias_n, _numbers(out).reshape(-1, bias_n.size))
     return out
+
+
+@contextmanager
+def raised_as_they_are() -> Iterator[None]:
+    """Raise exceptions of operations that run in the context: Paddle makes a SystemError of each."""
+    try:
+        yield
+    except SystemError:
+        if not _raised:
+            raise
+    if _raised:
+        raise _raised.pop() from None
+
+
+def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
+    """Compute an operation with as many threads as Paddle uses."""
+    # Numba keeps this number for each thread that calls it.
+    numba.set_num_threads(min(int(os.environ.get(THREADS, "1")), numba.config.NUMBA_NUM_THREADS))
+    try:
+        return compute(*arguments)
+    except (KeyboardInterrupt, SystemExit) as error:
+        # Paddle would print a traceback. The results are not used: the exception is raised after the program.
+        _raised.append(error)
+        return compute(*arguments)
+    except BaseException as error:
+        _raised.append(error)
+        raise
+
+
+def _empty(shape: Sequence[int]) -> paddle.Tensor:
+    return paddle.empty(shape, "float32")
 
 
 def _bound(rate: float) -> int:
@@ -214,14 +266,9 @@ def _scale(rate: float) -> np.float32:
 
 
 def _numbers(tensor: paddle.Tensor) -> np.ndarray:
-    """Return the numbers of a tensor, [n], as an array that shares its memory."""
+    """Return the numbers of a tensor in main memory, [n], as an array that shares its memory."""
+    assert tensor.place.is_cpu_place()
     dtype = np.dtype(str(tensor.dtype).removeprefix("paddle."))
     if not tensor.size:
         return np.empty(0, dtype)
     return np.frombuffer((ctypes.c_char * (tensor.size * dtype.itemsize)).from_address(tensor.data_ptr()), dtype)
-
-
-@cache
-def _set_threads() -> None:
-    """Let Numba use as many threads as Paddle does."""
-    numba.set_num_threads(min(int(os.environ.get(THREADS, "1")), numba.config.NUMBA_NUM_THREADS))

@@ -15,6 +15,7 @@ from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, take_lookups
 from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
+from ernie_gram.kernels.operations import raised_as_they_are
 from ernie_gram.kernels.selection import use_kernels
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
@@ -47,16 +48,18 @@ class Program:
 
     def run(self, executor: paddle.static.Executor, batch: Batch) -> dict[str, np.ndarray]:
         """Run the program once on a batch; return its fetches as arrays."""
-        values = executor.run(
-            self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=list(self.fetches.values())
-        )
+        values = self._run(executor, batch, list(self.fetches.values()))
         beat()
         return dict(zip(self.fetches, values, strict=True))
 
     def step(self, executor: paddle.static.Executor, batch: Batch) -> None:
         """Run the program once on a batch, and fetch nothing, so that a GPU need not have finished at the return."""
-        executor.run(self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=[])
+        self._run(executor, batch, [])
         beat()
+
+    def _run(self, executor: paddle.static.Executor, batch: Batch, fetched: list[paddle.Tensor]) -> list[np.ndarray]:
+        with raised_as_they_are():
+            return executor.run(self.main, feed={name: batch[name] for name in self.feeds}, fetch_list=fetched)
 
     @property
     def parameters(self) -> list[str]:

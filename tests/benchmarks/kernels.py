@@ -49,8 +49,8 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
 
         return build
 
-    def norm(x: Any) -> Any:
-        return F.layer_norm(x, [hidden])
+    def norm(x: Any, scale: Any, bias: Any, *_: Any) -> Any:
+        return F.layer_norm(x, [hidden], scale, bias)
 
     def dropout(x: Any) -> Any:
         return F.dropout(x, 0.1)
@@ -68,8 +68,8 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
         ("gelu and gradient", [inside], with_gradient(F.gelu)),
         ("softmax", [scores], F.softmax),
         ("softmax and gradient", [scores], with_gradient(F.softmax)),
-        ("layer norm", [outside], norm),
-        ("layer norm and gradient", [outside], with_gradient(norm)),
+        ("layer norm", [outside, [hidden], [hidden]], norm),
+        ("layer norm and gradient", [outside, [hidden], [hidden], outside], with_gradient(norm)),
         ("addition", [inside, inside], lambda x, y: x + y),
         ("transpose of heads", [[batch, length, heads, size]], lambda x: paddle.transpose(x, [0, 2, 1, 3])),
         ("sum over rows", [[rows, inner]], lambda x: paddle.sum(x, 0)),

@@ -27,6 +27,7 @@ def numbers(*shape: int) -> np.ndarray:
 FEED = {
     "x": numbers(3, 2, 5, 48),
     "bias": numbers(3, 2, 5, 48),
+    "keys": numbers(3, 2, 48, 48),
     "norm_scale": numbers(48),
     "norm_bias": numbers(48),
     "weight": numbers(48, 40),
@@ -42,14 +43,16 @@ def compute(rate: float, rewrites: bool, adds: bool = True) -> tuple[list[np.nda
     with fresh_scope() as executor:
         main = paddle.static.Program()
         with paddle.static.program_guard(main):
-            shapes = {name: [-1, 2, -1, 48] if value.ndim == 4 else value.shape for name, value in FEED.items()}
+            shapes = {name: value.shape for name, value in FEED.items()}
+            shapes |= {"x": (-1, 2, -1, 48), "bias": (-1, 2, -1, 48), "keys": (-1, 2, 48, 48)}
             inputs = {name: paddle.static.data(name, shape) for name, shape in shapes.items()}
             for value in inputs.values():
                 value.stop_gradient = False
             normal = F.layer_norm(inputs["x"], [48], inputs["norm_scale"], inputs["norm_bias"])
-            weights = F.softmax(normal + inputs["bias"] if adds else normal)
+            scores = paddle.matmul(normal, inputs["keys"], transpose_y=True)
+            weights = F.softmax(scores + inputs["bias"] if adds else scores)
             weights = F.dropout(weights, rate) if rate else weights
-            out = linear(weights * 1.0, inputs["weight"], inputs["linear_bias"])
+            out = linear(weights, inputs["weight"], inputs["linear_bias"])
             out = F.dropout(out, rate) if rate else out
             gradients = paddle.static.gradients([(out * out).sum()], list(inputs.values()))
             fetches = [each * 1.0 for each in (weights, out, *gradients) if each is not None]
@@ -92,7 +95,8 @@ def test_dropout_is_part_of_the_softmax() -> None:
     def forward(values: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         x = values["x"]
         normal = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
-        scores = normal * values["norm_scale"] + values["norm_bias"] + values["bias"]
+        normal = normal * values["norm_scale"] + values["norm_bias"]
+        scores = normal @ np.swapaxes(values["keys"], -1, -2) + values["bias"]
         powers = np.exp(scores - scores.max(-1, keepdims=True))
         weights = powers / powers.sum(-1, keepdims=True) * (dropped != 0) / 0.75
         return weights, (weights @ values["weight"] + values["linear_bias"]) * (out != 0) / 0.75
@@ -124,12 +128,15 @@ def test_what_is_fetched_stays() -> None:
     assert np.allclose(values[2].sum(-1), 1, atol=1e-6)
 
 
-def test_other_dtypes_and_axes_stay() -> None:
+def test_other_dtypes_axes_and_norms_stay() -> None:
     with fresh_scope():
         main = paddle.static.Program()
         with paddle.static.program_guard(main):
             F.softmax(paddle.static.data("x", [-1, 40], "float64"))
             F.softmax(paddle.static.data("y", [-1, 40]), axis=0)
+            z = paddle.static.data("z", [-1, 40])
+            z.stop_gradient = False
+            paddle.static.gradients([F.layer_norm(z, [40])], [z])
         before = [op.name() for op in main.global_block().ops]
         use_compiled(main, ())
         assert [op.name() for op in main.global_block().ops] == before
@@ -185,3 +192,28 @@ def named(in_place: bool) -> str:
     """Return the name of a softmax with a setting."""
     with paddle.static.program_guard(paddle.static.Program()):
         return operations.softmax(paddle.static.data("x", [-1, 40]), in_place=in_place).get_defining_op().name()
+
+
+def test_an_interrupt_in_an_operation_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fresh_scope() as executor:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            out = F.softmax(paddle.static.data("x", [-1, 40])) * 1.0
+        use_compiled(main, {out.id})
+        compute, errors = operations.compiled.attention_weights, list[BaseException]([KeyboardInterrupt()])
+
+        def interrupted(*arguments: np.ndarray) -> None:
+            if errors:
+                raise errors.pop(0)
+            compute(*arguments)
+
+        monkeypatch.setattr(operations.compiled, "attention_weights", interrupted)
+        feed = {"x": numbers(3, 40)}
+        with pytest.raises(KeyboardInterrupt), operations.raised_as_they_are():
+            executor.run(main, feed=feed, fetch_list=[out])
+        errors[:] = [MemoryError("no memory")]
+        with pytest.raises(MemoryError, match="no memory"), operations.raised_as_they_are():
+            executor.run(main, feed=feed, fetch_list=[out])
+        with operations.raised_as_they_are():
+            (value,) = executor.run(main, feed=feed, fetch_list=[out])
+    assert np.allclose(value.sum(-1), 1, atol=1e-6)
