@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ernie_gram.distributed.processor import onednn_kernels
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.planning.encoder_memory import ACTIVATIONS, largest_bucket
 from ernie_gram.planning.memory import rank_memory
@@ -16,6 +15,7 @@ from ernie_gram.pretraining.config import DataConfig, PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from tests.benchmarks import pretrain_step
+from tests.support.bfloat16 import skip_where_refused
 from tests.support.further_cases import only
 from tests.support.objectives import OBJECTIVES
 
@@ -54,8 +54,7 @@ def test_memory_is_what_paddle_allocates(case: str) -> None:
     from tests.support.static_programs import training_program
 
     rung, sequences, length, ngrams, settings = CASES[case]
-    if settings.get("precision") == "bfloat16" and (reason := onednn_kernels().no_bfloat16):
-        pytest.skip(reason)
+    skip_where_refused(settings.get("precision", "float32"))
     config = config_of(rung, sequences, length, **settings)
     slots, predicted, queries = pretrain_step.shapes(length, rung)
     batch = pretrain_step.random_batch(sequences, length, TOKENS + ngrams, rung)

@@ -12,6 +12,7 @@ import pytest
 from ernie_gram.model.config import ModelConfig
 from tasks.data.features import Inputs, offsets_of
 from tasks.training.memory import finetuning_memory
+from tests.support.bfloat16 import skip_where_refused
 from tests.support.further_cases import only
 from tests.tasks.training.test_job import run_of
 
@@ -36,6 +37,7 @@ def test_memory_is_what_paddle_allocates(tiny_task: Path, tmp_path: Path, case: 
     from tests.support.paddle_program import step_memory
     from tests.support.static_programs import current_place
 
+    skip_where_refused(case)
     more, changes = CASES[case]
     run, encoder = (
         run_of(tiny_task, tmp_path / "run", f"--optimizer.batch_size={SAMPLES}", *more),
