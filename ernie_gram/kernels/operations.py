@@ -1,4 +1,7 @@
-"""Operations of Paddle programs that run the functions of compiled.py."""
+"""Operations of Paddle programs that run the functions of compiled.py.
+
+`in_place` lets a result take the memory of the first input, which nothing may read afterwards.
+"""
 
 from __future__ import annotations
 
@@ -6,222 +9,113 @@ import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 import paddle
+from paddle import Tensor
+from paddle.pir import Value
 from paddle.static import MetaTensor
 
 from ernie_gram.distributed.loading import THREADS
+from ernie_gram.graph import dynamic_mode
 from ernie_gram.kernels import compiled
 from reader.system.compiled import numba
 
 _BITS = 16
-Tensors = tuple[paddle.Tensor, ...]
 # What ended an operation, or would have ended it; see `raised_as_they_are`.
 _raised: list[BaseException] = []
 
-# `in_place` lets a result take the memory of the first input, which nothing may read afterwards.
-# An operation whose name contains "_grad" would be taken for the gradient of another one.
+
+def dropout(x: Value, key: Value, rate: float) -> list[Value]:
+    """Return x with numbers dropped and the others scaled up, and the mask, uint8, 1 for those that are kept.
+
+    Args:
+        key: int32 [2]; it decides the mask.
+    """
+    return _add("dropout", _dropout, (x, key), ((0, "float32"), (0, "uint8")), rate)
 
 
-def _like(x: MetaTensor, dtype: paddle.dtype = paddle.float32) -> MetaTensor:
-    return MetaTensor(shape=x.shape, dtype=dtype)
-
-
-@paddle.static.register_op(
-    name="compiled_dropout",
-    infer_meta=lambda x, key, rate: (_like(x), _like(x, paddle.uint8)),
-    input_names=["x", "key"],
-    output_names=["out", "mask"],
-)
-def dropout(x: paddle.Tensor, key: paddle.Tensor, rate: float) -> Tensors:
-    """Return x with numbers dropped and the others scaled up, and the mask, uint8, 1 for those that are kept."""
-    return _guarded(_dropout, x, key, rate)
-
-
-def _dropout(x: paddle.Tensor, key: paddle.Tensor, rate: float) -> Tensors:
-    out, mask = _empty(x.shape), paddle.empty(x.shape, "uint8")
+def _dropout(x: Tensor, key: Tensor, rate: float) -> tuple[Tensor, ...]:
+    out, mask = _empty(x.shape), _empty(x.shape, "uint8")
     compiled.dropout(_numbers(x), _numbers(key), _bound(rate), _scale(rate), _numbers(out), _numbers(mask))
     return out, mask
 
 
-@paddle.static.register_op(
-    name="compiled_masked",
-    infer_meta=lambda gradient, mask, rate: _like(gradient),
-    input_names=["gradient", "mask"],
-    output_names=["out"],
-)
-def masked(gradient: paddle.Tensor, mask: paddle.Tensor, rate: float) -> paddle.Tensor:
+def masked(gradient: Value, mask: Value, rate: float) -> list[Value]:
     """Return the gradient of x, given that of x with dropout."""
-    return _guarded(_masked, gradient, mask, rate)
+    return _add("masked", _masked, (gradient, mask), ((0, "float32"),), rate)
 
 
-def _masked(gradient: paddle.Tensor, mask: paddle.Tensor, rate: float) -> paddle.Tensor:
+def _masked(gradient: Tensor, mask: Tensor, rate: float) -> Tensor:
     out = _empty(gradient.shape)
     compiled.masked(_numbers(gradient), _numbers(mask), _scale(rate), _numbers(out))
     return out
 
 
-@paddle.static.register_op(
-    name="compiled_softmax",
-    infer_meta=lambda scores, in_place: _like(scores),
-    input_names=["scores"],
-    output_names=["weights"],
-)
-def softmax(scores: paddle.Tensor, in_place: bool) -> paddle.Tensor:
-    """Return the softmax over the last axis."""
-    return _guarded(_attention_weights, scores, None, None, 0.0, in_place)[0]
+def softmax(scores: Value, bias: Value | None, key: Value | None, rate: float, in_place: bool) -> list[Value]:
+    """Return the softmax of scores + bias over the last axis; and with a key, the same with dropout, and the mask."""
+    results = ((0, "float32"),) if key is None else ((0, "float32"), (0, "float32"), (0, "uint8"))
+    return _add("softmax", _softmax, (scores, bias, key), results, rate, in_place)
 
 
-@paddle.static.register_op(
-    name="compiled_softmax_of_sum",
-    infer_meta=lambda scores, bias, in_place: _like(scores),
-    input_names=["scores", "bias"],
-    output_names=["weights"],
-)
-def softmax_of_sum(scores: paddle.Tensor, bias: paddle.Tensor, in_place: bool) -> paddle.Tensor:
-    """Return the softmax of scores + bias over the last axis."""
-    return _guarded(_attention_weights, scores, bias, None, 0.0, in_place)[0]
-
-
-@paddle.static.register_op(
-    name="compiled_softmax_dropout",
-    infer_meta=lambda scores, key, rate, in_place: (_like(scores), _like(scores), _like(scores, paddle.uint8)),
-    input_names=["scores", "key"],
-    output_names=["weights", "dropped", "mask"],
-)
-def softmax_dropout(scores: paddle.Tensor, key: paddle.Tensor, rate: float, in_place: bool) -> Tensors:
-    """Return the softmax over the last axis; the same with dropout; and the mask, uint8, 1 for what is kept."""
-    return _guarded(_attention_weights, scores, None, key, rate, in_place)
-
-
-@paddle.static.register_op(
-    name="compiled_softmax_dropout_of_sum",
-    infer_meta=lambda scores, bias, key, rate, in_place: (_like(scores), _like(scores), _like(scores, paddle.uint8)),
-    input_names=["scores", "bias", "key"],
-    output_names=["weights", "dropped", "mask"],
-)
-def softmax_dropout_of_sum(
-    scores: paddle.Tensor, bias: paddle.Tensor, key: paddle.Tensor, rate: float, in_place: bool
-) -> Tensors:
-    """Return the softmax of scores + bias over the last axis; the same with dropout; and the mask."""
-    return _guarded(_attention_weights, scores, bias, key, rate, in_place)
-
-
-def _attention_weights(
-    scores: paddle.Tensor, bias: paddle.Tensor | None, key: paddle.Tensor | None, rate: float, in_place: bool
-) -> Tensors:
+def _softmax(
+    scores: Tensor, bias: Tensor | None, key: Tensor | None, rate: float, in_place: bool
+) -> tuple[Tensor, ...] | Tensor:
     shape = scores.shape if bias is None else np.broadcast_shapes(scores.shape, bias.shape)
     scores, bias = (
         None if x is None else x if x.shape == shape else x.expand(shape).contiguous() for x in (scores, bias)
     )
-    weights, rows = scores if in_place else _empty(shape), (-1, shape[-1])
-    found = (weights,) if key is None else (weights, _empty(shape), paddle.empty(shape, "uint8"))
-    none, no_mask = np.empty((0, shape[-1]), np.float32), np.empty((0, shape[-1]), np.uint8)
-    dropped, mask = (none, no_mask) if key is None else (_numbers(each).reshape(rows) for each in found[1:])
+    weights = scores if in_place else _empty(shape)
+    dropped, mask = (None, None) if key is None else (_empty(shape), _empty(shape, "uint8"))
     compiled.attention_weights(
-        _numbers(scores).reshape(rows),
-        none if bias is None else _numbers(bias).reshape(rows),
-        _numbers(weights).reshape(rows),
-        np.zeros(2, np.int32) if key is None else _numbers(key),
-        _bound(rate),
-        _scale(rate),
-        dropped,
-        mask,
+        *(_rows(each, shape[-1]) for each in (scores, bias, weights)),
+        *(np.zeros(2, np.int32) if key is None else _numbers(key), _bound(rate), _scale(rate)),
+        *(_rows(dropped, shape[-1]), _rows(mask, shape[-1], np.uint8)),
     )
-    return found
+    return weights if key is None else (weights, dropped, mask)
 
 
-@paddle.static.register_op(
-    name="compiled_softmax_backward",
-    infer_meta=lambda gradient, weights, in_place: _like(weights),
-    input_names=["gradient", "weights"],
-    output_names=["out"],
-)
-def softmax_backward(gradient: paddle.Tensor, weights: paddle.Tensor, in_place: bool) -> paddle.Tensor:
-    """Return the gradient of the scores, given the weights and their gradient."""
-    return _guarded(_attention_weights_backward, gradient, weights, None, 0.0, in_place)
+def softmax_backward(gradient: Value, weights: Value, mask: Value | None, rate: float, in_place: bool) -> list[Value]:
+    """Return the gradient of the scores, given that of the weights; or with a mask, that of the weights with dropout."""
+    return _add("softmax_backward", _softmax_backward, (gradient, weights, mask), ((1, "float32"),), rate, in_place)
 
 
-@paddle.static.register_op(
-    name="compiled_softmax_dropout_backward",
-    infer_meta=lambda gradient, weights, mask, rate, in_place: _like(weights),
-    input_names=["gradient", "weights", "mask"],
-    output_names=["out"],
-)
-def softmax_dropout_backward(
-    gradient: paddle.Tensor, weights: paddle.Tensor, mask: paddle.Tensor, rate: float, in_place: bool
-) -> paddle.Tensor:
-    """Return the gradient of the scores, given the weights and the gradient of the weights with dropout."""
-    return _guarded(_attention_weights_backward, gradient, weights, mask, rate, in_place)
-
-
-def _attention_weights_backward(
-    gradient: paddle.Tensor, weights: paddle.Tensor, mask: paddle.Tensor | None, rate: float, in_place: bool
-) -> paddle.Tensor:
-    out, rows = gradient if in_place else _empty(weights.shape), (-1, weights.shape[-1])
+def _softmax_backward(gradient: Tensor, weights: Tensor, mask: Tensor | None, rate: float, in_place: bool) -> Tensor:
+    out, n = gradient if in_place else _empty(weights.shape), weights.shape[-1]
     compiled.attention_weights_backward(
-        _numbers(weights).reshape(rows),
-        _numbers(gradient).reshape(rows),
-        np.empty((0, rows[1]), np.uint8) if mask is None else _numbers(mask).reshape(rows),
-        _scale(rate),
-        _numbers(out).reshape(rows),
+        *(_rows(weights, n), _rows(gradient, n), _rows(mask, n, np.uint8), _scale(rate), _rows(out, n))
     )
     return out
 
 
-@paddle.static.register_op(
-    name="compiled_layer_norm_backward",
-    infer_meta=lambda x, scale, mean, variance, gradient, epsilon: (_like(x), _like(scale), _like(scale)),
-    input_names=["x", "scale", "mean", "variance", "gradient"],
-    output_names=["x_out", "scale_out", "bias_out"],
-)
 def layer_norm_backward(
-    x: paddle.Tensor,
-    scale: paddle.Tensor,
-    mean: paddle.Tensor,
-    variance: paddle.Tensor,
-    gradient: paddle.Tensor,
-    epsilon: float,
-) -> Tensors:
+    x: Value, scale: Value, mean: Value, variance: Value, gradient: Value, epsilon: float
+) -> list[Value]:
     """Return the gradients of x, scale and bias of a layer norm over the last axis."""
-    return _guarded(_layer_norm_backward, x, scale, mean, variance, gradient, epsilon)
+    results = ((0, "float32"), (1, "float32"), (1, "float32"))
+    return _add("layer_norm_backward", _layer_norm_backward, (x, scale, mean, variance, gradient), results, epsilon)
 
 
-def _layer_norm_backward(
-    x: paddle.Tensor,
-    scale: paddle.Tensor,
-    mean: paddle.Tensor,
-    variance: paddle.Tensor,
-    gradient: paddle.Tensor,
-    epsilon: float,
-) -> Tensors:
-    found = _empty(x.shape), _empty(scale.shape), _empty(scale.shape)
-    rows = (-1, scale.shape[0])
+def _layer_norm_backward(*tensors_and_epsilon: Any) -> tuple[Tensor, ...]:
+    x, scale, mean, variance, gradient, epsilon = tensors_and_epsilon
+    found, n = (_empty(x.shape), _empty(scale.shape), _empty(scale.shape)), scale.shape[0]
     compiled.layer_norm_backward(
-        *(_numbers(x).reshape(rows), _numbers(mean), _numbers(variance), _numbers(scale)),
-        *(_numbers(gradient).reshape(rows), np.float32(epsilon), _numbers(found[0]).reshape(rows)),
-        *(_numbers(found[1]), _numbers(found[2])),
+        *(_rows(x, n), _numbers(mean), _numbers(variance), _numbers(scale), _rows(gradient, n), np.float32(epsilon)),
+        *(_rows(found[0], n), _numbers(found[1]), _numbers(found[2])),
     )
     return found
 
 
-@paddle.static.register_op(
-    name="compiled_add_bias",
-    infer_meta=lambda rows, bias, in_place: _like(rows),
-    input_names=["rows", "bias"],
-    output_names=["out"],
-)
-def add_bias(rows: paddle.Tensor, bias: paddle.Tensor, in_place: bool) -> paddle.Tensor:
+def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     """Return rows + bias for rows [..., n] and n numbers."""
-    return _guarded(_add_bias, rows, bias, in_place)
+    return _add("add_bias", _add_bias, (rows, bias), ((0, "float32"),), in_place)
 
 
-def _add_bias(rows: paddle.Tensor, bias: paddle.Tensor, in_place: bool) -> paddle.Tensor:
+def _add_bias(rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
     out = rows if in_place else _empty(rows.shape)
-    bias_n = _numbers(bias)
-    compiled.add_bias(_numbers(rows).reshape(-1, bias_n.size), bias_n, _numbers(out).reshape(-1, bias_n.size))
+    compiled.add_bias(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
     return out
 
 
@@ -235,6 +129,61 @@ def raised_as_they_are() -> Iterator[None]:
             raise
     if _raised:
         raise _raised.pop() from None
+
+
+Results = tuple[tuple[int, str], ...]
+
+
+def _add(
+    name: str, compute: Callable[..., Any], inputs: Sequence[Value | None], results: Results, *settings: object
+) -> list[Value]:
+    """Add an operation to the current program; return its results.
+
+    Args:
+        compute: called with the inputs and the settings.
+        results: for each result the input whose shape it has, by its number, and its dtype.
+    """
+    given = tuple(i for i, value in enumerate(inputs) if value is not None)
+    return paddle._C_ops._run_python_op(
+        *(value for value in inputs if value is not None),
+        **_definition(name, compute, len(inputs), given, results, settings),
+        inplace_map={},
+    )
+
+
+@cache
+def _definition(
+    name: str,
+    compute: Callable[..., Any],
+    count: int,
+    given: tuple[int, ...],
+    results: Results,
+    settings: tuple[object, ...],
+) -> dict[str, Any]:
+    """Return what Paddle must know of an operation; `given` has the numbers of the inputs that are there, of `count`.
+
+    Paddle knows an operation by its name, so equal names have one definition. A name that contains "_grad" would be
+    taken for that of the gradient of another operation.
+    """
+
+    def run(*tensors: Tensor) -> Any:
+        present = dict(zip(given, tensors, strict=True))
+        with dynamic_mode():
+            return _guarded(compute, *(present.get(i) for i in range(count)), *settings)
+
+    def shapes(*tensors: MetaTensor) -> Any:
+        found = tuple(
+            MetaTensor(shape=tensors[given.index(like)].shape, dtype=getattr(paddle, dtype)) for like, dtype in results
+        )
+        return found if len(found) > 1 else found[0]
+
+    described = "_".join(map(str, (*given, *settings))).replace(".", "_")
+    return {
+        "name": f"compiled_{name}_{described}",
+        "input_names": [f"input{i}" for i in given],
+        "output_names": [f"result{i}" for i in range(len(results))],
+        "attrs": {"infer_meta_fn_ptr": shapes, "fn_ptr": run},
+    }
 
 
 def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
@@ -252,8 +201,8 @@ def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
         raise
 
 
-def _empty(shape: Sequence[int]) -> paddle.Tensor:
-    return paddle.empty(shape, "float32")
+def _empty(shape: Sequence[int], dtype: str = "float32") -> Tensor:
+    return paddle.empty(shape, dtype)
 
 
 def _bound(rate: float) -> int:
@@ -265,10 +214,15 @@ def _scale(rate: float) -> np.float32:
     return np.float32(1 / (1 - rate))
 
 
-def _numbers(tensor: paddle.Tensor) -> np.ndarray:
+def _numbers(tensor: Tensor) -> np.ndarray:
     """Return the numbers of a tensor in main memory, [n], as an array that shares its memory."""
     assert tensor.place.is_cpu_place()
     dtype = np.dtype(str(tensor.dtype).removeprefix("paddle."))
     if not tensor.size:
         return np.empty(0, dtype)
     return np.frombuffer((ctypes.c_char * (tensor.size * dtype.itemsize)).from_address(tensor.data_ptr()), dtype)
+
+
+def _rows(tensor: Tensor | None, n: int, dtype: type = np.float32) -> np.ndarray:
+    """Return the numbers of a tensor as rows of n, sharing its memory; no rows for no tensor."""
+    return np.empty((0, n), dtype) if tensor is None else _numbers(tensor).reshape(-1, n)

@@ -7,7 +7,7 @@ are passed over once for bias, softmax and dropout, instead of four times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 import paddle
 from paddle.pir import Operation, Value
@@ -16,7 +16,6 @@ from ernie_gram.graph import LAYER
 from ernie_gram.kernels import operations
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
-Results = tuple[Value | None, ...]
 # What computes values in memory of their own.
 _FRESH = ("pd_op.matmul", "pd_op.matmul_grad", "pd_op.add")
 # What reads a value and keeps no view of it.
@@ -77,18 +76,17 @@ def _softmax(operation: Operation, kept: Collection[int]) -> None:
     ]
     addition = scores.get_defining_op()
     added = addition.operands_source() if addition.name() == "pd_op.add" and _has_one_reader(scores, kept) else []
-    inputs = added if len(added) == 2 and _same_shape(*added) else [scores]
-    in_place = _is_free(inputs[0], operation if len(inputs) == 1 else addition, kept)
+    adds = len(added) == 2 and _same_shape(*added)
+    scores, bias = added if adds else (scores, None)
+    in_place = _is_free(scores, addition if adds else operation, kept)
     paddle.pir.set_insertion_point(operation)
-    if len(readers) == 1:
-        compute = operations.softmax_dropout if len(inputs) == 1 else operations.softmax_dropout_of_sum
-        (dropout,) = readers
-        new, dropped, mask = compute(*inputs, _key(), rate=_rate(dropout), in_place=in_place)
-        _replace(dropout, (dropped, mask))
-    else:
-        new = (operations.softmax if len(inputs) == 1 else operations.softmax_of_sum)(*inputs, in_place=in_place)
-    _replace(operation, (new,))
-    if len(inputs) == 2:
+    dropout = readers[0] if len(readers) == 1 else None
+    key, rate = (_key(), _rate(dropout)) if dropout else (None, 0.0)
+    new, *dropped = operations.softmax(scores, bias, key, rate, in_place)
+    if dropout:
+        _replace(dropout, dropped)
+    _replace(operation, [new])
+    if adds:
         addition.erase()
 
 
@@ -97,30 +95,26 @@ def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
     weights, gradient = operation.operands_source()
     if operation.attrs()["axis"] not in (-1, len(weights.shape) - 1):
         return
-    before = gradient.get_defining_op()
+    before, mask, rate, last = gradient.get_defining_op(), None, 0.0, operation
+    drops = before.name() == "pd_op.dropout_grad" and _has_one_reader(gradient, kept)
+    if drops:
+        (mask, gradient, _), rate, last = before.operands_source(), _rate(before), before
     paddle.pir.set_insertion_point(operation)
-    if before.name() == "pd_op.dropout_grad" and _has_one_reader(gradient, kept):
-        mask, dropped_gradient, _ = before.operands_source()
-        in_place = _is_free(dropped_gradient, before, kept)
-        new = operations.softmax_dropout_backward(
-            dropped_gradient, weights, mask, rate=_rate(before), in_place=in_place
-        )
-        _replace(operation, (new,))
+    in_place = _is_free(gradient, last, kept)
+    _replace(operation, operations.softmax_backward(gradient, weights, mask, rate, in_place))
+    if drops:
         before.erase()
-    else:
-        new = operations.softmax_backward(gradient, weights, in_place=_is_free(gradient, operation, kept))
-        _replace(operation, (new,))
 
 
 def _dropout(operation: Operation, _: Collection[int]) -> None:
     paddle.pir.set_insertion_point(operation)
-    _replace(operation, operations.dropout(operation.operand_source(0), _key(), rate=_rate(operation)))
+    _replace(operation, operations.dropout(operation.operand_source(0), _key(), _rate(operation)))
 
 
 def _dropout_gradient(operation: Operation, _: Collection[int]) -> None:
     mask, gradient, _ = operation.operands_source()
     paddle.pir.set_insertion_point(operation)
-    _replace(operation, (operations.masked(gradient, mask, rate=_rate(operation)),))
+    _replace(operation, operations.masked(gradient, mask, _rate(operation)))
 
 
 def _layer_norm_gradient(operation: Operation, _: Collection[int]) -> None:
@@ -129,7 +123,7 @@ def _layer_norm_gradient(operation: Operation, _: Collection[int]) -> None:
     if axis != len(x.shape) - 1 or not scale.initialized() or not bias.initialized():
         return
     paddle.pir.set_insertion_point(operation)
-    _replace(operation, operations.layer_norm_backward(x, scale, mean, variance, gradient, epsilon=epsilon))
+    _replace(operation, operations.layer_norm_backward(x, scale, mean, variance, gradient, epsilon))
 
 
 def _addition(operation: Operation, kept: Collection[int]) -> None:
@@ -141,7 +135,7 @@ def _addition(operation: Operation, kept: Collection[int]) -> None:
     ones, bias = matmul.operands_source()
     if _is_ones(ones) and ones.shape[-1] == 1 and list(bias.shape) == [1, rows.shape[-1]]:
         paddle.pir.set_insertion_point(operation)
-        _replace(operation, (operations.add_bias(rows, bias, in_place=_is_free(rows, operation, kept)),))
+        _replace(operation, operations.add_bias(rows, bias, _is_free(rows, operation, kept)))
         matmul.erase()
 
 
@@ -181,10 +175,10 @@ def _same_shape(x: Value, y: Value) -> bool:
     return list(x.shape) == list(y.shape) and x.dtype == y.dtype == paddle.float32
 
 
-def _replace(operation: Operation, new: Results) -> None:
+def _replace(operation: Operation, new: Sequence[Value]) -> None:
     """Let what reads the results of an operation read others, which take its place in its layer."""
     for old, value in zip(operation.results(), new, strict=True):
-        if operation.has_attr(LAYER) and value is not None:
+        if operation.has_attr(LAYER):
             value.get_defining_op().set_int_attr(LAYER, operation.int_attr(LAYER))
         if old.initialized():
             old.replace_all_uses_with(value)
