@@ -78,7 +78,7 @@ def _softmax(
 
 
 def softmax_backward(gradient: Value, weights: Value, mask: Value | None, rate: float, in_place: bool) -> list[Value]:
-    """Return the gradient of the scores, given that of the weights; or with a mask, that of the weights with dropout."""
+    """Return the gradient of the scores, given that of the weights; or, with a mask, of the dropped ones."""
     return _add("softmax_backward", _softmax_backward, (gradient, weights, mask), ((1, "float32"),), rate, in_place)
 
 
