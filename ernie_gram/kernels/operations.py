@@ -218,8 +218,6 @@ def _numbers(tensor: Tensor) -> np.ndarray:
     """Return the numbers of a tensor in main memory, [n], as an array that shares its memory."""
     assert tensor.place.is_cpu_place()
     dtype = np.dtype(str(tensor.dtype).removeprefix("paddle."))
-    if not tensor.size:
-        return np.empty(0, dtype)
     return np.frombuffer((ctypes.c_char * (tensor.size * dtype.itemsize)).from_address(tensor.data_ptr()), dtype)
 
 

@@ -119,11 +119,10 @@ def _dropout_gradient(operation: Operation, _: Collection[int]) -> None:
 
 def _layer_norm_gradient(operation: Operation, _: Collection[int]) -> None:
     x, scale, bias, mean, variance, gradient = operation.operands_source()
-    epsilon, axis = float(operation.attrs()["epsilon"]), operation.attrs()["begin_norm_axis"]
-    if axis != len(x.shape) - 1 or not scale.initialized() or not bias.initialized():
-        return
-    paddle.pir.set_insertion_point(operation)
-    _replace(operation, operations.layer_norm_backward(x, scale, mean, variance, gradient, epsilon))
+    if scale.initialized() and bias.initialized():
+        paddle.pir.set_insertion_point(operation)
+        epsilon = float(operation.attrs()["epsilon"])
+        _replace(operation, operations.layer_norm_backward(x, scale, mean, variance, gradient, epsilon))
 
 
 def _addition(operation: Operation, kept: Collection[int]) -> None:

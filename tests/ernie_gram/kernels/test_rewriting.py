@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from ernie_gram.graph import skip_gradients_of_additions
 from ernie_gram.kernels import operations
 from ernie_gram.kernels.rewriting import use_compiled
 from ernie_gram.model.layers import linear
+from ernie_gram.training.program import open_program
+from reader.batches.fields import Field
+from reader.system.compiled import numba
 
 random = np.random.default_rng(1)
 
@@ -190,26 +194,119 @@ def test_results_take_the_memory_of_products_that_are_not_read_afterwards(reads:
     assert softmax.name().endswith("_True") == (reads != "after")
 
 
-def test_an_interrupt_in_an_operation_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_an_operation_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     with fresh_scope() as executor:
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main):
-            out = F.softmax(paddle.static.data("x", [-1, 40])) * 1.0
-        use_compiled(main, {out.id})
-        compute, errors = operations.compiled.attention_weights, list[BaseException]([KeyboardInterrupt()])
+        with open_program([Field("x", "AB", "float32", "")]) as opened:
+            program = opened.finish({"out": F.softmax(opened.feeds["x"]) * 1.0})
+        compute, errors = operations.compiled.attention_weights, list[BaseException]()
 
-        def interrupted(*arguments: np.ndarray) -> None:
+        def failing(*arguments: np.ndarray) -> None:
             if errors:
                 raise errors.pop(0)
             compute(*arguments)
 
-        monkeypatch.setattr(operations.compiled, "attention_weights", interrupted)
-        feed = {"x": numbers(3, 40)}
-        with pytest.raises(KeyboardInterrupt), operations.raised_as_they_are():
-            executor.run(main, feed=feed, fetch_list=[out])
-        errors[:] = [MemoryError("no memory")]
-        with pytest.raises(MemoryError, match="no memory"), operations.raised_as_they_are():
-            executor.run(main, feed=feed, fetch_list=[out])
-        with operations.raised_as_they_are():
-            (value,) = executor.run(main, feed=feed, fetch_list=[out])
+        monkeypatch.setattr(operations.compiled, "attention_weights", failing)
+        batch = {"x": numbers(3, 40)}
+        for kind in (KeyboardInterrupt, MemoryError):
+            for run in (program.run, program.step):
+                errors.append(kind("as it is"))
+                with pytest.raises(kind, match="as it is"):
+                    run(executor, batch)
+        value = program.run(executor, batch)["out"]
     assert np.allclose(value.sum(-1), 1, atol=1e-6)
+
+
+def run_both(build: Callable[[paddle.Tensor, paddle.Tensor], list[paddle.Tensor]]) -> list[str]:
+    """Check that a program has the results of Paddle's operations; return the names of its operations.
+
+    `build` gets x [-1, 40] and y [-1, 40]; what it returns is fetched.
+    """
+    feed, results, names = {"x": numbers(40, 40), "y": numbers(40, 40)}, [], []
+    for rewrites in (False, True):
+        with fresh_scope() as executor:
+            main = paddle.static.Program()
+            with paddle.static.program_guard(main):
+                inputs = [paddle.static.data(name, [-1, 40]) for name in feed]
+                for value in inputs:
+                    value.stop_gradient = False
+                fetches = build(*inputs)
+            if rewrites:
+                use_compiled(main, {value.id for value in fetches})
+            names = [op.name() for op in main.global_block().ops]
+            paddle.seed(1)
+            results.append(executor.run(main, feed=feed, fetch_list=fetches))
+    for theirs, ours in zip(*results, strict=True):
+        assert np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    return names
+
+
+def test_the_memory_of_a_product_is_not_overwritten_if_a_view_of_it_is_read_later() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        scores = paddle.matmul(x, y)
+        view = scores.reshape([-1])
+        weights = F.softmax(scores) * 1.0
+        return [weights, view * 1.0]
+
+    assert any(name.startswith("py_op.compiled_softmax") for name in run_both(build))
+
+
+def test_a_dropout_that_is_fetched_stays() -> None:
+    def build(x: paddle.Tensor, _: paddle.Tensor) -> list[paddle.Tensor]:
+        return [F.dropout(F.softmax(x), 0.5)]
+
+    names = run_both(build)
+    assert "pd_op.dropout" in names
+    assert any(name.startswith("py_op.compiled_softmax") for name in names)
+
+
+def test_a_product_of_a_column_that_is_not_ones_is_no_bias() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        return [(paddle.matmul(x, y) + paddle.matmul(x[:, :1], y[:1])) * 1.0]
+
+    assert "pd_op.add" in run_both(build)
+
+
+def test_a_sum_that_others_read_too_stays() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        total = x + y
+        return [F.softmax(total) * 1.0, total.sum() * 1.0]
+
+    assert "pd_op.add" in run_both(build)
+
+
+def test_a_fetched_gradient_of_weights_with_dropout_is_computed() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        weights = F.softmax(x)
+        dropped = F.dropout(weights, 0.5)
+        gradient, of_scores = paddle.static.gradients([(dropped * y).sum()], [weights, x])
+        kept = (dropped != 0).astype("float32") * 2.0
+        # Independent of the mask: the gradients from their definitions, given the mask.
+        of_weights = kept * y
+        return [
+            gradient - of_weights,
+            of_scores - weights * (of_weights - (of_weights * weights).sum(-1, keepdim=True)),
+        ]
+
+    names = run_both(build)
+    assert any(name.startswith("py_op.compiled_masked") for name in names)
+    assert "py_op.compiled_softmax_backward_0_1_0_0_False" in names
+
+
+def test_a_norm_over_two_axes() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        scale, bias = (value[:1].flatten() * 1.0 for value in (y, y + 1))
+        normal = F.layer_norm(x.reshape([-1, 8, 5]), [8, 5], scale, bias)
+        gradients = paddle.static.gradients([(normal * normal * normal).sum()], [x, y])
+        return [gradient * 1.0 for gradient in gradients]
+
+    assert any(name.startswith("py_op.compiled_layer_norm") for name in run_both(build))
+
+
+def test_operations_use_as_many_threads_as_paddle(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = numba.get_num_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    try:
+        assert operations._guarded(numba.get_num_threads) == 1
+    finally:
+        numba.set_num_threads(before)
