@@ -33,17 +33,21 @@ class _Casts:
         return self._made[x.id][1]
 
 
-_current = [_Casts(paddle.float32)]
+# The casts of the network that is being built, and whether its attention is one operation.
+_current = [(_Casts(paddle.float32), False)]
 
 
 @contextmanager
-def computing(precision: str) -> Iterator[None]:
+def computing(precision: str, fuses_attention: bool = False) -> Iterator[None]:
     """Build a network whose products are computed in `precision`: "float32", "bfloat16" or "float16".
 
     The network must be built in one program, because casts are shared. On a CPU it is built in float32: there, the
     factors of products are rounded when the program is finished (see kernels/onednn.py).
+
+    Args:
+        fuses_attention: see `fuses_attention`.
     """
-    _current.append(_Casts(paddle.float32 if on_cpu() else getattr(paddle, precision)))
+    _current.append((_Casts(paddle.float32 if on_cpu() else getattr(paddle, precision)), fuses_attention))
     try:
         yield
     finally:
@@ -52,12 +56,20 @@ def computing(precision: str) -> Iterator[None]:
 
 def product_dtype() -> paddle.dtype:
     """Return the dtype of products in the network that is being built."""
-    return _current[-1].dtype
+    return _current[-1][0].dtype
+
+
+def fuses_attention() -> bool:
+    """Return whether the network that is being built is to use Paddle's memory-efficient attention on a CPU.
+
+    Paddle has no kernel of it for CPUs; kernels/rewriting.py puts a compiled operation in its place.
+    """
+    return _current[-1][1] and not paddle.in_dynamic_mode()
 
 
 def for_product(x: paddle.Tensor) -> paddle.Tensor:
     """Return x in the precision of products."""
-    casts = _current[-1]
+    casts, _ = _current[-1]
     return x if x.dtype == casts.dtype else casts.of(x)
 
 

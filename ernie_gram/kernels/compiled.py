@@ -10,10 +10,10 @@ import numpy as np
 from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
-_kernel = numba.njit(cache=True, nogil=True, parallel=True, error_model="numpy")
+parallel = numba.njit(cache=True, nogil=True, parallel=True, error_model="numpy")
 # Sums may be in another order, so that they use vector instructions; NaN and infinity stay what they are.
 _REORDERED = {"reassoc", "contract", "nsz", "arcp"}
-_sum = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDERED)
+reordered = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDERED)
 _inlined = numba.njit(inline="always")
 
 # Constants of Philox4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
@@ -55,32 +55,34 @@ def philox(a: int, b: int, key0: int, key1: int) -> tuple[int, int, int, int]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _decide(part: int, key0: int, key1: int, bound: int, kept: np.ndarray) -> None:
-    """Set kept, uint8 [_DECIDED], to 1 with probability 1 - bound / 65536; every 16 random bits decide over one."""
-    first = uint64(part) * uint64(_TOGETHER)
+def decide(first: int, calls: int, key0: int, key1: int, bound: int, kept: np.ndarray) -> None:
+    """Set kept, uint8 [8 * calls], to 1 with probability 1 - bound / 65536; every 16 random bits decide over one.
+
+    Philox is called with the counters first, first + 1, ...
+    """
     low, high = uint32(first), uint32(first >> uint64(32))
-    for i in range(_TOGETHER):
+    for i in range(calls):
         a, b, c, d = philox(uint32(low + uint32(i)), high, key0, key1)
-        kept[i], kept[_TOGETHER + i] = (a & _LOW) >= bound, (a >> _HALF) >= bound
-        kept[2 * _TOGETHER + i], kept[3 * _TOGETHER + i] = (b & _LOW) >= bound, (b >> _HALF) >= bound
-        kept[4 * _TOGETHER + i], kept[5 * _TOGETHER + i] = (c & _LOW) >= bound, (c >> _HALF) >= bound
-        kept[6 * _TOGETHER + i], kept[7 * _TOGETHER + i] = (d & _LOW) >= bound, (d >> _HALF) >= bound
+        kept[i], kept[calls + i] = (a & _LOW) >= bound, (a >> _HALF) >= bound
+        kept[2 * calls + i], kept[3 * calls + i] = (b & _LOW) >= bound, (b >> _HALF) >= bound
+        kept[4 * calls + i], kept[5 * calls + i] = (c & _LOW) >= bound, (c >> _HALF) >= bound
+        kept[6 * calls + i], kept[7 * calls + i] = (d & _LOW) >= bound, (d >> _HALF) >= bound
 
 
 @numba.njit(cache=True, nogil=True)
 def _draw(part: int, key: np.ndarray, bound: int, mask: np.ndarray) -> None:
     """Draw the numbers of a mask, uint8 [n], that belong to a part: [part * _DECIDED, (part + 1) * _DECIDED)."""
-    key0, key1, least = uint32(key[0]), uint32(key[1]), uint32(bound)
+    key0, key1, least, first = uint32(key[0]), uint32(key[1]), uint32(bound), uint64(part) * uint64(_TOGETHER)
     start, end = part * _DECIDED, min((part + 1) * _DECIDED, mask.size)
     if end - start == _DECIDED:
-        _decide(part, key0, key1, least, mask[start:end])
+        decide(first, _TOGETHER, key0, key1, least, mask[start:end])
     else:
         decided = np.empty(_DECIDED, np.uint8)
-        _decide(part, key0, key1, least, decided)
+        decide(first, _TOGETHER, key0, key1, least, decided)
         mask[start:end] = decided[: end - start]
 
 
-@_kernel
+@parallel
 def dropout(x: np.ndarray, key: np.ndarray, bound: int, scale: float, out: np.ndarray, mask: np.ndarray) -> None:
     """Draw a mask, and set out to x * scale where it is 1, and to 0 elsewhere; float32 and uint8 [n].
 
@@ -94,7 +96,7 @@ def dropout(x: np.ndarray, key: np.ndarray, bound: int, scale: float, out: np.nd
             out[i] = x[i] * scale if mask[i] else float32(0)
 
 
-@_kernel
+@parallel
 def masked(x: np.ndarray, mask: np.ndarray, scale: float, out: np.ndarray) -> None:
     """Set out to x * scale where mask is 1, and to 0 elsewhere; float32 and uint8 [n]."""
     for part in numba.prange((x.size + _PART - 1) // _PART):
@@ -102,7 +104,7 @@ def masked(x: np.ndarray, mask: np.ndarray, scale: float, out: np.ndarray) -> No
             out[i] = x[i] * scale if mask[i] else float32(0)
 
 
-@_sum
+@reordered
 def _normal_sums(
     x: np.ndarray,
     out_gradient: np.ndarray,
@@ -124,7 +126,7 @@ def _normal_sums(
     return first / float32(x.size), second / float32(x.size)
 
 
-@_kernel
+@parallel
 def layer_norm_backward(
     x: np.ndarray,
     mean: np.ndarray,
@@ -162,7 +164,7 @@ def layer_norm_backward(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
-def _exp(x: float) -> float:
+def exp(x: float) -> float:
     """Return exp(x) for float32 x <= 0, or NaN, within 2 units in the last place; 0 where exp(x) is below 2e-38."""
     x = float32(-87.0) if x < float32(-87.0) else x
     power = np.floor(x * float32(1.44269504) + float32(0.5))
@@ -179,7 +181,7 @@ def _exp(x: float) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def _maximum(bits: np.ndarray) -> float:
+def maximum(bits: np.ndarray) -> float:
     """Return the largest of float32 numbers, given as the int32 of their bits, which use vector instructions."""
     largest = np.int32(-(2**31))
     for j in range(bits.size):
@@ -187,19 +189,19 @@ def _maximum(bits: np.ndarray) -> float:
     return np.int32(largest ^ ((largest >> np.int32(31)) & np.int32(0x7FFFFFFF))).view(np.float32)
 
 
-@_sum
-def _exponentials(row: np.ndarray, largest: float) -> float:
+@reordered
+def exponentials(row: np.ndarray, largest: float) -> float:
     """Replace the numbers of a row by exp(number - largest), and return their sum."""
     total = float32(0)
     for j in range(row.size):
-        power = _exp(row[j] - largest)
+        power = exp(row[j] - largest)
         row[j] = power
         total += power
     return total
 
 
-@_sum
-def _product(x: np.ndarray, y: np.ndarray) -> float:
+@reordered
+def product_of(x: np.ndarray, y: np.ndarray) -> float:
     """Return the inner product of two rows."""
     total = float32(0)
     for j in range(x.size):
@@ -207,7 +209,7 @@ def _product(x: np.ndarray, y: np.ndarray) -> float:
     return total
 
 
-@_kernel
+@parallel
 def attention_weights(
     scores: np.ndarray,
     bias: np.ndarray,
@@ -236,7 +238,7 @@ def attention_weights(
         else:
             for j in range(n):
                 weights[row, j] = scores[row, j]
-        factor = float32(1) / _exponentials(weights[row], _maximum(bits[row]))
+        factor = float32(1) / exponentials(weights[row], maximum(bits[row]))
         if dropped.shape[0]:
             for j in range(n):
                 weight = weights[row, j] * factor
@@ -247,7 +249,7 @@ def attention_weights(
                 weights[row, j] *= factor
 
 
-@_kernel
+@parallel
 def attention_weights_backward(
     weights: np.ndarray, gradient: np.ndarray, mask: np.ndarray, scale: float, scores_gradient: np.ndarray
 ) -> None:
@@ -264,12 +266,12 @@ def attention_weights_backward(
         else:
             for j in range(n):
                 scores_gradient[row, j] = gradient[row, j]
-        total = _product(scores_gradient[row], weights[row])
+        total = product_of(scores_gradient[row], weights[row])
         for j in range(n):
             scores_gradient[row, j] = (scores_gradient[row, j] - total) * weights[row, j]
 
 
-@_kernel
+@parallel
 def add_bias(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
     """Set out to rows + bias; float32 [rows, n] and [n]."""
     for row in numba.prange(rows.shape[0]):

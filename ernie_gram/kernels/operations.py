@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import paddle
@@ -20,8 +20,18 @@ from paddle.static import MetaTensor
 
 from ernie_gram.distributed.loading import THREADS
 from ernie_gram.graph import dynamic_mode
-from ernie_gram.kernels import compiled
+from ernie_gram.kernels import attention as compiled_attention, compiled
 from reader.system.compiled import numba
+
+
+
+class Result(NamedTuple):
+    """A result of an operation: which input's shape it has, or which of its axes, and its dtype."""
+
+    like: int
+    dtype: str = "float32"
+    axes: tuple[int, ...] | None = None
+
 
 _BITS = 16
 # What ended an operation, or would have ended it; see `raised_as_they_are`.
@@ -34,7 +44,7 @@ def dropout(x: Value, key: Value, rate: float) -> list[Value]:
     Args:
         key: int32 [2]; it decides the mask.
     """
-    return _add("dropout", _dropout, (x, key), ((0, "float32"), (0, "uint8")), rate)
+    return _add("dropout", _dropout, (x, key), (Result(0), Result(0, "uint8")), rate)
 
 
 def _dropout(x: Tensor, key: Tensor, rate: float) -> tuple[Tensor, ...]:
@@ -45,7 +55,7 @@ def _dropout(x: Tensor, key: Tensor, rate: float) -> tuple[Tensor, ...]:
 
 def masked(gradient: Value, mask: Value, rate: float) -> list[Value]:
     """Return the gradient of x, given that of x with dropout."""
-    return _add("masked", _masked, (gradient, mask), ((0, "float32"),), rate)
+    return _add("masked", _masked, (gradient, mask), (Result(0),), rate)
 
 
 def _masked(gradient: Tensor, mask: Tensor, rate: float) -> Tensor:
@@ -56,7 +66,7 @@ def _masked(gradient: Tensor, mask: Tensor, rate: float) -> Tensor:
 
 def softmax(scores: Value, bias: Value | None, key: Value | None, rate: float, in_place: bool) -> list[Value]:
     """Return the softmax of scores + bias over the last axis; and with a key, the same with dropout, and the mask."""
-    results = ((0, "float32"),) if key is None else ((0, "float32"), (0, "float32"), (0, "uint8"))
+    results = (Result(0),) if key is None else (Result(0), Result(0), Result(0, "uint8"))
     return _add("softmax", _softmax, (scores, bias, key), results, rate, in_place)
 
 
@@ -79,7 +89,7 @@ def _softmax(
 
 def softmax_backward(gradient: Value, weights: Value, mask: Value | None, rate: float, in_place: bool) -> list[Value]:
     """Return the gradient of the scores, given that of the weights; or, with a mask, of the dropped ones."""
-    return _add("softmax_backward", _softmax_backward, (gradient, weights, mask), ((1, "float32"),), rate, in_place)
+    return _add("softmax_backward", _softmax_backward, (gradient, weights, mask), (Result(1),), rate, in_place)
 
 
 def _softmax_backward(gradient: Tensor, weights: Tensor, mask: Tensor | None, rate: float, in_place: bool) -> Tensor:
@@ -90,11 +100,77 @@ def _softmax_backward(gradient: Tensor, weights: Tensor, mask: Tensor | None, ra
     return out
 
 
+def attention(
+    projected: Value, bias: Value | None, lengths: Value, key: Value | None, rate: float, scale: float
+) -> list[Value]:
+    """Return the attention of a context to itself, [B, L, A, D], and log(sum(exp(scores))) of each row, [B, A, L].
+
+    Args:
+        projected: queries, keys and values, float32 [B, L, 3, A, D].
+        bias: float32 [1, A, L, L], or None.
+        lengths: int64 [B]; keys in later slots are not seen.
+        key: int32 [2]; it decides the mask of dropout, None for no dropout.
+    """
+    results = (Result(0, axes=(0, 1, 3, 4)), Result(0, axes=(0, 3, 1)))
+    return _add("attention", _attention, (projected, bias, lengths, key), results, rate, scale)
+
+
+def _attention(
+    projected: Tensor, bias: Tensor | None, lengths: Tensor, key: Tensor | None, rate: float, scale: float
+) -> tuple[Tensor, ...]:
+    sequences, slots, _, heads, size = projected.shape
+    out, log_sums = _empty([sequences, slots, heads, size]), _empty([sequences, heads, slots])
+    common = _attention_arguments(projected, bias, lengths, key, rate, scale)
+    compiled_attention.attention(*common, _shaped(out), _shaped(log_sums))
+    return out, log_sums
+
+
+def attention_backward(
+    gradient: Value,
+    out: Value,
+    log_sums: Value,
+    projected: Value,
+    bias: Value | None,
+    lengths: Value,
+    key: Value | None,
+    rate: float,
+    scale: float,
+    of_bias: bool,
+) -> list[Value]:
+    """Return the gradient of `projected`, and that of the bias if it is asked for; see `attention`."""
+    inputs = (gradient, out, log_sums, projected, bias, lengths, key)
+    results = (Result(3), Result(4)) if of_bias else (Result(3),)
+    return _add("attention_backward", _attention_backward, inputs, results, rate, scale, of_bias)
+
+
+def _attention_backward(*tensors_and_settings: Any) -> tuple[Tensor, ...] | Tensor:
+    gradient, out, log_sums, *common, of_bias = tensors_and_settings
+    projected, bias = common[:2]
+    found = [_empty(projected.shape), *([_empty(bias.shape)] if of_bias else [])]
+    slots = projected.shape[1]
+    bias_gradient = _shaped(found[1])[0] if of_bias else np.empty((0, slots, slots), np.float32)
+    compiled_attention.attention_backward(
+        *_attention_arguments(*common), *(_shaped(each) for each in (out, log_sums, gradient, found[0])), bias_gradient
+    )
+    return tuple(found) if of_bias else found[0]
+
+
+def _attention_arguments(
+    projected: Tensor, bias: Tensor | None, lengths: Tensor, key: Tensor | None, rate: float, scale: float
+) -> tuple[Any, ...]:
+    slots = projected.shape[1]
+    return (
+        *(_shaped(projected), np.empty((0, slots, slots), np.float32) if bias is None else _shaped(bias)[0]),
+        *(_shaped(lengths), np.empty(0, np.int32) if key is None else _shaped(key)),
+        *(_bound(rate), _scale(rate), np.float32(scale)),
+    )
+
+
 def layer_norm_backward(
     x: Value, scale: Value, mean: Value, variance: Value, gradient: Value, epsilon: float
 ) -> list[Value]:
     """Return the gradients of x, scale and bias of a layer norm over the last axis."""
-    results = ((0, "float32"), (1, "float32"), (1, "float32"))
+    results = (Result(0), Result(1), Result(1))
     return _add("layer_norm_backward", _layer_norm_backward, (x, scale, mean, variance, gradient), results, epsilon)
 
 
@@ -110,7 +186,7 @@ def _layer_norm_backward(*tensors_and_epsilon: Any) -> tuple[Tensor, ...]:
 
 def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     """Return rows + bias for rows [..., n] and n numbers."""
-    return _add("add_bias", _add_bias, (rows, bias), ((0, "float32"),), in_place)
+    return _add("add_bias", _add_bias, (rows, bias), (Result(0),), in_place)
 
 
 def _add_bias(rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
@@ -131,17 +207,13 @@ def raised_as_they_are() -> Iterator[None]:
         raise _raised.pop() from None
 
 
-Results = tuple[tuple[int, str], ...]
-
-
 def _add(
-    name: str, compute: Callable[..., Any], inputs: Sequence[Value | None], results: Results, *settings: object
+    name: str, compute: Callable[..., Any], inputs: Sequence[Value | None], results: tuple[Result, ...], *settings: object
 ) -> list[Value]:
     """Add an operation to the current program; return its results.
 
     Args:
         compute: called with the inputs and the settings.
-        results: for each result the input whose shape it has, by its number, and its dtype.
     """
     given = tuple(i for i, value in enumerate(inputs) if value is not None)
     return paddle._C_ops._run_python_op(
@@ -157,7 +229,7 @@ def _definition(
     compute: Callable[..., Any],
     count: int,
     given: tuple[int, ...],
-    results: Results,
+    results: tuple[Result, ...],
     settings: tuple[object, ...],
 ) -> dict[str, Any]:
     """Return what Paddle must know of an operation; `given` has the numbers of the inputs that are there, of `count`.
@@ -172,10 +244,12 @@ def _definition(
             return _guarded(compute, *(present.get(i) for i in range(count)), *settings)
 
     def shapes(*tensors: MetaTensor) -> Any:
-        found = tuple(
-            MetaTensor(shape=tensors[given.index(like)].shape, dtype=getattr(paddle, dtype)) for like, dtype in results
-        )
-        return found if len(found) > 1 else found[0]
+        found = []
+        for result in results:
+            shape = tensors[given.index(result.like)].shape
+            shape = shape if result.axes is None else [shape[axis] for axis in result.axes]
+            found.append(MetaTensor(shape=shape, dtype=getattr(paddle, result.dtype)))
+        return tuple(found) if len(found) > 1 else found[0]
 
     described = "_".join(map(str, (*given, *settings))).replace(".", "_")
     return {
@@ -219,6 +293,11 @@ def _numbers(tensor: Tensor) -> np.ndarray:
     assert tensor.place.is_cpu_place()
     dtype = np.dtype(str(tensor.dtype).removeprefix("paddle."))
     return np.frombuffer((ctypes.c_char * (tensor.size * dtype.itemsize)).from_address(tensor.data_ptr()), dtype)
+
+
+def _shaped(tensor: Tensor) -> np.ndarray:
+    """Return the numbers of a tensor in its shape, sharing its memory."""
+    return _numbers(tensor).reshape(tensor.shape)
 
 
 def _rows(tensor: Tensor | None, n: int, dtype: type = np.float32) -> np.ndarray:

@@ -8,6 +8,7 @@ are passed over once for bias, softmax and dropout, instead of four times.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import paddle
 from paddle.pir import Operation, Value
@@ -64,6 +65,60 @@ def _is_free(value: Value, last: Operation, kept: Collection[int]) -> bool:
             break
         others.discard(operation.id())
     return not others
+
+
+def _attention(operation: Operation, _: Collection[int]) -> None:
+    """Memory-efficient attention, for which Paddle has no kernel on a CPU, and its gradient."""
+    *parts, bias, _, _, _, lengths, _, _ = operation.operands_source()
+    attributes, (out, log_sums, _) = operation.attrs(), operation.results()
+    rate = 0.0 if attributes["is_test"] else float(attributes["dropout_p"])
+    paddle.pir.set_insertion_point(operation)
+    settings = (lengths, _key() if rate else None, rate, float(attributes["scale"]))
+    new = operations.attention(_together(parts), _given(bias), *settings)
+    # Only the gradient reads the logarithms.
+    for gradient in log_sums.all_used_ops():
+        _attention_gradient(gradient, new, settings)
+    if operation.has_attr(LAYER):
+        new[0].get_defining_op().set_int_attr(LAYER, operation.int_attr(LAYER))
+    out.replace_all_uses_with(new[0])
+    operation.erase()
+    _remove_unread(parts)
+
+
+def _attention_gradient(operation: Operation, new: Sequence[Value], settings: tuple[Any, ...]) -> None:
+    """The gradient of attention, and the stack that makes one tensor of those of queries, keys and values."""
+    *parts, bias, _, _, _, _, _, gradient, _, _ = operation.operands_source()
+    of_query, _, _, of_bias = operation.results()
+    (combination,) = of_query.all_used_ops()
+    (stack,) = combination.result(0).all_used_ops()
+    paddle.pir.set_insertion_point(operation)
+    of_all, *of_given = operations.attention_backward(
+        gradient, *new, _together(parts), _given(bias), *settings, of_bias.initialized()
+    )
+    stack.result(0).replace_all_uses_with(of_all)
+    if of_given:
+        of_bias.replace_all_uses_with(of_given[0])
+    for each in (stack, combination, operation):
+        each.erase()
+    _remove_unread(parts)
+
+
+def _together(parts: Sequence[Value]) -> Value:
+    """Return the tensor [B, L, 3, A, D] of which queries, keys and values are parts."""
+    (split,) = {part.get_defining_op().id(): part.get_defining_op() for part in parts}.values()
+    return split.operand_source(0).get_defining_op().operand_source(0)
+
+
+def _remove_unread(parts: Sequence[Value]) -> None:
+    if all(part.use_empty() for part in parts):
+        split = parts[0].get_defining_op()
+        unbind = split.operand_source(0).get_defining_op()
+        split.erase()
+        unbind.erase()
+
+
+def _given(value: Value) -> Value | None:
+    return value if value.initialized() else None
 
 
 def _softmax(operation: Operation, kept: Collection[int]) -> None:
@@ -140,6 +195,7 @@ def _addition(operation: Operation, kept: Collection[int]) -> None:
 
 # Each operation belongs to one stage; those that take others away come first.
 _STAGES: tuple[dict[str, Callable[[Operation, Collection[int]], None]], ...] = (
+    {"pd_op.memory_efficient_attention": _attention},
     {"pd_op.softmax": _softmax},
     {"pd_op.softmax_grad": _softmax_gradient},
     {

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 import paddle
 from paddle.pir import Value
 
 from ernie_gram.distributed.device import cpu_kernels, on_cpu
+from ernie_gram.kernels import blas
 from ernie_gram.kernels.onednn import use_onednn
+from ernie_gram.kernels.registered import FLOAT32, enter
 from ernie_gram.kernels.rewriting import use_compiled
 from reader.errors import InputError
 
@@ -29,3 +32,18 @@ def use_kernels(program: paddle.static.Program, precision: str, fetched: Iterabl
         raise InputError(f"no products in bfloat16 on this CPU: {kernels.no_bfloat16}; use float32")
     use_compiled(program, kept)
     use_onednn(program, kernels.operations, rounds, kept)
+
+
+def can_fuse_attention() -> bool:
+    """Return whether programs may be built with Paddle's memory-efficient attention, which `use_kernels` replaces."""
+    return on_cpu() and blas.is_available() and _attention_can_be_built()
+
+
+@cache
+def _attention_can_be_built() -> bool:
+    name = "memory_efficient_attention"
+    try:
+        enter("CPU", [name, f"{name}_grad"], [FLOAT32])
+    except (OSError, AttributeError):
+        return False
+    return True

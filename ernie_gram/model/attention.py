@@ -7,10 +7,10 @@ Shape letters: B sequences, L slots, K query rows per sequence, H hidden, A head
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import paddle
 from paddle import nn
-from paddle.incubate.nn.memory_efficient_attention import memory_efficient_attention
 from paddle.nn import functional as F
 
 from ernie_gram.graph import for_product
@@ -31,24 +31,34 @@ class Stream:
 
     Attributes:
         bias: added to the scores of these rows for the context's keys; broadcasts to [B, A, length, L], where length is
-            L for the context and K for query rows.
+            L for the context and K for query rows. With `lengths` only the relative bias, [1, A, L, L], or None.
         self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1]. None for the context, whose rows
             are among the keys already.
         ones: see layers.ones_column.
+        lengths: of the context of each sequence, int64 [B], for fused attention on a CPU (see graph.fuses_attention).
     """
 
-    bias: paddle.Tensor
+    bias: paddle.Tensor | None
     self_bias: paddle.Tensor | None
     ones: paddle.Tensor | None
+    lengths: paddle.Tensor | None = None
 
 
 @dataclass(frozen=True)
 class Projected:
-    """Queries (scaled by D^-0.5), keys and values of a stream's rows, [B, A, length, D] each."""
+    """Queries, keys and values of a stream's rows, together [B, length, 3, A, D]."""
 
-    query: paddle.Tensor
-    key: paddle.Tensor
-    value: paddle.Tensor
+    together: paddle.Tensor
+
+    @property
+    def by_slot(self) -> list[paddle.Tensor]:
+        """Queries, keys and values, [B, length, A, D] each."""
+        return paddle.unbind(self.together, 2)
+
+    @cached_property
+    def by_head(self) -> list[paddle.Tensor]:
+        """Queries, keys and values, [B, A, length, D] each."""
+        return paddle.unbind(self.together.transpose([2, 0, 3, 1, 4]))
 
 
 def padding_bias(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
@@ -63,9 +73,9 @@ class Attention(nn.Layer):
     The context's keys and values are computed once, for its own rows and for the query rows. The two kinds of rows are
     never in the same matrix product, so that query rows cannot change the context, not even in the last bit.
 
-    It is composed of single operations, unless `config.attention` says otherwise. In Paddle 3.3.1, the backward pass of
-    flash attention, which scaled_dot_product_attention prefers on a GPU, returns no gradient of the bias, and the bias
-    is learned here.
+    It is composed of single operations, unless `config.attention` or graph.fuses_attention says otherwise. In Paddle
+    3.3.1, the backward pass of flash attention, which scaled_dot_product_attention prefers on a GPU, returns no gradient
+    of the bias, and the bias is learned here.
     """
 
     def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:
@@ -87,10 +97,7 @@ class Attention(nn.Layer):
         """Return the queries, keys and values of rows, [B, length, H]; `joined` is the result of that method."""
         projected = linear(rows, *joined, stream.ones)
         # A 0 stands for the size of the same axis. A shape that is a tensor would be copied from a GPU to the host.
-        by_head = projected.reshape([0, 0, 3, self.heads, self.size]).transpose([2, 0, 3, 1, 4])
-        query, key, value = paddle.unbind(by_head)
-        # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
-        return Projected(query * self.scale, key, value)
+        return Projected(projected.reshape([0, 0, 3, self.heads, self.size]))
 
     def forward(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
         """Return the attention of a stream's rows to the context's, [B, length, H].
@@ -100,15 +107,18 @@ class Attention(nn.Layer):
             context: of the context's rows.
             stream: its `self_bias` decides whether each row also attends to itself.
         """
-        if self.is_memory_efficient and self.training and stream.self_bias is None:
+        if stream.lengths is not None or (self.is_memory_efficient and self.training and stream.self_bias is None):
             return self._output(self._memory_efficient(own, stream), stream)
-        scores = self._scores(own, context, stream)
+        # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
+        query, values = own.by_head[0] * self.scale, context.by_head[2]
+        scores = self._scores(query, context, stream)
         if stream.self_bias is None:
-            attended = paddle.matmul(self._weights(scores), context.value)
+            attended = paddle.matmul(self._weights(scores), values)
         else:
-            own_scores = (own.query * own.key).sum(-1, keepdim=True) + for_product(stream.self_bias)
+            _, own_key, own_value = own.by_head
+            own_scores = (query * own_key).sum(-1, keepdim=True) + for_product(stream.self_bias)
             weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
-            attended = paddle.matmul(weights[..., :-1], context.value) + weights[..., -1:] * own.value
+            attended = paddle.matmul(weights[..., :-1], values) + weights[..., -1:] * own_value
         return self._output(attended.transpose([0, 2, 1, 3]), stream)
 
     def context_weights(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
@@ -116,19 +126,26 @@ class Attention(nn.Layer):
 
         The weights of a row add up to 1. Args: as for `forward`; the stream is the context.
         """
-        return F.softmax(self._scores(own, context, stream))
+        return F.softmax(self._scores(own.by_head[0] * self.scale, context, stream))
 
-    def _scores(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
-        return paddle.matmul(own.query, context.key, transpose_y=True) + for_product(stream.bias)
+    def _scores(self, query: paddle.Tensor, context: Projected, stream: Stream) -> paddle.Tensor:
+        assert stream.bias is not None
+        return paddle.matmul(query, context.by_head[1], transpose_y=True) + for_product(stream.bias)
 
     def _output(self, attended_BLAD: paddle.Tensor, stream: Stream) -> paddle.Tensor:
         return self.output(attended_BLAD.reshape([0, 0, self.heads * self.size]), stream.ones)
 
     def _memory_efficient(self, own: Projected, stream: Stream) -> paddle.Tensor:
-        """Return the attention of the context to itself, [B, L, A, D]. L must be a multiple of KEYS_MULTIPLE."""
-        by_slot = (rows.transpose([0, 2, 1, 3]) for rows in (own.query, own.key, own.value))
-        # The queries are scaled already.
-        return memory_efficient_attention(*by_slot, for_product(stream.bias), self.dropout, 1.0)
+        """Return the attention of the context to itself, [B, L, A, D]; on a GPU, L must be a multiple of KEYS_MULTIPLE.
+
+        This is Paddle's memory_efficient_attention, which has no argument for lengths without a causal mask.
+        """
+        bias, rate = stream.bias, self.dropout if self.training else 0.0
+        attended, _, _ = paddle._C_ops.memory_efficient_attention(
+            *(*own.by_slot, None if bias is None else for_product(bias), None, None, None, stream.lengths, -1, -1),
+            *(False, rate, self.scale, not self.training),
+        )
+        return attended
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
         # In half precision, Paddle's kernel for GPUs reads and writes it, and computes in float32.

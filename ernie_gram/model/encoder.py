@@ -14,7 +14,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import float32, marked_layer, up_to_multiple
+from ernie_gram.graph import float32, fuses_attention, marked_layer, up_to_multiple
 from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import (
@@ -170,18 +170,14 @@ class Encoder(nn.Layer):
             missing = up_to_multiple(length, KEYS_MULTIPLE)
             padding = paddle.zeros([paddle.shape(input_ids_BL)[0], missing, context_BLH.shape[-1]])
             context_BLH, length = paddle.concat([context_BLH, padding], 1), length + missing
-        padding_B11L = padding_bias(lengths_B, length)
         relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
-        # One bias for all layers, including the padding mask. The scores are by far the largest tensors of a step: this
-        # way each layer makes one addition to them, and the gradient of the bias is summed over the batch once.
-        if relative_ALL is None:
-            bias = padding_B11L
+        padding_B11L = None if fuses_attention() and queries is None else padding_bias(lengths_B, length)
+        ones = ones_column(context_BLH)
+        if fuses_attention():
+            relative_1ALL = None if relative_ALL is None else relative_ALL.unsqueeze(0)
+            streams = [(context_BLH, Stream(relative_1ALL, None, ones, lengths_B))]
         else:
-            bias = for_each_sequence(relative_ALL, input_ids_BL, [self.heads, length, length]) + padding_B11L
-        if relative_ALL is None and (on_cpu() or self.pads):
-            # On a CPU an addition that broadcasts takes four times as long; memory-efficient attention needs all.
-            bias = paddle.expand(bias, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
-        streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH)))]
+            streams = [(context_BLH, Stream(self._bias(input_ids_BL, length, padding_B11L, relative_ALL), None, ones))]
         if queries is not None:
             query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
             streams.append((query_BKH, self._query_stream(query_BKH, queries, padding_B11L, relative_ALL)))
@@ -193,6 +189,25 @@ class Encoder(nn.Layer):
         if self.pads and self.training:
             context_BLH = context_BLH[:, :real]
         return context_BLH.flatten(0, 1), others[0][0].flatten(0, 1) if others else None
+
+    def _bias(
+        self,
+        input_ids_BL: paddle.Tensor,
+        length: paddle.Tensor,
+        padding_B11L: paddle.Tensor,
+        relative_ALL: paddle.Tensor | None,
+    ) -> paddle.Tensor:
+        """Return what all layers add to the scores, including the padding mask; it broadcasts to [B, A, L, L].
+
+        The scores are by far the largest tensors of a step: this way each layer makes one addition to them, and the
+        gradient of the bias is summed over the batch once.
+        """
+        if relative_ALL is not None:
+            return for_each_sequence(relative_ALL, input_ids_BL, [self.heads, length, length]) + padding_B11L
+        if on_cpu() or self.pads:
+            # On a CPU an addition that broadcasts takes four times as long; memory-efficient attention needs all.
+            return paddle.expand(padding_B11L, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
+        return padding_B11L
 
     def _query_stream(
         self,

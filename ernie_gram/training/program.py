@@ -16,7 +16,7 @@ from ernie_gram.distributed.row_exchange import sent_bytes, sum_gradients
 from ernie_gram.distributed.row_gradients import Gradient, Lookups, RowGradient, take_lookups
 from ernie_gram.graph import computing, share_constants, skip_gradients_of_additions
 from ernie_gram.kernels.operations import raised_as_they_are
-from ernie_gram.kernels.selection import use_kernels
+from ernie_gram.kernels.selection import can_fuse_attention, use_kernels
 from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, LossTerm, Network
@@ -101,7 +101,8 @@ def open_program(fields: Iterable[Field], precision: str = "float32", portable: 
         portable: whether the program must run on other processors too, without kernels chosen for this one.
     """
     main, startup = paddle.static.Program(), paddle.static.Program()
-    with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard(), computing(precision):
+    fuses = not portable and can_fuse_attention()
+    with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard(), computing(precision, fuses):
         feeds = {f.name: paddle.static.data(f.name, [None] * len(f.shape), f.dtype) for f in dict.fromkeys(fields)}
         yield OpenProgram(main, startup, feeds, precision, portable)
 

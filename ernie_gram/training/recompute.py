@@ -17,6 +17,8 @@ from paddle.pir import CloneOptions, IrMapping, Operation, Value
 from ernie_gram.graph import LAYER, float32
 
 _DROPOUT = "pd_op.dropout"
+# Its output and one number a row are kept, a small part of what it computes; it draws masks of its own.
+_ATTENTION = "pd_op.memory_efficient_attention"
 
 
 def recompute_layers(total: Value) -> None:
@@ -53,7 +55,8 @@ class _Copies:
         operation = _source(value)
         if operation is None or not operation.has_attr(LAYER) or value.id in self._kept:
             return False
-        return not (operation.name() == _DROPOUT and value.index() == 1)  # the mask
+        # The mask of a dropout is kept.
+        return operation.name() != _ATTENTION and (operation.name(), value.index()) != (_DROPOUT, 1)
 
     def of(self, value: Value, before: Operation) -> Value:
         """Return the copy of a freed value; the operations that it still needs are placed before an operation."""

@@ -1,7 +1,7 @@
-"""Kernels that Paddle's package for CPUs does not have, entered into its list of kernels.
+"""Entries in Paddle's list of kernels, so that programs can be built of operations that this device has no kernel for.
 
-Paddle builds an operation only if the list has a kernel for its dtype, on any device. With these entries it builds the
-programs of a GPU in half precision; running one of the entries is an error.
+Paddle builds an operation only if the list has a kernel for its dtype, on any device. An entry cannot be run: another
+operation must take its place when the program is finished.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ def _cannot_run(context: int) -> None:
     raise RuntimeError("this kernel is only entered into the list, so that programs can be built")
 
 
-def enter(names: Iterable[str], dtypes: Iterable[int] = (FLOAT16, BFLOAT16)) -> None:
-    """Enter kernels for GPUs."""
+def enter(device: str, names: Iterable[str], dtypes: Iterable[int]) -> None:
+    """Enter kernels for a device, "CPU" or "GPU"; raises OSError or AttributeError if this Paddle cannot.
+
+    This is bound to Paddle 3.3, whose interface it calls.
+    """
     import paddle
 
     library = ctypes.CDLL(str(Path(paddle.__file__).parent / "libs" / "libphi_core.so"))
@@ -38,6 +41,6 @@ def enter(names: Iterable[str], dtypes: Iterable[int] = (FLOAT16, BFLOAT16)) -> 
     for name in names:
         for dtype in dtypes:
             library.PD_RegisterPhiKernel(
-                *(name.encode(), b"GPU", dtype, _ANY_LAYOUT, nothing, none, nothing, none, nothing, none),
+                *(name.encode(), device.encode(), dtype, _ANY_LAYOUT, nothing, none, nothing, none, nothing, none),
                 *(_no_arguments, _cannot_run, None),
             )

@@ -1,0 +1,188 @@
+"""The attention of a training step on a CPU, forward and backward, compiled: scores and weights are never stored.
+
+Blocks of rows stay in the processor's caches (as in FlashAttention, Dao et al. 2022). The backward pass computes the
+weights of a block again from the scores and log(sum(exp(scores))) of each row; the dropout mask of a block depends on
+the block's number and the step's key alone, so it is drawn again. The parts into which the work is divided do not
+depend on the number of threads, so neither do the results.
+
+Shape letters: B sequences, L slots, A heads, D = H / A, n keys of a sequence.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ernie_gram.kernels.blas import limit_threads, product, product_with_transposed, transposed_product
+from ernie_gram.kernels.compiled import decide, exp, exponentials, maximum, parallel, product_of, reordered
+from reader.system.compiled import numba
+
+float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
+# Rows of a block: two blocks of float32 for 512 keys are half a megabyte.
+_ROWS = 128
+# The backward pass divides the sequences into groups, so that there are about this many parts.
+_PARTS = 32
+_FLOAT = 4
+
+
+@numba.njit(cache=True, nogil=True)
+def _draw(block: int, rows: int, keys: int, slots: int, key: np.ndarray, bound: int, kept: np.ndarray) -> None:
+    """Draw the mask of a block, kept [rows * keys]; `block` is its number among those of all sequences and heads."""
+    first = uint64(block) * uint64((_ROWS * slots + 7) // 8)
+    decide(first, (rows * keys + 7) // 8, uint32(key[0]), uint32(key[1]), uint32(bound), kept)
+
+
+@reordered
+def _weights(row: np.ndarray, bias: np.ndarray, log_sum: float) -> None:
+    """Replace scores without bias by weights."""
+    for j in range(row.size):
+        row[j] = exp(row[j] + bias[j] - log_sum)
+
+
+@parallel
+def attention(
+    projected: np.ndarray,
+    bias: np.ndarray,
+    lengths: np.ndarray,
+    key: np.ndarray,
+    bound: int,
+    kept_scale: float,
+    scale: float,
+    out: np.ndarray,
+    log_sums: np.ndarray,
+) -> None:
+    """Set out, float32 [B, L, A, D], to dropout(softmax(scale Q K^T + bias)) V for each sequence and head.
+
+    Args:
+        projected: queries, keys and values, float32 [B, L, 3, A, D].
+        bias: float32 [A, L, L], or [0, L, L] for none.
+        lengths: [B]; keys in later slots are not seen.
+        key: int32 [2], decides the masks of dropout, or [0] for none.
+        bound: a weight is dropped with probability bound / 65536.
+        kept_scale: the factor of weights that are not dropped.
+        log_sums: set to log(sum(exp(scores))) of each row, float32 [B, A, L].
+    """
+    sequences, slots, _, heads, size = projected.shape
+    width, blocks = heads * size, (slots + _ROWS - 1) // _ROWS
+    row_size = 3 * width
+    for part in numba.prange(sequences * heads):
+        threads = limit_threads(1)
+        sequence, head = part // heads, part % heads
+        keys = min(max(lengths[sequence], 1), slots)
+        scores, kept = np.empty((_ROWS, keys), np.float32), np.empty(_ROWS * keys + 7, np.uint8)
+        bits, none = scores.view(np.int32), np.zeros(slots, np.float32)
+        first = projected.ctypes.data + _FLOAT * (sequence * slots * row_size + head * size)
+        for block in range(blocks):
+            start = block * _ROWS
+            rows = min(_ROWS, slots - start)
+            queries, block_out = first + _FLOAT * start * row_size, out[sequence, start : start + rows, head]
+            at_scores = scores.ctypes.data, keys
+            product_with_transposed(
+                (rows, keys, size), scale, (queries, row_size), (first + _FLOAT * width, row_size), at_scores
+            )
+            if key.size:
+                _draw(part * blocks + block, rows, keys, slots, key, bound, kept)
+            for i in range(rows):
+                added, row = bias[head, start + i] if bias.shape[0] else none, scores[i]
+                for j in range(keys):
+                    row[j] += added[j]
+                largest = maximum(bits[i])
+                total = exponentials(row, largest)
+                log_sums[sequence, head, start + i] = largest + np.log(total)
+                factor = kept_scale / total
+                if key.size:
+                    mask = kept[i * keys : (i + 1) * keys]
+                    for j in range(keys):
+                        row[j] = row[j] * factor if mask[j] else float32(0)
+                else:
+                    for j in range(keys):
+                        row[j] *= factor
+            values = first + 2 * _FLOAT * width, row_size
+            product((rows, size, keys), 1.0, at_scores, values, 0.0, (block_out.ctypes.data, width))
+        limit_threads(threads)
+
+
+@parallel
+def attention_backward(
+    projected: np.ndarray,
+    bias: np.ndarray,
+    lengths: np.ndarray,
+    key: np.ndarray,
+    bound: int,
+    kept_scale: float,
+    scale: float,
+    out: np.ndarray,
+    log_sums: np.ndarray,
+    out_gradient: np.ndarray,
+    gradient: np.ndarray,
+    bias_gradient: np.ndarray,
+) -> None:
+    """Set the gradients of `projected` and of the bias; the latter may be [0, L, L] if nobody asks for it.
+
+    With weights P, their dropout mask M (times kept_scale), values V and dO = out_gradient:
+    dV = (P M)^T dO, dS = P (M (dO V^T) - rowsum(dO out)), dQ = scale dS K, dK = scale dS^T Q; that of the bias is the
+    sum of dS over the sequences.
+    """
+    sequences, slots, _, heads, size = projected.shape
+    width, blocks = heads * size, (slots + _ROWS - 1) // _ROWS
+    row_size = 3 * width
+    adds = bias_gradient.shape[0] > 0
+    groups = min(sequences, (_PARTS + heads - 1) // heads) if adds else sequences
+    members = (sequences + groups - 1) // max(groups, 1)
+    groups = (sequences + members - 1) // max(members, 1)
+    sums = np.zeros((groups if adds else 0, heads, slots, slots), np.float32)
+    for part in numba.prange(groups * heads):
+        threads = limit_threads(1)
+        group, head = part // heads, part % heads
+        none = np.zeros(slots, np.float32)
+        for sequence in range(group * members, min((group + 1) * members, sequences)):
+            keys = min(max(lengths[sequence], 1), slots)
+            scores, of_scores = np.empty((_ROWS, keys), np.float32), np.empty((_ROWS, keys), np.float32)
+            kept = np.empty(_ROWS * keys + 7, np.uint8)
+            at_scores, at_gradients = (scores.ctypes.data, keys), (of_scores.ctypes.data, keys)
+            offset = _FLOAT * (sequence * slots * row_size + head * size)
+            queries, of_queries = projected.ctypes.data + offset, gradient.ctypes.data + offset
+            of_outs = out_gradient.ctypes.data + _FLOAT * (sequence * slots * width + head * size)
+            to_keys, to_values = _FLOAT * width, 2 * _FLOAT * width
+            at_keys, at_values = (queries + to_keys, row_size), (queries + to_values, row_size)
+            of_keys, of_values = (of_queries + to_keys, row_size), (of_queries + to_values, row_size)
+            for block in range(blocks):
+                start = block * _ROWS
+                rows, before = min(_ROWS, slots - start), float32(block > 0)
+                of_out = of_outs + _FLOAT * start * width, width
+                of_query = of_queries + _FLOAT * start * row_size, row_size
+                query = queries + _FLOAT * start * row_size, row_size
+                product_with_transposed((rows, keys, size), scale, query, at_keys, at_scores)
+                product_with_transposed((rows, keys, size), 1.0, of_out, at_values, at_gradients)
+                if key.size:
+                    _draw((sequence * heads + head) * blocks + block, rows, keys, slots, key, bound, kept)
+                for i in range(rows):
+                    row, of_row, slot = scores[i], of_scores[i], start + i
+                    _weights(row, bias[head, slot] if bias.shape[0] else none, log_sums[sequence, head, slot])
+                    total = product_of(out_gradient[sequence, slot, head], out[sequence, slot, head])
+                    if key.size:
+                        mask = kept[i * keys : (i + 1) * keys]
+                        for j in range(keys):
+                            weight, of_weight = row[j], of_row[j] * kept_scale if mask[j] else float32(0)
+                            row[j] = weight * kept_scale if mask[j] else float32(0)
+                            of_row[j] = weight * (of_weight - total)
+                    else:
+                        for j in range(keys):
+                            of_row[j] = row[j] * (of_row[j] - total)
+                    if adds:
+                        sum_row = sums[group, head, slot]
+                        for j in range(keys):
+                            sum_row[j] += of_row[j]
+                transposed_product((keys, size, rows), 1.0, at_scores, of_out, before, of_values)
+                product((rows, size, keys), scale, at_gradients, at_keys, 0.0, of_query)
+                transposed_product((keys, size, rows), scale, at_gradients, query, before, of_keys)
+            gradient[sequence, keys:, 1:, head] = float32(0)
+        limit_threads(threads)
+    if adds:
+        for head in numba.prange(heads):
+            for slot in range(slots):
+                row = bias_gradient[head, slot]
+                row[:] = sums[0, head, slot]
+                for group in range(1, groups):
+                    of_group = sums[group, head, slot]
+                    for j in range(slots):
+                        row[j] += of_group[j]
