@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
+from ernie_gram.distributed.device import chooses_cpu
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, World, start_world
 from ernie_gram.planning.sizes import assumed_shape, measured_shape
@@ -168,7 +169,9 @@ def main() -> None:
         speeds, measured = _speeds(own, config, sizes, shape, world)
     assert speeds.peak is not None
     utilisation = speeds.utilisation or ASSUMED_UTILISATION
-    cluster = Cluster(ranks, speeds.peak, utilisation, own.memory, speeds.bandwidth)
+    # A peak is given for GPUs elsewhere.
+    cpu = own.peak_tflops is None and chooses_cpu(config.trainer.device)
+    cluster = Cluster(ranks, speeds.peak, utilisation, own.memory, speeds.bandwidth, cpu)
     prediction = predict(config, sizes, shape, cluster)
     if RANK > 0:
         return

@@ -117,6 +117,8 @@ class EncoderMemory:
         slots: L, the width of the context, which is the number of keys of each row.
         precision: of matrix products.
         recompute: whether its layers are computed again in the backward pass.
+        fuses_attention: whether the weights of the context are never stored, as on a CPU (kernels/attention.py; what
+            its threads hold at a time is not included).
         queries: number of query rows.
     """
 
@@ -125,6 +127,7 @@ class EncoderMemory:
     slots: int
     precision: str
     recompute: bool
+    fuses_attention: bool
     queries: int = 0
 
     @property
@@ -146,7 +149,9 @@ class EncoderMemory:
         activation (2). Two numbers per LayerNorm and row, and one byte of dropout mask per number of both sub-layers.
         Per score: the softmax (1 number), and with dropout its output (1 number) and its mask (1 byte).
         In bfloat16 and float16, LayerNorms stay float32, and their outputs and the weights are copied for the products.
-        The softmax is counted as on a CPU, float32 and a copy; a GPU keeps only the copy, so that it needs less.
+        The softmax is counted as float32 and a copy; a GPU keeps only the copy, so that it needs less.
+        With fused attention only query rows have scores, and read copies of the context's keys and values (2 H numbers
+        per row); rows of the context have one number per head, the logarithm of the softmax's sum.
         """
         model, operand = self.model, operand_size(self.precision)
         copied = 0 if operand == FLOAT else operand
@@ -157,23 +162,29 @@ class EncoderMemory:
         per_score = FLOAT + copied
         if model.attention_probs_dropout_prob:
             per_score += operand + 1
-        scores = self.rows * self.slots * model.num_attention_heads
-        return self.rows * hidden + scores * per_score + copied * self.layer_weights
+        size = self.rows * hidden + self._scores(self._stored) // FLOAT * per_score + copied * self.layer_weights
+        if self.fuses_attention:
+            size += self._log_sums + (2 * self.context * model.hidden_size * FLOAT if self.queries else 0)
+        return size
 
     @property
     def kept_layer(self) -> float:
         """The bytes that a layer keeps from the forward to the backward pass.
 
-        With recompute these are its output, which is the next layer's input, and the masks of dropout.
+        With recompute these are its output, which is the next layer's input, and the masks of dropout; with fused
+        attention also what it returns.
         """
         if not self.recompute:
             return self.layer
         per_row = self.model.hidden_size * FLOAT
         if self.model.hidden_dropout_prob:
             per_row += 2 * self.model.hidden_size
+        size = self.rows * per_row
         if self.model.attention_probs_dropout_prob:
-            per_row += self.slots * self.model.num_attention_heads
-        return self.rows * per_row
+            size += self._scores(self._stored) // FLOAT
+        if self.fuses_attention:
+            size += self._log_sums + self.context * self.model.hidden_size * FLOAT
+        return size
 
     @property
     def recomputed(self) -> float:
@@ -187,11 +198,11 @@ class EncoderMemory:
             ledger.change(ACTIVATIONS, self.kept_layer)
         if self.recompute:
             # All layers read the same bias of all pairs, and read it again.
-            ledger.change(ACTIVATIONS, self._scores(self.rows))
+            ledger.change(ACTIVATIONS, self._bias + self._scores(self.queries))
         else:
             # The bias is freed after the attention of the last layer.
             ledger.change(ACTIVATIONS, -self._feed_forward)
-            ledger.briefly(ACTIVATIONS, self._scores(self.context))
+            ledger.briefly(ACTIVATIONS, self._bias)
             ledger.change(ACTIVATIONS, self._feed_forward)
 
     def backward(self, ledger: Ledger) -> None:
@@ -203,25 +214,29 @@ class EncoderMemory:
         ledger.change(ACTIVATIONS, -self._embeddings - self.rows * self.model.hidden_size * FLOAT)
 
     def _backward_again(self, ledger: Ledger) -> None:
-        inner, scores = self._feed_forward, self._scores(self.rows)
+        inner, bias = self._feed_forward, self._bias + self._scores(self.queries)
         has_bias = self.model.use_relative_position
+        # With fused attention, queries, keys and values of the context are not computed again until their gradient,
+        # of the same size, is. Its output is kept.
+        projected = 3 * self.context * self.model.hidden_size * FLOAT if self.fuses_attention else 0
         # The sum of the layers' gradients of the bias.
-        ledger.change(ACTIVATIONS, scores if has_bias else 0)
+        ledger.change(ACTIVATIONS, bias if has_bias else 0)
         for _ in range(self.model.num_hidden_layers):
-            ledger.change(ACTIVATIONS, self.recomputed)
+            ledger.change(ACTIVATIONS, self.recomputed - projected)
             # The gradient of the activation's output; then that of the attention weights. (On a CPU, what an operation
             # was the last to read may be freed only while the next one runs: then it is twice as much.)
             ledger.briefly(ACTIVATIONS, inner / 2)
             ledger.change(ACTIVATIONS, -inner)
-            ledger.briefly(ACTIVATIONS, scores)
+            ledger.change(ACTIVATIONS, projected)
+            ledger.briefly(ACTIVATIONS, projected + self._scores(self._stored))
             ledger.change(GRADIENTS, self.layer_weights * FLOAT)
             ledger.change(ACTIVATIONS, inner - self.recomputed - self.kept_layer)
-        ledger.change(ACTIVATIONS, -scores)
+        ledger.change(ACTIVATIONS, -bias)
         if has_bias:
-            ledger.change(ACTIVATIONS, -scores - self._distances)
+            ledger.change(ACTIVATIONS, -bias - self._distances)
 
     def _backward(self, ledger: Ledger) -> None:
-        inner, scores = self._feed_forward, self._scores(self.context)
+        inner, scores = self._feed_forward, self._scores(0 if self.fuses_attention else self.context)
         has_bias = self.model.use_relative_position
         # Without dropout, the scores have gradients before and after the softmax beside what is kept; with dropout,
         # these take the place of what its backward pass has read.
@@ -235,10 +250,10 @@ class EncoderMemory:
             ledger.change(ACTIVATIONS, inner - self.layer)
             if has_bias:
                 # Each layer's gradient of the bias is kept until all of them are added up.
-                ledger.change(ACTIVATIONS, scores)
+                ledger.change(ACTIVATIONS, self._bias)
         if has_bias:
-            ledger.briefly(ACTIVATIONS, scores)
-            ledger.change(ACTIVATIONS, -self.model.num_hidden_layers * scores)
+            ledger.briefly(ACTIVATIONS, self._bias)
+            ledger.change(ACTIVATIONS, -self.model.num_hidden_layers * self._bias)
             ledger.change(ACTIVATIONS, -self._distances)
 
     @property
@@ -255,6 +270,23 @@ class EncoderMemory:
     def _feed_forward(self) -> int:
         """The bytes of the two sides of the activation in a layer's feed-forward network."""
         return 2 * self.rows * self.model.feed_forward_size * operand_size(self.precision)
+
+    @property
+    def _stored(self) -> int:
+        """The rows whose weights are stored."""
+        return self.queries if self.fuses_attention else self.rows
+
+    @property
+    def _log_sums(self) -> int:
+        """The bytes of the logarithms of the softmax's sums."""
+        return self.context * self.model.num_attention_heads * FLOAT
+
+    @property
+    def _bias(self) -> int:
+        """The bytes of the bias of the context's scores: of a sequence with fused attention, otherwise of the batch."""
+        if not self.fuses_attention:
+            return self._scores(self.context)
+        return self._scores(self.slots) if self.model.use_relative_position else 0
 
     def _scores(self, rows: int) -> int:
         """Return the bytes of the scores of some rows for the context's L keys in all heads."""

@@ -76,27 +76,33 @@ class _Head:
         ledger.change(SOFTMAX, -self.kept)
 
 
-def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> Memory:
-    """Return the predicted memory of one of `ranks` processes that holds a batch of the given shape at a time."""
+def rank_memory(
+    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, cpu: bool = False
+) -> Memory:
+    """Return the predicted memory of one of `ranks` processes that holds a batch of the given shape at a time.
+
+    Args:
+        cpu: whether the processes compute on a CPU; otherwise it is the memory of a GPU.
+    """
+    precision = "float32" if cpu else config.optimizer.precision
     shapes = parameter_shapes(config, sizes)
     ledger = Ledger(count(shapes))
     if accumulation_steps(config.data.batch_size, ranks, config.trainer.micro_batch) > 1:
         ledger.change(ACCUMULATED, ledger.numbers * FLOAT)
 
     def encoder(model: ModelConfig, queries: int = 0) -> EncoderMemory:
-        precision, recompute = config.optimizer.precision, config.trainer.recompute
-        return EncoderMemory(model, shape.rows, shape.slots, precision, recompute, queries)
+        return EncoderMemory(model, shape.rows, shape.slots, precision, config.trainer.recompute, cpu, queries)
 
     main, terms = encoder(config.model, shape.query_rows), terms_of(config.objective)
     # The first encoder's samples are read by the main one.
     first = [(encoder(own), term) for term in terms if (own := term.encoder(config))]
     for before, term in first:
         before.forward(ledger)
-        for head in _heads(config, sizes, shape, ranks, term):
+        for head in _heads(config, sizes, shape, ranks, term, precision):
             head.forward(ledger)
     main.forward(ledger)
     later = [term for term in terms if not term.encoder(config)]
-    own_heads = [head for term in later for head in _heads(config, sizes, shape, ranks, term)]
+    own_heads = [head for term in later for head in _heads(config, sizes, shape, ranks, term, precision)]
     for head in own_heads:
         head.forward(ledger)
     ledger.change(ACTIVATIONS, sum(term.activation_bytes(config, shape) for term in terms))
@@ -109,7 +115,7 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
     main.backward(ledger)
     ledger.change(ACTIVATIONS, -beside)
     for before, term in first:
-        for head in _heads(config, sizes, shape, ranks, term):
+        for head in _heads(config, sizes, shape, ranks, term, precision):
             head.backward(ledger)
         before.backward(ledger)
     by_row = tables_by_row(config, shapes) if ranks > 1 else {}
@@ -120,12 +126,14 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
     return ledger.memory
 
 
-def _heads(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, term: Term) -> list[_Head]:
+def _heads(
+    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, term: Term, precision: str
+) -> list[_Head]:
     """Return the softmaxes of a term in a step."""
     model, assumed_rows = config.model, config.assumed_rows(ranks)
     size = model.out_emb_size or model.embedding_size
     # In bfloat16 and float16 the softmax is copied for the products.
-    per_logit = FLOAT if operand_size(config.optimizer.precision) == FLOAT else FLOAT + HALF
+    per_logit = FLOAT if operand_size(precision) == FLOAT else FLOAT + HALF
     return [
         _Head(
             *(each.rows, each.classes, size, chunks_for(assumed_rows, each.classes), each.samples),

@@ -38,6 +38,7 @@ class Cluster:
         peak: operations per second that a device reaches in large matrix products.
         utilisation: share of the peak that a step reaches, without the exchanges.
         bandwidth: bytes per second that one process sends; None if unknown.
+        cpu: whether the processes compute on CPUs.
     """
 
     ranks: int
@@ -45,6 +46,7 @@ class Cluster:
     utilisation: float
     memory: float | None = None
     bandwidth: float | None = None
+    cpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     return Prediction(
         shape=shape,
         steps=steps,
-        memory=rank_memory(config, sizes, shape, ranks),
+        memory=rank_memory(config, sizes, shape, ranks, cluster.cpu),
         fitting=fitting_sequences(config, sizes, shape, cluster),
         flops=flops,
         exchange=exchange,
@@ -137,7 +139,7 @@ def fitting_sequences(config: PretrainConfig, sizes: CorpusSizes, shape: BatchSh
             data=replace(config.data, batch_size=steps * sequences * cluster.ranks),
             trainer=replace(config.trainer, micro_batch=sequences),
         )
-        return rank_memory(scaled, sizes, replace(shape, sequences=sequences), cluster.ranks).total
+        return rank_memory(scaled, sizes, replace(shape, sequences=sequences), cluster.ranks, cluster.cpu).total
 
     whole = largest_batch(partial(memory, steps=1), cluster.memory)
     is_enough = whole >= sequences_per_rank(config, cluster.ranks)

@@ -80,12 +80,12 @@ def training_batches(
 
 
 def evaluation_batches(lengths: Int64s, batch_size: int) -> list[Int64s]:
-    """Return batches of all samples, sorted by length; the last one may be smaller.
+    """Return batches of all samples, the longest first, so that memory is allocated once; the last one may be smaller.
 
     They do not depend on the number of processes: whole batches are divided among ranks, so that every score is
     computed from the same numbers by the same program on any number of processes.
     """
-    order = np.argsort(lengths, kind="stable")
+    order = np.argsort(-lengths, kind="stable")
     return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
 
 

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from ernie_gram.distributed.device import chooses_cpu
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.planning.encoder_memory import ACCUMULATED, FLOAT, EncoderMemory, Ledger, Memory
@@ -30,11 +31,14 @@ def finetuning_memory(
     shapes = parameters.shapes_of(*declared, parameters.pooler(encoder) if encoder.use_pooler else None)
     steps = accumulation_steps(config.optimizer.batch_size, processes, config.trainer.micro_batch)
 
+    cpu = chooses_cpu(config.trainer.device)
+    precision = "float32" if cpu else config.optimizer.precision
+
     def memory(inputs: int, slots: int) -> Memory:
         ledger = Ledger(parameters.count(shapes))
         if steps > 1:
             ledger.change(ACCUMULATED, ledger.numbers * FLOAT)
-        network = EncoderMemory(encoder, inputs * slots, slots, config.optimizer.precision, config.trainer.recompute)
+        network = EncoderMemory(encoder, inputs * slots, slots, precision, config.trainer.recompute, cpu)
         network.forward(ledger)
         ledger.moment = "backward"
         network.backward(ledger)

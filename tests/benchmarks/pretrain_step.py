@@ -107,7 +107,7 @@ def predictions(config: PretrainConfig, name: str, rung: str) -> tuple[float, fl
     slots, masked, queries = shapes(length, rung)
     sizes, shape = CorpusSizes(TOKENS, ngrams), BatchShape(batch, slots, masked, queries, queries)
     flops = sum(step_flops(config, sizes, shape).values()) + recomputed_flops(config, shape)
-    return flops, rank_memory(config, sizes, shape, 1).total
+    return flops, rank_memory(config, sizes, shape, 1, cpu=True).total
 
 
 def measure_one(arguments: argparse.Namespace) -> dict[str, float]:

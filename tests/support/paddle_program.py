@@ -35,7 +35,7 @@ def product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> f
     """
     network = PretrainNetwork(config, sizes, 1)
     with fresh_scope() as executor:
-        with open_program(network.fields) as opened:
+        with open_program(network.fields, portable=True) as opened:
             total = paddle.add_n([term.total for term in network.losses(opened.feeds)])
             block = opened.main.global_block()
             products = [op for op in block.ops if op.name() == "pd_op.matmul"]

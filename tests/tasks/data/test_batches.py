@@ -104,7 +104,7 @@ def test_evaluation_reads_each_sample_once(count: int, size: int) -> None:
     batches = evaluation_batches(lengths, size)
     assert Counter(np.concatenate(batches).tolist()) == Counter(range(count))
     assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
-    assert np.all(np.diff(lengths[np.concatenate(batches)]) >= 0)
+    assert np.all(np.diff(lengths[np.concatenate(batches)]) <= 0)
 
 
 def features_of(lengths: np.ndarray) -> SentenceFeatures:
