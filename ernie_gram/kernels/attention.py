@@ -127,8 +127,8 @@ def attention_backward(
     row_size = 3 * width
     adds = bias_gradient.shape[0] > 0
     groups = min(sequences, (_PARTS + heads - 1) // heads) if adds else sequences
-    members = (sequences + groups - 1) // max(groups, 1)
-    groups = (sequences + members - 1) // max(members, 1)
+    members = max(1, (sequences + groups - 1) // max(groups, 1))
+    groups = (sequences + members - 1) // members
     sums = np.zeros((groups if adds else 0, heads, slots, slots), np.float32)
     for part in numba.prange(groups * heads):
         threads = limit_threads(1)
@@ -181,8 +181,8 @@ def attention_backward(
         for head in numba.prange(heads):
             for slot in range(slots):
                 row = bias_gradient[head, slot]
-                row[:] = sums[0, head, slot]
-                for group in range(1, groups):
+                row[:] = float32(0)
+                for group in range(groups):
                     of_group = sums[group, head, slot]
                     for j in range(slots):
                         row[j] += of_group[j]

@@ -1,12 +1,11 @@
 """Products of float32 matrices for compiled functions, by the library that Paddle brings (Intel's MKL).
 
-Paddle must be loaded before a function that uses them is called.
+`is_available` must be called before a function that uses them.
 """
 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 from functools import cache
 from pathlib import Path
 
@@ -32,11 +31,10 @@ _BY_ROWS, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
 @cache
 def is_available() -> bool:
     """Return whether Paddle brings the library; then compiled functions find it."""
-    found = importlib.util.find_spec("paddle")
-    if found is None or found.origin is None:
-        return False
+    import paddle  # it loads what the library needs
+
     try:
-        library = ctypes.CDLL(str(Path(found.origin).parent / _LIBRARY))
+        library = ctypes.CDLL(str(Path(paddle.__file__).parent / _LIBRARY))
         functions = {_SGEMM: library.cblas_sgemm, _LIMIT: library.MKL_Set_Num_Threads_Local}
     except (OSError, AttributeError):
         return False

@@ -20,9 +20,9 @@ from paddle.static import MetaTensor
 
 from ernie_gram.distributed.loading import THREADS
 from ernie_gram.graph import dynamic_mode
-from ernie_gram.kernels import attention as compiled_attention, compiled
+from ernie_gram.kernels import attention as compiled_attention
+from ernie_gram.kernels import compiled
 from reader.system.compiled import numba
-
 
 
 class Result(NamedTuple):
@@ -208,7 +208,11 @@ def raised_as_they_are() -> Iterator[None]:
 
 
 def _add(
-    name: str, compute: Callable[..., Any], inputs: Sequence[Value | None], results: tuple[Result, ...], *settings: object
+    name: str,
+    compute: Callable[..., Any],
+    inputs: Sequence[Value | None],
+    results: tuple[Result, ...],
+    *settings: object,
 ) -> list[Value]:
     """Add an operation to the current program; return its results.
 

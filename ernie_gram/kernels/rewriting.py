@@ -8,7 +8,6 @@ are passed over once for bias, softmax and dropout, instead of four times.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import paddle
 from paddle.pir import Operation, Value
@@ -74,18 +73,18 @@ def _attention(operation: Operation, _: Collection[int]) -> None:
     rate = 0.0 if attributes["is_test"] else float(attributes["dropout_p"])
     paddle.pir.set_insertion_point(operation)
     settings = (lengths, _key() if rate else None, rate, float(attributes["scale"]))
-    new = operations.attention(_together(parts), _given(bias), *settings)
+    new_out, new_log_sums = operations.attention(_together(parts), _given(bias), *settings)
     # Only the gradient reads the logarithms.
     for gradient in log_sums.all_used_ops():
-        _attention_gradient(gradient, new, settings)
-    if operation.has_attr(LAYER):
-        new[0].get_defining_op().set_int_attr(LAYER, operation.int_attr(LAYER))
-    out.replace_all_uses_with(new[0])
+        _attention_gradient(gradient, new_out, new_log_sums, settings)
+    out.replace_all_uses_with(new_out)
     operation.erase()
     _remove_unread(parts)
 
 
-def _attention_gradient(operation: Operation, new: Sequence[Value], settings: tuple[Any, ...]) -> None:
+def _attention_gradient(
+    operation: Operation, out: Value, log_sums: Value, settings: tuple[Value, Value | None, float, float]
+) -> None:
     """The gradient of attention, and the stack that makes one tensor of those of queries, keys and values."""
     *parts, bias, _, _, _, _, _, gradient, _, _ = operation.operands_source()
     of_query, _, _, of_bias = operation.results()
@@ -93,7 +92,7 @@ def _attention_gradient(operation: Operation, new: Sequence[Value], settings: tu
     (stack,) = combination.result(0).all_used_ops()
     paddle.pir.set_insertion_point(operation)
     of_all, *of_given = operations.attention_backward(
-        gradient, *new, _together(parts), _given(bias), *settings, of_bias.initialized()
+        gradient, out, log_sums, _together(parts), _given(bias), *settings, of_bias=of_bias.initialized()
     )
     stack.result(0).replace_all_uses_with(of_all)
     if of_given:

@@ -74,8 +74,8 @@ class Attention(nn.Layer):
     never in the same matrix product, so that query rows cannot change the context, not even in the last bit.
 
     It is composed of single operations, unless `config.attention` or graph.fuses_attention says otherwise. In Paddle
-    3.3.1, the backward pass of flash attention, which scaled_dot_product_attention prefers on a GPU, returns no gradient
-    of the bias, and the bias is learned here.
+    3.3.1, the backward pass of flash attention, which scaled_dot_product_attention prefers on a GPU, returns no
+    gradient of the bias, and the bias is learned here.
     """
 
     def __init__(self, declared: LayerParameters, config: ModelConfig) -> None:

@@ -39,9 +39,9 @@ class ModelConfig:
             released static English models.
         use_pooler: the model has a pooler, a layer with tanh over the output of [CLS], for fine-tuning and
             inference. Pre-training refuses it: none of its losses reads the pooler, so it would never be trained.
-        attention: how training computes the attention of the context: "plain", by single operations; or
-            "memory_efficient", by a kernel of Paddle's for GPUs that never holds all weights. It has never been run.
-            It draws other random numbers for dropout, and cannot be recomputed. Everything else uses "plain".
+        attention: how training computes the attention of the context on a GPU: "plain", by single operations; or
+            "memory_efficient", by a kernel of Paddle's that never holds all weights. It has never been run, and draws
+            other random numbers for dropout. On a CPU, "plain" never holds all weights either.
         max_ngram_tokens: rows of the embedding of the query rows [M1], [M2], ...: the maximum number of tokens
             per n-gram.
     """

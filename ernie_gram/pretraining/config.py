@@ -214,11 +214,6 @@ class PretrainConfig:
             f"--data.max_seq_len {self.model.max_position_embeddings}, or a model with more positions",
         )
         require(
-            self.model.attention == "plain" or not self.trainer.recompute,
-            "trainer.recompute",
-            "model.attention memory_efficient draws its dropout anew, so it cannot be recomputed; use plain",
-        )
-        require(
             self.decay_steps >= self.trainer.max_steps,
             "optimizer.decay_steps",
             f"{self.decay_steps} is before trainer.max_steps {self.trainer.max_steps}: the rest would learn nothing; "

@@ -65,5 +65,3 @@ def test_what_lacks_the_kernel_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(device, "_has_kernel", lambda name: False)
     with pytest.raises(InputError, match=r"model\.attention: this Paddle has no kernel"):
         device.check_device("gpu", attention="memory_efficient")
-    with pytest.raises(InputError, match=r"trainer\.recompute: model\.attention memory_efficient"):
-        load("--model.attention=memory_efficient", "--trainer.recompute=true")

@@ -1,0 +1,141 @@
+"""Compiled attention against a reference in double precision, and independence of the number of threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support import static_programs  # isort: skip - before Paddle
+
+from ernie_gram.kernels import attention as compiled
+from ernie_gram.kernels import blas
+from reader.system.compiled import numba
+from tests.ernie_gram.kernels.test_compiled import softmax, with_threads
+
+assert static_programs
+
+pytestmark = pytest.mark.skipif(not blas.is_available(), reason="no MKL in this Paddle")
+random = np.random.default_rng(1)
+KEY, NO_KEY = np.array([3, -4], np.int32), np.empty(0, np.int32)
+RATE = 0.25
+
+
+class Case:
+    """Inputs for one call, and what it returns."""
+
+    def __init__(self, shape: tuple[int, int, int, int], has_bias: bool, drops: bool, full: bool = False) -> None:
+        sequences, slots, heads, size = shape
+        self.scale = np.float32(size**-0.5)
+        self.projected = random.standard_normal((sequences, slots, 3, heads, size), dtype=np.float32)
+        self.bias = random.standard_normal((heads if has_bias else 0, slots, slots), dtype=np.float32)
+        self.lengths = np.full(sequences, slots) if full else random.integers(1, slots + 1, sequences)
+        self.drops = drops
+        self.out_gradient = random.standard_normal((sequences, slots, heads, size), dtype=np.float32)
+
+    def forward(self) -> list[np.ndarray]:
+        """Return the output and the logarithms."""
+        sequences, slots, _, heads, size = self.projected.shape
+        found = [
+            np.full((sequences, slots, heads, size), np.nan, np.float32),
+            np.empty((sequences, heads, slots), "f4"),
+        ]
+        compiled.attention(*self._inputs(), *found)
+        return found
+
+    def backward(self, out: np.ndarray, log_sums: np.ndarray) -> list[np.ndarray]:
+        """Return the gradients of what was projected and of the bias."""
+        found = [np.full_like(self.projected, np.nan), np.full_like(self.bias, np.nan)]
+        compiled.attention_backward(*self._inputs(), out, log_sums, self.out_gradient, *found)
+        return found
+
+    def reference(self, mask: np.ndarray) -> list[np.ndarray]:
+        """Return the output and both gradients, given the factors of the weights, [B, A, L, L] or 1."""
+        query, key, value = self.projected.astype(np.float64).transpose(2, 0, 3, 1, 4)
+        scores = query @ key.swapaxes(-1, -2) * self.scale
+        scores = scores + self.bias if len(self.bias) else scores
+        seen = np.arange(scores.shape[-1]) < self.lengths[:, None, None, None]
+        weights = softmax(np.where(seen, scores, -1e30))
+        out, of_out = (weights * mask) @ value, self.out_gradient.astype(np.float64).transpose(0, 2, 1, 3)
+        of_weights = of_out @ value.swapaxes(-1, -2) * mask
+        of_scores = weights * (of_weights - (of_weights * weights).sum(-1, keepdims=True))
+        of_query, of_key = of_scores @ key * self.scale, of_scores.swapaxes(-1, -2) @ query * self.scale
+        of_value = (weights * mask).swapaxes(-1, -2) @ of_out
+        of_all = np.stack([of_query, of_key, of_value]).transpose(1, 3, 0, 2, 4)
+        return [out.transpose(0, 2, 1, 3), of_all, of_scores.sum(0) if len(self.bias) else self.bias]
+
+    def _inputs(self) -> tuple[object, ...]:
+        dropout = (KEY, round(RATE * 65536), np.float32(1 / (1 - RATE))) if self.drops else (NO_KEY, 0, np.float32(1))
+        return self.projected, self.bias, self.lengths, *dropout, self.scale
+
+
+def masks(shape: tuple[int, int, int, int]) -> np.ndarray:
+    """Return the factors of the weights, [B, A, L, L]: the output if the weights are equal and value j is L e_j."""
+    sequences, slots, heads, _ = shape
+    case = Case((sequences, slots, heads, slots), False, True, full=True)
+    case.projected[:] = 0
+    case.projected[:, range(slots), 2, :, range(slots)] = slots
+    return case.forward()[0].transpose(0, 2, 1, 3)
+
+
+SHAPES = [(1, 1, 1, 4), (3, 7, 2, 8), (2, 128, 3, 16), (3, 261, 2, 8)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("drops", [False, True])
+def test_output_and_gradients(shape: tuple[int, int, int, int], has_bias: bool, drops: bool) -> None:
+    # A mask depends on the number of keys, so with dropout all sequences are full.
+    case = Case(shape, has_bias, drops, full=drops)
+    out, log_sums = case.forward()
+    found = [out, *case.backward(out, log_sums)]
+    for ours, expected in zip(found, case.reference(masks(shape) if drops else np.ones(1)), strict=True):
+        assert np.allclose(ours, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_masks_have_the_rate_and_differ() -> None:
+    found = masks((2, 300, 2, 300))
+    assert set(np.unique(np.round(found, 5))) == {0, np.float32(np.round(1 / (1 - RATE), 5))}
+    assert (found == 0).mean() == pytest.approx(RATE, abs=0.005)
+    flat = found.reshape(-1, 100, 300)
+    assert len({part.tobytes() for part in flat}) == len(flat)
+
+
+def test_sequences_without_tokens_are_finite() -> None:
+    case = Case((2, 5, 1, 4), True, False)
+    case.lengths = np.array([0, 9])  # fewer than one, and more than there are
+    out, log_sums = case.forward()
+    assert np.isfinite(out).all()
+    assert all(np.isfinite(each).all() for each in case.backward(out, log_sums))
+
+
+def test_no_sequences() -> None:
+    case = Case((0, 5, 2, 4), True, False)
+    out, log_sums = case.forward()
+    of_projected, of_bias = case.backward(out, log_sums)
+    assert of_projected.shape == case.projected.shape
+    assert not of_bias.any()
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+@pytest.mark.parametrize("sequences", [1, 5, 17])
+def test_results_do_not_depend_on_the_number_of_threads(sequences: int) -> None:
+    case, results = Case((sequences, 70, 4, 8), True, True), []
+    for threads in (1, 2):
+        found: list[np.ndarray] = []
+
+        def compute(found: list[np.ndarray] = found) -> None:
+            found += case.forward()
+            found += case.backward(*found)
+
+        with_threads(threads, compute)
+        results.append(found)
+    assert all(np.array_equal(one, two) for one, two in zip(*results, strict=True))
+
+
+def test_a_paddle_without_the_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(blas, "_LIBRARY", "libs/libnone.so")
+    assert not blas.is_available.__wrapped__()
+    monkeypatch.setattr(blas, "_LIBRARY", "libs/libphi_core.so")  # without these functions
+    assert not blas.is_available.__wrapped__()
