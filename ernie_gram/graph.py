@@ -45,7 +45,7 @@ def computing(precision: str, fuses_attention: bool = False) -> Iterator[None]:
     factors of products are rounded when the program is finished (see kernels/onednn.py).
 
     Args:
-        fuses_attention: see `fuses_attention`.
+        fuses_attention: whether the context's attention is one operation on a CPU.
     """
     _current.append((_Casts(paddle.float32 if on_cpu() else getattr(paddle, precision)), fuses_attention))
     try:

@@ -169,8 +169,9 @@ def main() -> None:
         speeds, measured = _speeds(own, config, sizes, shape, world)
     assert speeds.peak is not None
     utilisation = speeds.utilisation or ASSUMED_UTILISATION
-    # A peak is given for GPUs elsewhere.
-    cpu = own.peak_tflops is None and chooses_cpu(config.trainer.device)
+    # A peak is given for GPUs elsewhere, unless the device is a CPU.
+    device = config.trainer.device
+    cpu = device == "cpu" or (own.peak_tflops is None and chooses_cpu(device))
     cluster = Cluster(ranks, speeds.peak, utilisation, own.memory, speeds.bandwidth, cpu)
     prediction = predict(config, sizes, shape, cluster)
     if RANK > 0:

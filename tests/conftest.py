@@ -9,6 +9,7 @@ import traceback
 from functools import partial
 from pathlib import Path
 from pydoc_data.topics import topics
+from typing import Any
 
 # Several test processes share the cores (pytest-xdist). Set before Paddle is imported, which reads it.
 # The golden runs need one thread to be reproducible to the bit.
@@ -123,12 +124,19 @@ def phases(monkeypatch: pytest.MonkeyPatch) -> dict[str, Phase]:
 def pretended_gpu(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Paddle reports a GPU, see support/pretended_gpu. The list has what is done with devices, and it grows.
 
-    "flush_denormals" and "use_compiled" in it are what is done for CPUs only; here they do nothing.
+    "flush_denormals" and "use_compiled" in it are what is done for CPUs only; the former does nothing here.
     """
     from tests.support.pretended_gpu import pretend
 
     calls = pretend(replace=monkeypatch.setattr)
-    for name in ("distributed.device._flush_denormals", "kernels.selection.use_compiled"):
-        trick = name.rpartition(".")[2].lstrip("_")
-        monkeypatch.setattr(f"ernie_gram.{name}", lambda *_, trick=trick: calls.append(trick))
+    monkeypatch.setattr("ernie_gram.distributed.device._flush_denormals", lambda: calls.append("flush_denormals"))
+    from ernie_gram.kernels import selection
+
+    use_compiled = selection.use_compiled
+
+    def recorded(*arguments: Any) -> None:
+        calls.append("use_compiled")
+        use_compiled(*arguments)
+
+    monkeypatch.setattr(selection, "use_compiled", recorded)
     return calls

@@ -172,7 +172,9 @@ def inference_place(device: str = "auto") -> paddle.base.core.Place:
 def _has_kernel(name: str) -> bool:
     import paddle
 
-    return name in paddle.base.core._get_registered_phi_kernels("all")
+    # On a CPU, entries without a kernel may be among them (kernels/registered.py).
+    kernels = paddle.base.core._get_registered_phi_kernels("all").get(name, ())
+    return any(kernel.startswith("(GPU") for kernel in kernels)
 
 
 def _why_no_gpu() -> str:

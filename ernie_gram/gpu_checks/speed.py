@@ -119,7 +119,7 @@ def of_batch(config: PretrainConfig, sequences: int) -> PretrainConfig:
 def predicted_memory(config: PretrainConfig, sizes: CorpusSizes, sequences: int) -> int:
     """Return the bytes that preflight predicts for one process and a batch of this many sequences."""
     shape = assumed_shape(config, sequences, TOKENS_PER_UNIT)
-    return rank_memory(of_batch(config, sequences), sizes, shape, 1).total
+    return rank_memory(of_batch(config, sequences), sizes, shape, 1, cpu=False).total
 
 
 def memory(setup: Setup) -> str:

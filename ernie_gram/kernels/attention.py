@@ -1,4 +1,4 @@
-"""The attention of a training step on a CPU, forward and backward, compiled: scores and weights are never stored.
+"""Attention on a CPU, forward and backward, compiled: all scores and weights are never stored at the same time.
 
 Blocks of rows stay in the processor's caches (as in FlashAttention, Dao et al. 2022). The backward pass computes the
 weights of a block again from the scores and log(sum(exp(scores))) of each row; the dropout mask of a block depends on
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ernie_gram.kernels.blas import limit_threads, product, product_with_transposed, transposed_product
+from ernie_gram.kernels.blas import product, product_with_transposed, transposed_product
 from ernie_gram.kernels.compiled import decide, exp, exponentials, maximum, parallel, product_of, reordered
 from reader.system.compiled import numba
 
@@ -21,7 +21,7 @@ float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
 _ROWS = 128
 # The backward pass divides the sequences into groups, so that there are about this many parts.
 _PARTS = 32
-_FLOAT = 4
+_FLOAT, _ALIGNMENT = 4, 64
 
 
 @numba.njit(cache=True, nogil=True)
@@ -29,6 +29,17 @@ def _draw(block: int, rows: int, keys: int, slots: int, key: np.ndarray, bound: 
     """Draw the mask of a block, kept [rows * keys]; `block` is its number among those of all sequences and heads."""
     first = uint64(block) * uint64((_ROWS * slots + 7) // 8)
     decide(first, (rows * keys + 7) // 8, uint32(key[0]), uint32(key[1]), uint32(bound), kept)
+
+
+@numba.njit(cache=True, nogil=True)
+def _block(keys: int) -> np.ndarray:
+    """Return memory for a block, float32 [_ROWS, keys], whose address is a multiple of _ALIGNMENT.
+
+    The order of additions in MKL's products depends on the alignment.
+    """
+    numbers = np.empty(_ROWS * keys + _ALIGNMENT // _FLOAT, np.float32)
+    first = (_ALIGNMENT - numbers.ctypes.data % _ALIGNMENT) // _FLOAT
+    return numbers[first : first + _ROWS * keys].reshape((_ROWS, keys))
 
 
 @reordered
@@ -65,10 +76,9 @@ def attention(
     width, blocks = heads * size, (slots + _ROWS - 1) // _ROWS
     row_size = 3 * width
     for part in numba.prange(sequences * heads):
-        threads = limit_threads(1)
         sequence, head = part // heads, part % heads
         keys = min(max(lengths[sequence], 1), slots)
-        scores, kept = np.empty((_ROWS, keys), np.float32), np.empty(_ROWS * keys + 7, np.uint8)
+        scores, kept = _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
         bits, none = scores.view(np.int32), np.zeros(slots, np.float32)
         first = projected.ctypes.data + _FLOAT * (sequence * slots * row_size + head * size)
         for block in range(blocks):
@@ -98,7 +108,6 @@ def attention(
                         row[j] *= factor
             values = first + 2 * _FLOAT * width, row_size
             product((rows, size, keys), 1.0, at_scores, values, 0.0, (block_out.ctypes.data, width))
-        limit_threads(threads)
 
 
 @parallel
@@ -131,13 +140,11 @@ def attention_backward(
     groups = (sequences + members - 1) // members
     sums = np.zeros((groups if adds else 0, heads, slots, slots), np.float32)
     for part in numba.prange(groups * heads):
-        threads = limit_threads(1)
         group, head = part // heads, part % heads
         none = np.zeros(slots, np.float32)
         for sequence in range(group * members, min((group + 1) * members, sequences)):
             keys = min(max(lengths[sequence], 1), slots)
-            scores, of_scores = np.empty((_ROWS, keys), np.float32), np.empty((_ROWS, keys), np.float32)
-            kept = np.empty(_ROWS * keys + 7, np.uint8)
+            scores, of_scores, kept = _block(keys), _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
             at_scores, at_gradients = (scores.ctypes.data, keys), (of_scores.ctypes.data, keys)
             offset = _FLOAT * (sequence * slots * row_size + head * size)
             queries, of_queries = projected.ctypes.data + offset, gradient.ctypes.data + offset
@@ -176,7 +183,6 @@ def attention_backward(
                 product((rows, size, keys), scale, at_gradients, at_keys, 0.0, of_query)
                 transposed_product((keys, size, rows), scale, at_gradients, query, before, of_keys)
             gradient[sequence, keys:, 1:, head] = float32(0)
-        limit_threads(threads)
     if adds:
         for head in numba.prange(heads):
             for slot in range(slots):

@@ -1,4 +1,4 @@
-"""Products of float32 matrices for compiled functions, by the library that Paddle brings (Intel's MKL).
+"""Products of float32 matrices for compiled functions, by the library that Paddle brings (Intel's MKL), in one thread.
 
 `is_available` must be called before a function that uses them.
 """
@@ -23,7 +23,7 @@ _sgemm = types.ExternalFunction(
     types.void(*[_int] * 6, _float, _address, _int, _address, _int, _float, _address, _int),
 )
 # Sets how many threads the library uses for this thread, 0 for as many as for others; returns the number before.
-limit_threads = types.ExternalFunction(_LIMIT, _int(_int))
+_limit_threads = types.ExternalFunction(_LIMIT, _int(_int))
 # Of CBLAS.
 _BY_ROWS, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
 
@@ -49,21 +49,24 @@ Sizes = tuple[int, int, int]
 
 
 @numba.njit(cache=True, nogil=True)
-def product(sizes: Sizes, scale: float, a: Matrix, b: Matrix, kept: float, c: Matrix) -> None:
-    """C = scale A B + kept C for A [m, k], B [k, n] and C [m, n]; sizes = (m, n, k)."""
-    m, n, k = sizes
-    _sgemm(_BY_ROWS, _AS_IT_IS, _AS_IT_IS, m, n, k, scale, a[0], a[1], b[0], b[1], kept, c[0], c[1])
+def product(sizes: Sizes, scale: float, a: Matrix, b: Matrix, old: float, c: Matrix) -> None:
+    """C = scale A B + old C for A [m, k], B [k, n] and C [m, n]; sizes = (m, n, k)."""
+    (m, n, k), threads = sizes, _limit_threads(1)
+    _sgemm(_BY_ROWS, _AS_IT_IS, _AS_IT_IS, m, n, k, scale, a[0], a[1], b[0], b[1], old, c[0], c[1])
+    _limit_threads(threads)
 
 
 @numba.njit(cache=True, nogil=True)
 def product_with_transposed(sizes: Sizes, scale: float, a: Matrix, b: Matrix, c: Matrix) -> None:
     """C = scale A B^T for A [m, k], B [n, k] and C [m, n]; sizes = (m, n, k)."""
-    m, n, k = sizes
+    (m, n, k), threads = sizes, _limit_threads(1)
     _sgemm(_BY_ROWS, _AS_IT_IS, _TRANSPOSED, m, n, k, scale, a[0], a[1], b[0], b[1], 0.0, c[0], c[1])
+    _limit_threads(threads)
 
 
 @numba.njit(cache=True, nogil=True)
-def transposed_product(sizes: Sizes, scale: float, a: Matrix, b: Matrix, kept: float, c: Matrix) -> None:
-    """C = scale A^T B + kept C for A [k, m], B [k, n] and C [m, n]; sizes = (m, n, k)."""
-    m, n, k = sizes
-    _sgemm(_BY_ROWS, _TRANSPOSED, _AS_IT_IS, m, n, k, scale, a[0], a[1], b[0], b[1], kept, c[0], c[1])
+def transposed_product(sizes: Sizes, scale: float, a: Matrix, b: Matrix, old: float, c: Matrix) -> None:
+    """C = scale A^T B + old C for A [k, m], B [k, n] and C [m, n]; sizes = (m, n, k)."""
+    (m, n, k), threads = sizes, _limit_threads(1)
+    _sgemm(_BY_ROWS, _TRANSPOSED, _AS_IT_IS, m, n, k, scale, a[0], a[1], b[0], b[1], old, c[0], c[1])
+    _limit_threads(threads)

@@ -1,4 +1,4 @@
-"""Operations of Paddle programs that run the functions of compiled.py.
+"""Operations of Paddle programs that run the functions of compiled.py and attention.py.
 
 `in_place` lets a result take the memory of the first input, which nothing may read afterwards.
 """
@@ -21,7 +21,7 @@ from paddle.static import MetaTensor
 from ernie_gram.distributed.loading import THREADS
 from ernie_gram.graph import dynamic_mode
 from ernie_gram.kernels import attention as compiled_attention
-from ernie_gram.kernels import compiled
+from ernie_gram.kernels import blas, compiled
 from reader.system.compiled import numba
 
 
@@ -135,29 +135,31 @@ def attention_backward(
     key: Value | None,
     rate: float,
     scale: float,
-    of_bias: bool,
+    wants_bias: bool,
 ) -> list[Value]:
     """Return the gradient of `projected`, and that of the bias if it is asked for; see `attention`."""
     inputs = (gradient, out, log_sums, projected, bias, lengths, key)
-    results = (Result(3), Result(4)) if of_bias else (Result(3),)
-    return _add("attention_backward", _attention_backward, inputs, results, rate, scale, of_bias)
+    results = (Result(3), Result(4)) if wants_bias else (Result(3),)
+    return _add("attention_backward", _attention_backward, inputs, results, rate, scale, wants_bias)
 
 
 def _attention_backward(*tensors_and_settings: Any) -> tuple[Tensor, ...] | Tensor:
-    gradient, out, log_sums, *common, of_bias = tensors_and_settings
+    gradient, out, log_sums, *common, wants_bias = tensors_and_settings
     projected, bias = common[:2]
-    found = [_empty(projected.shape), *([_empty(bias.shape)] if of_bias else [])]
+    found = [_empty(projected.shape), *([_empty(bias.shape)] if wants_bias else [])]
     slots = projected.shape[1]
-    bias_gradient = _shaped(found[1])[0] if of_bias else np.empty((0, slots, slots), np.float32)
+    bias_gradient = _shaped(found[1])[0] if wants_bias else np.empty((0, slots, slots), np.float32)
     compiled_attention.attention_backward(
         *_attention_arguments(*common), *(_shaped(each) for each in (out, log_sums, gradient, found[0])), bias_gradient
     )
-    return tuple(found) if of_bias else found[0]
+    return tuple(found) if wants_bias else found[0]
 
 
 def _attention_arguments(
     projected: Tensor, bias: Tensor | None, lengths: Tensor, key: Tensor | None, rate: float, scale: float
 ) -> tuple[Any, ...]:
+    # Without it, the compiled function would call nothing.
+    assert blas.is_available()
     slots = projected.shape[1]
     return (
         *(_shaped(projected), np.empty((0, slots, slots), np.float32) if bias is None else _shaped(bias)[0]),

@@ -16,6 +16,7 @@ from ernie_gram.graph import LAYER
 from ernie_gram.kernels import operations
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
+_ATTENTION = "pd_op.memory_efficient_attention"
 # What computes values in memory of their own.
 _FRESH = ("pd_op.matmul", "pd_op.matmul_grad", "pd_op.add")
 # What reads a value and keeps no view of it.
@@ -23,9 +24,10 @@ _COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
 
 
 def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
-    """Let compiled functions compute softmax, dropout, their gradients, that of layer norm, and additions of biases.
+    """Let compiled functions compute attention, softmax, dropout, their gradients, that of layer norm, and biases.
 
-    Only float32 tensors; results are the same except for rounding. Call it when the program is finished.
+    Paddle has no kernel for attention in one operation on a CPU; its results must not be among those that stay. Only
+    float32 tensors; results are the same except for rounding. Call it when the program is finished.
 
     A number is dropped with the probability round(65,536 p) / 65,536, which differs from p by less than 8e-6, and by
     less than 2e-5 where p is almost 1. The masks depend on Paddle's seed alone.
@@ -40,6 +42,8 @@ def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
                 if operation.result(0).dtype == paddle.float32 and not _is_kept(operation, kept):
                     rewrites[operation.name()](operation, kept)
     paddle.pir.set_insertion_point_to_block_end(block)
+    left = [operation.name() for operation in block.ops if operation.name().startswith(_ATTENTION)]
+    assert not left, f"no kernel for {left}: results of attention cannot be fetched"
 
 
 def _is_kept(operation: Operation, kept: Collection[int]) -> bool:
@@ -73,10 +77,13 @@ def _attention(operation: Operation, _: Collection[int]) -> None:
     rate = 0.0 if attributes["is_test"] else float(attributes["dropout_p"])
     paddle.pir.set_insertion_point(operation)
     settings = (lengths, _key() if rate else None, rate, float(attributes["scale"]))
+    # Queries, keys and values are parts of one tensor, so all have gradients or none has.
     new_out, new_log_sums = operations.attention(_together(parts), _given(bias), *settings)
     # Only the gradient reads the logarithms.
     for gradient in log_sums.all_used_ops():
         _attention_gradient(gradient, new_out, new_log_sums, settings)
+    if operation.has_attr(LAYER):
+        new_out.get_defining_op().set_int_attr(LAYER, operation.int_attr(LAYER))
     out.replace_all_uses_with(new_out)
     operation.erase()
     _remove_unread(parts)
@@ -92,7 +99,7 @@ def _attention_gradient(
     (stack,) = combination.result(0).all_used_ops()
     paddle.pir.set_insertion_point(operation)
     of_all, *of_given = operations.attention_backward(
-        gradient, out, log_sums, _together(parts), _given(bias), *settings, of_bias=of_bias.initialized()
+        gradient, out, log_sums, _together(parts), _given(bias), *settings, wants_bias=of_bias.initialized()
     )
     stack.result(0).replace_all_uses_with(of_all)
     if of_given:
@@ -194,7 +201,7 @@ def _addition(operation: Operation, kept: Collection[int]) -> None:
 
 # Each operation belongs to one stage; those that take others away come first.
 _STAGES: tuple[dict[str, Callable[[Operation, Collection[int]], None]], ...] = (
-    {"pd_op.memory_efficient_attention": _attention},
+    {_ATTENTION: _attention},
     {"pd_op.softmax": _softmax},
     {"pd_op.softmax_grad": _softmax_gradient},
     {

@@ -138,7 +138,8 @@ class Attention(nn.Layer):
     def _memory_efficient(self, own: Projected, stream: Stream) -> paddle.Tensor:
         """Return the attention of the context to itself, [B, L, A, D]; on a GPU, L must be a multiple of KEYS_MULTIPLE.
 
-        This is Paddle's memory_efficient_attention, which has no argument for lengths without a causal mask.
+        Paddle's kernel reads lengths only with a causal mask. On a CPU they are passed in that place, and the compiled
+        operation always reads them.
         """
         bias, rate = stream.bias, self.dropout if self.training else 0.0
         attended, _, _ = paddle._C_ops.memory_efficient_attention(

@@ -76,7 +76,7 @@ class _Head:
         ledger.change(SOFTMAX, -self.kept)
 
 
-def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, cpu: bool = False) -> Memory:
+def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, cpu: bool) -> Memory:
     """Return the predicted memory of one of `ranks` processes that holds a batch of the given shape at a time.
 
     Args:

@@ -96,6 +96,8 @@ class OpenProgram:
 def open_program(fields: Iterable[Field], precision: str = "float32", portable: bool = False) -> Iterator[OpenProgram]:
     """Open a new program with placeholders for batch fields; operations made in the context belong to it.
 
+    It can be run when it is finished (`OpenProgram.finish`), or if it is portable.
+
     Args:
         precision: of matrix products, "float32", "bfloat16" or "float16".
         portable: whether the program must run on other processors too, without kernels chosen for this one.

@@ -43,6 +43,7 @@ def _writable(folder: Path) -> Path:
 # contains functions from other files. After an update, one function could therefore fill a table with one hash function
 # while another function searches it with a different one. To prevent this, each state of the sources has its own cache.
 _reader = Path(__file__).parents[1]
-_sources = blake2b(b"".join(path.read_bytes() for path in sorted(_reader.rglob("*.py"))), digest_size=8).hexdigest()
+_compiled = sorted([*_reader.rglob("*.py"), *_reader.parent.glob("ernie_gram/kernels/*.py")])
+_sources = blake2b(b"".join(path.read_bytes() for path in _compiled), digest_size=8).hexdigest()
 if not numba.config.CACHE_DIR:  # the user's NUMBA_CACHE_DIR
     numba.config.CACHE_DIR = cache_folder(_reader / "__pycache__" / f"numba_{_sources}")

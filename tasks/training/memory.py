@@ -7,7 +7,6 @@ from math import prod
 
 import numpy as np
 
-from ernie_gram.distributed.device import chooses_cpu
 from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.planning.encoder_memory import ACCUMULATED, FLOAT, EncoderMemory, Ledger, Memory
@@ -17,13 +16,19 @@ from tasks.training.config import FinetuneConfig
 
 
 def finetuning_memory(
-    config: FinetuneConfig, encoder: ModelConfig, features: Features, parts: Sequence[Int64s], processes: int
+    config: FinetuneConfig,
+    encoder: ModelConfig,
+    features: Features,
+    parts: Sequence[Int64s],
+    processes: int,
+    cpu: bool,
 ) -> Memory:
     """Return the predicted memory of one process in the step that needs most, without the small output layers.
 
     Args:
         encoder: of the fine-tuned model, with the rates of dropout.
         parts: samples that the process holds at a time.
+        cpu: whether it computes on a CPU.
     """
     num_inputs, lengths = np.diff(features.input_offsets), features.lengths
     held = {(int(num_inputs[part].sum()), int(lengths[part].max())) for part in parts}
@@ -31,7 +36,6 @@ def finetuning_memory(
     shapes = parameters.shapes_of(*declared, parameters.pooler(encoder) if encoder.use_pooler else None)
     steps = accumulation_steps(config.optimizer.batch_size, processes, config.trainer.micro_batch)
 
-    cpu = chooses_cpu(config.trainer.device)
     precision = "float32" if cpu else config.optimizer.precision
 
     def memory(inputs: int, slots: int) -> Memory:

@@ -139,13 +139,13 @@ class Run:
         """Return the share of the slots of an epoch that are padding, in one process."""
         return padding_share(self.train.features, self.parts(micro_batch))
 
-    def memory(self, processes: int) -> Memory:
-        """Return the predicted memory of one of some processes."""
+    def memory(self, processes: int, cpu: bool = True) -> Memory:
+        """Return the predicted memory of one of some processes, on CPUs or GPUs."""
         parts = self.parts(self.config.trainer.micro_batch, processes)
-        return finetuning_memory(self.config, self.encoder, self.train.features, parts, processes)
+        return finetuning_memory(self.config, self.encoder, self.train.features, parts, processes, cpu)
 
-    def describe(self, processes: int = 1) -> list[str]:
-        """Return a summary of the run on some processes as lines for the console."""
+    def describe(self, processes: int = 1, cpu: bool = True) -> list[str]:
+        """Return a summary of the run on some processes, on CPUs or GPUs, as lines for the console."""
         config, settings = self.config, self.config.optimizer
         padding = self.padding(config.trainer.micro_batch)
         less = self.padding(SMALL_MICRO_BATCH)
@@ -160,7 +160,7 @@ class Run:
             f"training {counted(self.max_steps, 'step')} of {counted(settings.batch_size, 'sample')}, "
             f"{counted(settings.epochs, 'epoch')}; "
             f"{padding:.1%} of the slots are padding{hint}",
-            f"memory   {self.memory(processes).describe()}; predicted, without the process itself",
+            f"memory   {self.memory(processes, cpu).describe()}; predicted, without the process itself",
             f"output   {self.output}: {start}",
         ]
 

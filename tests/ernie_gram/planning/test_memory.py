@@ -76,7 +76,7 @@ def test_memory_with_recompute_hardly_grows_with_the_layers() -> None:
     def activations(recompute: bool, layers: int) -> int:
         settings = {"hidden_size": 48, "num_attention_heads": 12, "num_hidden_layers": layers}
         config = config_of("explicit", 8, 128, recompute=recompute, **settings)
-        return rank_memory(config, SIZES, SHAPE, 1).parts[ACTIVATIONS]
+        return rank_memory(config, SIZES, SHAPE, 1, cpu=False).parts[ACTIVATIONS]
 
     # A layer keeps its output, 4 bytes per number, and the masks of dropout: two for rows, one for the scores.
     kept = SHAPE.rows * (48 * (4 + 2) + SHAPE.slots * 12)
@@ -86,7 +86,7 @@ def test_memory_with_recompute_hardly_grows_with_the_layers() -> None:
 
 def test_the_last_moment_is_largest_if_there_are_more_parameters_than_activations() -> None:
     config = config_of("explicit", 1, 16, hidden_size=96, num_attention_heads=3, num_hidden_layers=6)
-    alone, together = (rank_memory(config, SIZES, BatchShape(1, 8, 1.0), ranks) for ranks in (1, 2))
+    alone, together = (rank_memory(config, SIZES, BatchShape(1, 8, 1.0), ranks, cpu=True) for ranks in (1, 2))
     assert alone.moment == "update"
     assert alone.total == 4 * alone.parameters
     # All of these gradients are in one bucket, which is a copy.
@@ -97,13 +97,13 @@ def test_a_table_that_is_exchanged_by_row_is_not_copied() -> None:
     sizes, shape = CorpusSizes(100, 400_000), BatchShape(1, 8, 1.0)
     table = 400_000 * 48
     config = config_of("full", 2, 16, hidden_size=48, num_attention_heads=3, out_emb_size=8)
-    memory = rank_memory(config, sizes, shape, 2)
+    memory = rank_memory(config, sizes, shape, 2, cpu=True)
     assert memory.moment == "update"
     # A bucket, of which the output table is the largest tensor.
     assert memory.parts["exchange"] == pytest.approx(4 * 400_100 * 8, rel=0.5)
     # The moment of the largest number of rows: all of them, in two copies.
     many = replace(config, data=replace(config.data, batch_size=10**8))
-    assert rank_memory(many, sizes, shape, 2).parts["exchange"] == pytest.approx(8 * table, rel=0.01)
+    assert rank_memory(many, sizes, shape, 2, cpu=True).parts["exchange"] == pytest.approx(8 * table, rel=0.01)
 
 
 def test_the_largest_bucket_holds_the_largest_tensors_that_are_exchanged_together() -> None:

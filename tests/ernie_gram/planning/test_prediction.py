@@ -57,7 +57,7 @@ def test_more_sequences_than_fitting_exceed_the_memory() -> None:
     totals = []
     for sequences in (fitting, fitting + 1):
         config = replace(CONFIG, data=replace(CONFIG.data, batch_size=4 * sequences))
-        totals.append(rank_memory(config, SIZES, replace(SHAPE, sequences=sequences), 4).total)
+        totals.append(rank_memory(config, SIZES, replace(SHAPE, sequences=sequences), 4, cpu=False).total)
     assert totals[0] <= 5e6 < totals[1]
 
 
@@ -89,7 +89,7 @@ def test_the_largest_micro_batch_leaves_room_for_accumulated_gradients() -> None
     totals = []
     for sequences in (fitting, fitting + 1):
         micro = replace(config, trainer=replace(CONFIG.trainer, micro_batch=sequences))
-        totals.append(rank_memory(micro, SIZES, replace(SHAPE, sequences=sequences), 4).total)
+        totals.append(rank_memory(micro, SIZES, replace(SHAPE, sequences=sequences), 4, cpu=False).total)
     assert totals[0] <= 5e6 < totals[1]
 
 

@@ -25,8 +25,8 @@ CASES = {
 }
 
 
-# What is kept: the masks.
-MASKS = {"compiled_dropout 1", "compiled_softmax 2"}
+# What is kept: the masks, and what the attention returns.
+KEPT = {"compiled_dropout 1", "compiled_softmax 2", "compiled_attention 0", "compiled_attention 1"}
 # Constants on the host, which the whole program shares.
 CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
 
@@ -87,13 +87,13 @@ def drawn_masks(main: paddle.static.Program) -> int:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_recompute_changes_no_bit_and_keeps_only_the_masks_of_dropout(case: str) -> None:
+def test_recompute_changes_no_bit_and_keeps_only_masks_and_attention(case: str) -> None:
     config = CASES[case]
     (expected, without), (found, rewritten) = (trained(each, case) for each in (config, with_recompute(config)))
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
-    assert set(kept_after_forward(rewritten)) <= MASKS
+    assert set(kept_after_forward(rewritten)) <= KEPT
     assert drawn_masks(rewritten) == drawn_masks(without) > 0
-    assert {"compiled_softmax 0", "gelu 0"} < set(kept_after_forward(without))
+    assert {"compiled_attention 0", "gelu 0"} < set(kept_after_forward(without))
 
 
 def test_a_program_without_marked_layers_is_not_changed() -> None:
