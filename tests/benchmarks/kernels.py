@@ -38,6 +38,8 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
     import paddle
     from paddle.nn import functional as F
 
+    from ernie_gram.graph import fuses_attention
+
     rows, size = batch * length, hidden // heads
     inside, outside = [batch, length, inner], [batch, length, hidden]
     scores, by_head = [batch, heads, length, length], [batch, heads, length, size]
@@ -58,6 +60,17 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
     def attention_weights(x: Any, bias: Any, *_: Any) -> Any:
         return F.dropout(F.softmax(x + bias), 0.1)
 
+    def attention(projected: Any, bias: Any, *_: Any) -> Any:
+        if fuses_attention():
+            lengths, scale = paddle.full([batch], length, "int64"), size**-0.5
+            parts = paddle.unbind(projected, 2)
+            inputs = (*parts, bias.unsqueeze(0), None, None, None, lengths, -1, -1, False, 0.1, scale, False)
+            return paddle._C_ops.memory_efficient_attention(*inputs)[0]
+        query, key, value = paddle.unbind(projected.transpose([2, 0, 3, 1, 4]))
+        weights = F.softmax(paddle.matmul(query * size**-0.5, key, transpose_y=True) + bias)
+        return paddle.matmul(F.dropout(weights, 0.1), value).transpose([0, 2, 1, 3])
+
+    together, distances = [batch, length, 3, heads, size], [heads, length, length]
     return [
         ("product x W", [outside, [hidden, inner]], paddle.matmul),
         ("its gradient of x", [inside, [hidden, inner]], lambda g, w: paddle.matmul(g, w, transpose_y=True)),
@@ -75,6 +88,8 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
         ("sum over rows", [[rows, inner]], lambda x: paddle.sum(x, 0)),
         ("dropout and gradient", [outside], with_gradient(dropout)),
         ("bias, softmax, dropout and gradient", [scores, scores, scores], with_gradient(attention_weights)),
+        ("attention", [together, distances], attention),
+        ("attention and gradient", [together, distances, [batch, length, heads, size]], with_gradient(attention)),
         ("norm of a gradient", [[hidden, inner]], lambda x: (x * x).sum()),
     ]
 
@@ -86,8 +101,10 @@ def measure(variant: str, size: str) -> dict[str, tuple[float, float]]:
     world = start_world("cpu")
     import paddle
 
+    from ernie_gram.graph import computing
     from ernie_gram.kernels.onednn import use_onednn
     from ernie_gram.kernels.rewriting import use_compiled
+    from ernie_gram.kernels.selection import can_fuse_attention
     from ernie_gram.training.variables import set_array, zeros
 
     executor, random = paddle.static.Executor(world.place), np.random.default_rng(0)
@@ -97,8 +114,9 @@ def measure(variant: str, size: str) -> dict[str, tuple[float, float]]:
         moved = 0
         with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
             inputs = [zeros(f"x{i}", list(shape)) for i, shape in enumerate(shapes)]
-            for _ in range(REPEATS if build else 0):
-                build(*inputs)
+            with computing("float32", variant == "compiled" and can_fuse_attention()):
+                for _ in range(REPEATS if build else 0):
+                    build(*inputs)
         if build and variant == "compiled":
             use_compiled(main, ())
             moved = sum(operation.name().startswith("py_op.") for operation in main.global_block().ops)
