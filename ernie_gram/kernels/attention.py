@@ -1,4 +1,4 @@
-"""Attention on a CPU, forward and backward, compiled: all scores and weights are never stored at the same time.
+"""Attention on a CPU, forward and backward, compiled; the matrix of weights is never stored.
 
 Blocks of rows stay in the processor's caches (as in FlashAttention, Dao et al. 2022). The backward pass computes the
 weights of a block again from the scores and log(sum(exp(scores))) of each row; the dropout mask of a block depends on
