@@ -25,12 +25,12 @@ RATE = 0.25
 class Case:
     """Inputs for one call, and what it returns."""
 
-    def __init__(self, shape: tuple[int, int, int, int], has_bias: bool, drops: bool, full: bool = False) -> None:
+    def __init__(self, shape: tuple[int, int, int, int], has_bias: bool, drops: bool) -> None:
         sequences, slots, heads, size = shape
         self.scale = np.float32(size**-0.5)
         self.projected = random.standard_normal((sequences, slots, 3, heads, size), dtype=np.float32)
         self.bias = random.standard_normal((heads if has_bias else 0, slots, slots), dtype=np.float32)
-        self.lengths = np.full(sequences, slots) if full else random.integers(1, slots + 1, sequences)
+        self.lengths = random.integers(1, slots + 1, sequences)
         self.drops = drops
         self.out_gradient = random.standard_normal((sequences, slots, heads, size), dtype=np.float32)
 
@@ -70,12 +70,13 @@ class Case:
         return self.projected, self.bias, self.lengths, *dropout, self.scale
 
 
-def masks(shape: tuple[int, int, int, int]) -> np.ndarray:
-    """Return the factors of the weights, [B, A, L, L]: the output if the weights are equal and value j is L e_j."""
+def masks(shape: tuple[int, int, int, int], lengths: np.ndarray) -> np.ndarray:
+    """Return the factors of the weights, [B, A, L, L]: the output if n weights are equal and value j is n e_j."""
     sequences, slots, heads, _ = shape
-    case = Case((sequences, slots, heads, slots), False, True, full=True)
+    case = Case((sequences, slots, heads, slots), False, True)
+    case.lengths = lengths
     case.projected[:] = 0
-    case.projected[:, range(slots), 2, :, range(slots)] = slots
+    case.projected[:, range(slots), 2, :, range(slots)] = lengths[:, None]
     return case.forward()[0].transpose(0, 2, 1, 3)
 
 
@@ -86,16 +87,15 @@ SHAPES = [(1, 1, 1, 4), (3, 7, 2, 8), (2, 128, 3, 16), (3, 261, 2, 8)]
 @pytest.mark.parametrize("has_bias", [False, True])
 @pytest.mark.parametrize("drops", [False, True])
 def test_output_and_gradients(shape: tuple[int, int, int, int], has_bias: bool, drops: bool) -> None:
-    # A mask depends on the number of keys, so with dropout all sequences are full.
-    case = Case(shape, has_bias, drops, full=drops)
+    case = Case(shape, has_bias, drops)
     out, log_sums = case.forward()
     found = [out, *case.backward(out, log_sums)]
-    for ours, expected in zip(found, case.reference(masks(shape) if drops else np.ones(1)), strict=True):
+    for ours, expected in zip(found, case.reference(masks(shape, case.lengths) if drops else np.ones(1)), strict=True):
         assert np.allclose(ours, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_masks_have_the_rate_and_differ() -> None:
-    found = masks((2, 300, 2, 300))
+    found = masks((2, 300, 2, 300), np.full(2, 300))
     assert set(np.unique(np.round(found, 5))) == {0, np.float32(np.round(1 / (1 - RATE), 5))}
     assert (found == 0).mean() == pytest.approx(RATE, abs=0.005)
     flat = found.reshape(-1, 100, 300)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ernie_gram.distributed import device
+from ernie_gram.kernels.registered import FLOAT32, enter
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
 from tests.support.configs import load
@@ -55,6 +56,11 @@ def test_the_context_of_every_layer_uses_the_kernel_in_training_only(
         assert str(query.dtype).endswith(precision)
     for other in others:
         assert not any("memory_efficient" in operation.name() for operation in other.main.global_block().ops)
+
+
+def test_an_entry_for_cpus_is_no_kernel_for_gpus() -> None:
+    enter("CPU", ["only_for_this_test"], [FLOAT32])
+    assert not device._has_kernel("only_for_this_test")
 
 
 def test_what_lacks_the_kernel_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
