@@ -212,7 +212,6 @@ def product_of(x: np.ndarray, y: np.ndarray) -> float:
 @parallel
 def attention_weights(
     scores: np.ndarray,
-    bias: np.ndarray,
     weights: np.ndarray,
     key: np.ndarray,
     bound: int,
@@ -220,10 +219,9 @@ def attention_weights(
     dropped: np.ndarray,
     mask: np.ndarray,
 ) -> None:
-    """Set weights to softmax(scores + bias) over the last axis, float32 [rows, n], and dropped to these with dropout.
+    """Set weights to softmax(scores) over the last axis, float32 [rows, n], and dropped to these with dropout.
 
     Args:
-        bias: as scores, or [0, n] for none.
         key, bound, scale: as for `dropout`.
         dropped, mask: as scores, float32 and uint8 [rows, n]; or [0, n] for no dropout.
     """
@@ -232,12 +230,8 @@ def attention_weights(
     for part in numba.prange((drawn.size + _DECIDED - 1) // _DECIDED):
         _draw(part, key, bound, drawn)
     for row in numba.prange(rows):
-        if bias.shape[0]:
-            for j in range(n):
-                weights[row, j] = scores[row, j] + bias[row, j]
-        else:
-            for j in range(n):
-                weights[row, j] = scores[row, j]
+        for j in range(n):
+            weights[row, j] = scores[row, j]
         factor = float32(1) / exponentials(weights[row], maximum(bits[row]))
         if dropped.shape[0]:
             for j in range(n):

@@ -64,36 +64,31 @@ def _masked(gradient: Tensor, mask: Tensor, rate: float) -> Tensor:
     return out
 
 
-def softmax(scores: Value, bias: Value | None, key: Value | None, rate: float, in_place: bool) -> list[Value]:
-    """Return the softmax of scores + bias over the last axis; and with a key, the same with dropout, and the mask."""
+def softmax(scores: Value, key: Value | None, rate: float, in_place: bool) -> list[Value]:
+    """Return the softmax over the last axis; and with a key, the same with dropout, and the mask."""
     results = (Result(0),) if key is None else (Result(0), Result(0), Result(0, "uint8"))
-    return _add("softmax", _softmax, (scores, bias, key), results, rate, in_place)
+    return _add("softmax", _softmax, (scores, key), results, rate, in_place)
 
 
-def _softmax(
-    scores: Tensor, bias: Tensor | None, key: Tensor | None, rate: float, in_place: bool
-) -> tuple[Tensor, ...] | Tensor:
-    shape = scores.shape if bias is None else np.broadcast_shapes(scores.shape, bias.shape)
-    scores, bias = (
-        None if x is None else x if x.shape == shape else x.expand(shape).contiguous() for x in (scores, bias)
-    )
+def _softmax(scores: Tensor, key: Tensor | None, rate: float, in_place: bool) -> tuple[Tensor, ...] | Tensor:
+    shape = scores.shape
     weights = scores if in_place else _empty(shape)
     dropped, mask = (None, None) if key is None else (_empty(shape), _empty(shape, "uint8"))
     compiled.attention_weights(
-        *(_rows(each, shape[-1]) for each in (scores, bias, weights)),
+        *(_rows(each, shape[-1]) for each in (scores, weights)),
         *(np.zeros(2, np.int32) if key is None else _numbers(key), _bound(rate), _scale(rate)),
         *(_rows(dropped, shape[-1]), _rows(mask, shape[-1], np.uint8)),
     )
     return weights if key is None else (weights, dropped, mask)
 
 
-def softmax_backward(gradient: Value, weights: Value, mask: Value | None, rate: float, in_place: bool) -> list[Value]:
+def softmax_backward(gradient: Value, weights: Value, mask: Value | None, rate: float) -> list[Value]:
     """Return the gradient of the scores, given that of the weights; or, with a mask, of the dropped ones."""
-    return _add("softmax_backward", _softmax_backward, (gradient, weights, mask), (Result(1),), rate, in_place)
+    return _add("softmax_backward", _softmax_backward, (gradient, weights, mask), (Result(1),), rate)
 
 
-def _softmax_backward(gradient: Tensor, weights: Tensor, mask: Tensor | None, rate: float, in_place: bool) -> Tensor:
-    out, n = gradient if in_place else _empty(weights.shape), weights.shape[-1]
+def _softmax_backward(gradient: Tensor, weights: Tensor, mask: Tensor | None, rate: float) -> Tensor:
+    out, n = _empty(weights.shape), weights.shape[-1]
     compiled.attention_weights_backward(
         *(_rows(weights, n), _rows(gradient, n), _rows(mask, n, np.uint8), _scale(rate), _rows(out, n))
     )

@@ -1,8 +1,8 @@
 """Let compiled operations take the place of slow ones of Paddle's for CPUs in a finished program.
 
 In Paddle 3.3.1, dropout draws one number after the other, the gradient of a layer norm takes ten times as long as
-reading and writing its tensors, and both use one thread. The scores of the attention, the largest tensors of a step,
-are passed over once for bias, softmax and dropout, instead of four times.
+reading and writing its tensors, and both use one thread. Attention of single operations passes over its scores, the
+largest tensors of a step, several times (see attention.py); that of query rows, whose scores are few, stays so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ernie_gram.kernels import operations
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _ATTENTION = "pd_op.memory_efficient_attention"
 # What computes values in memory of their own.
-_FRESH = ("pd_op.matmul", "pd_op.matmul_grad", "pd_op.add")
+_FRESH = ("pd_op.matmul",)
 # What reads a value and keeps no view of it.
 _COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
 
@@ -128,27 +128,21 @@ def _given(value: Value) -> Value | None:
 
 
 def _softmax(operation: Operation, kept: Collection[int]) -> None:
-    """softmax(scores [+ bias]), and a dropout that reads it."""
+    """A softmax, and a dropout that reads it."""
     scores, weights = operation.operand_source(0), operation.result(0)
     if operation.attrs()["axis"] not in (-1, len(scores.shape) - 1):
         return
     readers = [
         reader for reader in weights.all_used_ops() if reader.name() == "pd_op.dropout" and not _is_kept(reader, kept)
     ]
-    addition = scores.get_defining_op()
-    added = addition.operands_source() if addition.name() == "pd_op.add" and _has_one_reader(scores, kept) else []
-    adds = len(added) == 2 and _same_shape(*added)
-    scores, bias = added if adds else (scores, None)
-    in_place = _is_free(scores, addition if adds else operation, kept)
+    in_place = _is_free(scores, operation, kept)
     paddle.pir.set_insertion_point(operation)
     dropout = readers[0] if len(readers) == 1 else None
     key, rate = (_key(), _rate(dropout)) if dropout else (None, 0.0)
-    new, *dropped = operations.softmax(scores, bias, key, rate, in_place)
+    new, *dropped = operations.softmax(scores, key, rate, in_place)
     if dropout:
         _replace(dropout, dropped)
     _replace(operation, [new])
-    if adds:
-        addition.erase()
 
 
 def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
@@ -156,13 +150,12 @@ def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
     weights, gradient = operation.operands_source()
     if operation.attrs()["axis"] not in (-1, len(weights.shape) - 1):
         return
-    before, mask, rate, last = gradient.get_defining_op(), None, 0.0, operation
+    before, mask, rate = gradient.get_defining_op(), None, 0.0
     drops = before.name() == "pd_op.dropout_grad" and _has_one_reader(gradient, kept)
     if drops:
-        (mask, gradient, _), rate, last = before.operands_source(), _rate(before), before
+        (mask, gradient, _), rate = before.operands_source(), _rate(before)
     paddle.pir.set_insertion_point(operation)
-    in_place = _is_free(gradient, last, kept)
-    _replace(operation, operations.softmax_backward(gradient, weights, mask, rate, in_place))
+    _replace(operation, operations.softmax_backward(gradient, weights, mask, rate))
     if drops:
         before.erase()
 
@@ -229,11 +222,6 @@ def _key() -> Value:
 def _rate(dropout: Operation) -> float:
     """Return the rate of a dropout, or of its gradient; it is the last input."""
     return float(dropout.operands_source()[2].get_defining_op().attrs()["value"])
-
-
-def _same_shape(x: Value, y: Value) -> bool:
-    """Return whether two shapes are equal; unknown dimensions in the same place are taken to be equal."""
-    return list(x.shape) == list(y.shape) and x.dtype == y.dtype == paddle.float32
 
 
 def _replace(operation: Operation, new: Sequence[Value]) -> None:

@@ -57,9 +57,6 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
     def dropout(x: Any) -> Any:
         return F.dropout(x, 0.1)
 
-    def attention_weights(x: Any, bias: Any, *_: Any) -> Any:
-        return F.dropout(F.softmax(x + bias), 0.1)
-
     def attention(projected: Any, bias: Any, *_: Any) -> Any:
         if fuses_attention():
             lengths, scale = paddle.full([batch], length, "int64"), size**-0.5
@@ -87,7 +84,6 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
         ("transpose of heads", [[batch, length, heads, size]], lambda x: paddle.transpose(x, [0, 2, 1, 3])),
         ("sum over rows", [[rows, inner]], lambda x: paddle.sum(x, 0)),
         ("dropout and gradient", [outside], with_gradient(dropout)),
-        ("bias, softmax, dropout and gradient", [scores, scores, scores], with_gradient(attention_weights)),
         ("attention", [together, distances], attention),
         ("attention and gradient", [together, distances, [batch, length, heads, size]], with_gradient(attention)),
         ("norm of a gradient", [[hidden, inner]], lambda x: (x * x).sum()),

@@ -11,7 +11,7 @@ from ernie_gram.kernels import compiled
 from reader.system.compiled import numba
 
 random = np.random.default_rng(1)
-NO_BIAS, NO_MASK = np.empty((0, 7), np.float32), np.empty((0, 7), np.uint8)
+NO_DROPPED, NO_MASK = np.empty((0, 7), np.float32), np.empty((0, 7), np.uint8)
 SHAPES = [(1, 1), (5, 7), (200, 64), (131, 475)]
 
 
@@ -65,17 +65,16 @@ def test_masks_are_philox_compared_with_the_bound() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("has_bias", [False, True])
 @pytest.mark.parametrize("drops", [False, True])
-def test_attention_weights(shape: tuple[int, int], has_bias: bool, drops: bool) -> None:
-    scores, bias = 5 * numbers(*shape), numbers(*shape)
+def test_attention_weights(shape: tuple[int, int], drops: bool) -> None:
+    scores = 5 * numbers(*shape)
     scores[:, -1] -= 1e4  # padding
     weights = np.empty_like(scores)
     dropped, mask = np.empty_like(scores), np.empty(shape, np.uint8)
     key, scale = np.array([3, 4], np.int32), np.float32(1.25)
-    outputs = (dropped, mask) if drops else (NO_BIAS, NO_MASK)
-    compiled.attention_weights(scores, bias if has_bias else NO_BIAS, weights, key, 13107, scale, *outputs)
-    assert np.allclose(weights, softmax(scores + bias if has_bias else scores), rtol=3e-6, atol=1e-30)
+    outputs = (dropped, mask) if drops else (NO_DROPPED, NO_MASK)
+    compiled.attention_weights(scores, weights, key, 13107, scale, *outputs)
+    assert np.allclose(weights, softmax(scores), rtol=3e-6, atol=1e-30)
     if drops:
         assert np.array_equal(dropped, weights * scale * mask)
         expected = np.empty(mask.size, np.uint8)
@@ -86,7 +85,7 @@ def test_attention_weights(shape: tuple[int, int], has_bias: bool, drops: bool) 
 def test_weights_of_numbers_that_are_not_finite() -> None:
     scores = np.array([[1, np.nan, 2], [np.inf, 1, 2], [-np.inf, 1, 1], [-200, 0, -86], [3e38, -3e38, 0]], np.float32)
     weights = np.empty_like(scores)
-    compiled.attention_weights(scores, NO_BIAS, weights, np.zeros(2, np.int32), 0, np.float32(1), NO_BIAS, NO_MASK)
+    compiled.attention_weights(scores, weights, np.zeros(2, np.int32), 0, np.float32(1), NO_DROPPED, NO_MASK)
     assert np.isnan(weights[0]).all()
     assert np.isnan(weights[1]).any()
     assert weights[2].tolist() == [0, 0.5, 0.5]
@@ -158,7 +157,7 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
 
         def compute(found: list[np.ndarray] = found, small: list[np.ndarray] = small, mask: np.ndarray = mask) -> None:
             compiled.layer_norm_backward(x, mean, variance, scale, gradient, np.float32(1e-5), found[0], *small)
-            compiled.attention_weights(x, gradient, found[1], key, 6554, np.float32(1.1), found[2], mask)
+            compiled.attention_weights(x, found[1], key, 6554, np.float32(1.1), found[2], mask)
             compiled.attention_weights_backward(found[1], gradient, mask, np.float32(1.1), found[3])
 
         with_threads(threads, compute)
