@@ -18,7 +18,7 @@ from ernie_gram.kernels import operations
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _ATTENTION = "pd_op.memory_efficient_attention"
 # What computes values in memory of their own.
-_FRESH = ("pd_op.matmul",)
+_FRESH = ("pd_op.matmul", "pd_op.add")
 # What reads a value and keeps no view of it.
 _COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
 
