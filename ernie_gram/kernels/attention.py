@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ernie_gram.kernels.blas import product, product_with_transposed, transposed_product
-from ernie_gram.kernels.compiled import decide, exp, exponentials, maximum, parallel, product_of, reordered
+from ernie_gram.kernels.compiled import decide, exp, exponentials, maximum, parallel, product_of, serial
 from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
@@ -42,7 +42,7 @@ def _block(keys: int) -> np.ndarray:
     return numbers[first : first + _ROWS * keys].reshape((_ROWS, keys))
 
 
-@reordered
+@serial
 def _weights(row: np.ndarray, bias: np.ndarray, log_sum: float) -> None:
     """Replace scores without bias by weights."""
     for j in range(row.size):
@@ -79,7 +79,7 @@ def attention(
         sequence, head = part // heads, part % heads
         keys = min(max(lengths[sequence], 1), slots)
         scores, kept = _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
-        bits, none = scores.view(np.int32), np.zeros(slots, np.float32)
+        bits, none, sums = scores.view(np.int32), np.zeros(slots, np.float32), np.empty(slots, np.float32)
         first = projected.ctypes.data + _FLOAT * (sequence * slots * row_size + head * size)
         for block in range(blocks):
             start = block * _ROWS
@@ -96,7 +96,7 @@ def attention(
                 for j in range(keys):
                     row[j] += added[j]
                 largest = maximum(bits[i])
-                total = exponentials(row, largest)
+                total = exponentials(row, largest, sums)
                 log_sums[sequence, head, start + i] = largest + np.log(total)
                 factor = kept_scale / total
                 if key.size:
@@ -141,7 +141,7 @@ def attention_backward(
     sums = np.zeros((groups if adds else 0, heads, slots, slots), np.float32)
     for part in numba.prange(groups * heads):
         group, head = part // heads, part % heads
-        none = np.zeros(slots, np.float32)
+        none, memory = np.zeros(slots, np.float32), np.empty(size, np.float32)
         for sequence in range(group * members, min((group + 1) * members, sequences)):
             keys = min(max(lengths[sequence], 1), slots)
             scores, of_scores, kept = _block(keys), _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
@@ -165,7 +165,7 @@ def attention_backward(
                 for i in range(rows):
                     row, of_row, slot = scores[i], of_scores[i], start + i
                     _weights(row, bias[head, slot] if bias.shape[0] else none, log_sums[sequence, head, slot])
-                    total = product_of(out_gradient[sequence, slot, head], out[sequence, slot, head])
+                    total = product_of(out_gradient[sequence, slot, head], out[sequence, slot, head], memory)
                     if key.size:
                         mask = kept[i * keys : (i + 1) * keys]
                         for j in range(keys):

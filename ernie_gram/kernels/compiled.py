@@ -1,9 +1,14 @@
 """Compiled functions of a training step on a CPU; they know nothing of Paddle.
 
-The parts into which the work is divided do not depend on the number of threads, so neither do the results.
+The parts into which the work is divided do not depend on the number of threads, so neither do the results. They are
+also the same whether Numba has just compiled a function or read it from its cache, where the function was optimised
+again as a part of its callers: the compiler is never allowed to choose the order of additions, or whether a product is
+rounded before an addition.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +16,7 @@ from reader.system.compiled import numba
 
 float32, uint32, uint64 = numba.float32, numba.uint32, numba.uint64
 parallel = numba.njit(cache=True, nogil=True, parallel=True, error_model="numpy")
-# Sums may be in another order, so that they use vector instructions; NaN and infinity stay what they are.
-_REORDERED = {"reassoc", "contract", "nsz", "arcp"}
-reordered = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_REORDERED)
+serial = numba.njit(cache=True, nogil=True, error_model="numpy")
 _inlined = numba.njit(inline="always")
 
 # Constants of Philox4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
@@ -104,26 +107,37 @@ def masked(x: np.ndarray, mask: np.ndarray, scale: float, out: np.ndarray) -> No
             out[i] = x[i] * scale if mask[i] else float32(0)
 
 
-@reordered
-def _normal_sums(
-    x: np.ndarray,
-    out_gradient: np.ndarray,
-    scale: np.ndarray,
-    centre: float,
-    factor: float,
-    of_scale: np.ndarray,
-    of_bias: np.ndarray,
-) -> tuple[float, float]:
-    """Add a row's part to the gradients of scale and bias, and return mean(g * scale) and mean(g * scale * h)."""
-    first, second = float32(0), float32(0)
-    for j in range(x.size):
-        gradient, normal = out_gradient[j], (x[j] - centre) * factor
-        of_scale[j] += gradient * normal
-        of_bias[j] += gradient
-        scaled = gradient * scale[j]
-        first += scaled
-        second += scaled * normal
-    return first / float32(x.size), second / float32(x.size)
+@_inlined
+def sum_of(x: np.ndarray, sums: np.ndarray) -> float:
+    """Return the sum of float32 numbers [n]: eight pieces side by side, which uses vector instructions.
+
+    Args:
+        sums: memory for the sums of eight numbers, float32, at least [n / 8].
+    """
+    n, total = x.size // 8, float32(0)
+    for j in range(n):
+        first = (x[j] + x[n + j]) + (x[2 * n + j] + x[3 * n + j])
+        sums[j] = first + ((x[4 * n + j] + x[5 * n + j]) + (x[6 * n + j] + x[7 * n + j]))
+    for j in range(n):
+        total += sums[j]
+    for j in range(8 * n, x.size):
+        total += x[j]
+    return total
+
+
+@_inlined
+def product_of(x: np.ndarray, y: np.ndarray, sums: np.ndarray) -> float:
+    """Return the inner product of two rows, added up as by `sum_of`."""
+    n, total = x.size // 8, float32(0)
+    for j in range(n):
+        first = (x[j] * y[j] + x[n + j] * y[n + j]) + (x[2 * n + j] * y[2 * n + j] + x[3 * n + j] * y[3 * n + j])
+        third = x[4 * n + j] * y[4 * n + j] + x[5 * n + j] * y[5 * n + j]
+        sums[j] = first + (third + (x[6 * n + j] * y[6 * n + j] + x[7 * n + j] * y[7 * n + j]))
+    for j in range(n):
+        total += sums[j]
+    for j in range(8 * n, x.size):
+        total += x[j] * y[j]
+    return total
 
 
 @parallel
@@ -149,12 +163,18 @@ def layer_norm_backward(
     sums = np.zeros((parts, 2, n), np.float32)
     for part in numba.prange(parts):
         of_scale, of_bias = sums[part, 0], sums[part, 1]
+        normal, scaled, memory = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
         for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, rows)):
             centre, factor = mean[row], float32(1) / np.sqrt(variance[row] + epsilon)
-            first, second = _normal_sums(x[row], out_gradient[row], scale, centre, factor, of_scale, of_bias)
             for j in range(n):
-                normal = (x[row, j] - centre) * factor
-                x_gradient[row, j] = (out_gradient[row, j] * scale[j] - first - normal * second) * factor
+                normal[j] = (x[row, j] - centre) * factor
+                scaled[j] = out_gradient[row, j] * scale[j]
+                of_scale[j] += out_gradient[row, j] * normal[j]
+                of_bias[j] += out_gradient[row, j]
+            first = sum_of(scaled, memory) / float32(n)
+            second = product_of(scaled, normal, memory) / float32(n)
+            for j in range(n):
+                x_gradient[row, j] = (scaled[j] - first - normal[j] * second) * factor
     for j in range(n):
         scale_gradient[j], bias_gradient[j] = float32(0), float32(0)
     for part in range(parts):
@@ -163,19 +183,25 @@ def layer_norm_backward(
             bias_gradient[j] += sums[part, 1, j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+@numba.extending.intrinsic
+def _fma(_: Any, x: float, y: float, z: float) -> Any:
+    """Return x * y + z for float32, rounded once."""
+    return float32(float32, float32, float32), lambda context, builder, signature, given: builder.fma(*given)
+
+
+@serial
 def exp(x: float) -> float:
     """Return exp(x) for float32 x <= 0, or NaN, within 2 units in the last place; 0 where exp(x) is below 2e-38."""
     x = float32(-87.0) if x < float32(-87.0) else x
-    power = np.floor(x * float32(1.44269504) + float32(0.5))
+    power = np.floor(_fma(x, float32(1.44269504), float32(0.5)))
     # x = power * ln 2 + r, with ln 2 in two parts; exp(r) is a polynomial (Cephes, expf).
-    r = x - power * float32(0.693359375) + power * float32(2.12194440e-4)
-    value = float32(1.9875691500e-4) * r + float32(1.3981999507e-3)
-    value = value * r + float32(8.3334519073e-3)
-    value = value * r + float32(4.1665795894e-2)
-    value = value * r + float32(1.6666665459e-1)
-    value = value * r + float32(5.0000001201e-1)
-    value = value * r * r + r + float32(1)
+    r = _fma(power, float32(2.12194440e-4), _fma(power, float32(-0.693359375), x))
+    value = _fma(float32(1.9875691500e-4), r, float32(1.3981999507e-3))
+    value = _fma(value, r, float32(8.3334519073e-3))
+    value = _fma(value, r, float32(4.1665795894e-2))
+    value = _fma(value, r, float32(1.6666665459e-1))
+    value = _fma(value, r, float32(5.0000001201e-1))
+    value = _fma(value * r, r, r) + float32(1)
     exponent = np.int32(np.int32(np.int32(power) + np.int32(127)) << np.int32(23))
     return float32(0) if x <= float32(-87.0) else value * exponent.view(np.float32)
 
@@ -189,24 +215,12 @@ def maximum(bits: np.ndarray) -> float:
     return np.int32(largest ^ ((largest >> np.int32(31)) & np.int32(0x7FFFFFFF))).view(np.float32)
 
 
-@reordered
-def exponentials(row: np.ndarray, largest: float) -> float:
-    """Replace the numbers of a row by exp(number - largest), and return their sum."""
-    total = float32(0)
+@_inlined
+def exponentials(row: np.ndarray, largest: float, sums: np.ndarray) -> float:
+    """Replace the numbers of a row by exp(number - largest), and return their sum; for `sums`, see `sum_of`."""
     for j in range(row.size):
-        power = exp(row[j] - largest)
-        row[j] = power
-        total += power
-    return total
-
-
-@reordered
-def product_of(x: np.ndarray, y: np.ndarray) -> float:
-    """Return the inner product of two rows."""
-    total = float32(0)
-    for j in range(x.size):
-        total += x[j] * y[j]
-    return total
+        row[j] = exp(row[j] - largest)
+    return sum_of(row, sums)
 
 
 @parallel
@@ -229,18 +243,20 @@ def attention_weights(
     bits, drawn = weights.view(np.int32), mask.reshape(-1)
     for part in numba.prange((drawn.size + _DECIDED - 1) // _DECIDED):
         _draw(part, key, bound, drawn)
-    for row in numba.prange(rows):
-        for j in range(n):
-            weights[row, j] = scores[row, j]
-        factor = float32(1) / exponentials(weights[row], maximum(bits[row]))
-        if dropped.shape[0]:
+    for part in numba.prange((rows + _PART_ROWS - 1) // _PART_ROWS):
+        sums = np.empty(n, np.float32)
+        for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, rows)):
             for j in range(n):
-                weight = weights[row, j] * factor
-                weights[row, j] = weight
-                dropped[row, j] = weight * scale if mask[row, j] else float32(0)
-        else:
-            for j in range(n):
-                weights[row, j] *= factor
+                weights[row, j] = scores[row, j]
+            factor = float32(1) / exponentials(weights[row], maximum(bits[row]), sums)
+            if dropped.shape[0]:
+                for j in range(n):
+                    weight = weights[row, j] * factor
+                    weights[row, j] = weight
+                    dropped[row, j] = weight * scale if mask[row, j] else float32(0)
+            else:
+                for j in range(n):
+                    weights[row, j] *= factor
 
 
 @parallel
@@ -253,16 +269,18 @@ def attention_weights_backward(
         mask, scale: of dropout; a mask of [0, n] for none.
     """
     rows, n = weights.shape
-    for row in numba.prange(rows):
-        if mask.shape[0]:
+    for part in numba.prange((rows + _PART_ROWS - 1) // _PART_ROWS):
+        sums = np.empty(n, np.float32)
+        for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, rows)):
+            if mask.shape[0]:
+                for j in range(n):
+                    scores_gradient[row, j] = gradient[row, j] * scale if mask[row, j] else float32(0)
+            else:
+                for j in range(n):
+                    scores_gradient[row, j] = gradient[row, j]
+            total = product_of(scores_gradient[row], weights[row], sums)
             for j in range(n):
-                scores_gradient[row, j] = gradient[row, j] * scale if mask[row, j] else float32(0)
-        else:
-            for j in range(n):
-                scores_gradient[row, j] = gradient[row, j]
-        total = product_of(scores_gradient[row], weights[row])
-        for j in range(n):
-            scores_gradient[row, j] = (scores_gradient[row, j] - total) * weights[row, j]
+                scores_gradient[row, j] = (scores_gradient[row, j] - total) * weights[row, j]
 
 
 @parallel

@@ -78,7 +78,7 @@ def test_a_program_without_dropout_is_not_changed() -> None:
     from ernie_gram.kernels.rewriting import use_compiled
     from ernie_gram.training.program import open_program
 
-    with open_program([]) as opened:
+    with fresh_scope(), open_program([]) as opened:
         paddle.ones([3]) * 2.0
         before = [operation.name() for operation in opened.main.global_block().ops]
         use_compiled(opened.main, ())

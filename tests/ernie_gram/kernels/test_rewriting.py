@@ -93,7 +93,7 @@ def test_dropout_is_part_of_the_softmax() -> None:
     found, names = compute(0.25, rewrites=True)
     assert not count(names, "pd_op.dropout")
     # With all inputs (scores, key; gradient, weights, mask).
-    assert names["py_op.compiled_softmax_0_1_0_25_False"] == 1
+    assert names["py_op.compiled_softmax_0_1_0_25_True"] == 1
     assert names["py_op.compiled_softmax_backward_0_1_2_0_25"] == 1
     dropped, out, *gradients = found
     feed = {name: value.astype(np.float64) for name, value in FEED.items()}

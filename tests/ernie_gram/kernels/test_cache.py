@@ -1,0 +1,65 @@
+"""Compiled functions that Numba reads from its cache, against the same functions just after they were compiled."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Prints a digest of the results of all functions with sums; alignment, on which MKL's order of additions depends, is
+# the same in each process.
+SCRIPT = """
+import sys
+from hashlib import blake2b
+from pathlib import Path
+import numpy as np
+from ernie_gram.kernels import attention, blas, compiled
+
+assert blas.is_available()
+random, key, rate = np.random.default_rng(1), np.array([3, 4], np.int32), (6554, np.float32(1 / 0.9))
+
+def memory(*shape, dtype=np.float32):
+    room = np.zeros(int(np.prod(shape)) * 4 + 64, np.uint8)
+    return room[-room.ctypes.data % 64 :][: int(np.prod(shape)) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+
+def numbers(*shape):
+    made = memory(*shape)
+    made[:] = random.standard_normal(shape)
+    return made
+
+projected, bias, lengths = numbers(2, 150, 3, 2, 32), numbers(2, 150, 150), np.array([150, 71])
+out, log_sums = memory(2, 150, 2, 32), memory(2, 2, 150)
+of_projected, of_bias = memory(*projected.shape), memory(*bias.shape)
+attention.attention(projected, bias, lengths, key, *rate, np.float32(0.2), out, log_sums)
+given = projected, bias, lengths, key, *rate, np.float32(0.2), out, log_sums
+attention.attention_backward(*given, numbers(*out.shape), of_projected, of_bias)
+x, n = numbers(150, 72), 72
+of_x, of_scale, of_shift = memory(150, n), memory(n), memory(n)
+means = x.mean(1), x.var(1), numbers(n)
+compiled.layer_norm_backward(x, *means, numbers(150, n), np.float32(1e-5), of_x, of_scale, of_shift)
+weights, dropped, mask, of_scores = memory(150, n), memory(150, n), memory(150, n, dtype=np.uint8), memory(150, n)
+compiled.attention_weights(x, weights, key, *rate, dropped, mask)
+compiled.attention_weights_backward(weights, dropped, mask, rate[1], of_scores)
+results = out, log_sums, of_projected, of_bias, of_x, of_scale, of_shift, weights, dropped, of_scores
+Path(sys.argv[1]).write_text("\\n".join(blake2b(each.tobytes(), digest_size=8).hexdigest() for each in results))
+"""
+
+
+def test_compiled_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
+    from ernie_gram.kernels import blas
+
+    if not blas.is_available():
+        pytest.skip("no MKL in this Paddle")
+    found = []
+    for process in range(2):
+        cached = list(tmp_path.rglob("*.nbc"))
+        assert bool(cached) == bool(process)
+        to = tmp_path / f"{process}.txt"
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        subprocess.run([sys.executable, "-c", SCRIPT, to], env=environment, check=True, capture_output=True)
+        found.append(to.read_text().split())
+    assert len(found[0]) == 10
+    assert found[0] == found[1]
