@@ -5,7 +5,10 @@ weights of a block again from the scores and log(sum(exp(scores))) of each row; 
 the block's number and the step's key alone, so it is drawn again. The parts into which the work is divided do not
 depend on the number of threads, so neither do the results.
 
-Shape letters: B sequences, L slots, A heads, D = H / A, n keys of a sequence.
+Sequences lie one after another in the rows of a batch, with or without padding behind each. Nothing is computed for
+padding.
+
+Shape letters: B sequences, R rows of all sequences, L slots of the longest one, A heads, D = H / A.
 """
 
 from __future__ import annotations
@@ -49,10 +52,20 @@ def _weights(row: np.ndarray, bias: np.ndarray, log_sum: float) -> None:
         row[j] = exp(row[j] + bias[j] - log_sum)
 
 
+@numba.njit(cache=True, nogil=True)
+def _most_rows(starts: np.ndarray) -> int:
+    """Return the rows of the longest sequence, with its padding."""
+    found = 0
+    for i in range(starts.size - 1):
+        found = max(found, starts[i + 1] - starts[i])
+    return found
+
+
 @parallel
 def attention(
     projected: np.ndarray,
     bias: np.ndarray,
+    starts: np.ndarray,
     lengths: np.ndarray,
     key: np.ndarray,
     bound: int,
@@ -61,43 +74,45 @@ def attention(
     out: np.ndarray,
     log_sums: np.ndarray,
 ) -> None:
-    """Set out, float32 [B, L, A, D], to dropout(softmax(scale Q K^T + bias)) V for each sequence and head.
+    """Set out, float32 [R, A, D], to dropout(softmax(scale Q K^T + bias)) V for each sequence and head; 0 for padding.
 
     Args:
-        projected: queries, keys and values, float32 [B, L, 3, A, D].
+        projected: queries, keys and values, float32 [R, 3, A, D].
         bias: float32 [A, L, L], or [0, L, L] for none.
-        lengths: [B]; keys in later slots are not seen.
+        starts: the first row of each sequence, and R; int64 [B + 1].
+        lengths: rows of each sequence without padding, int64 [B].
         key: int32 [2], decides the masks of dropout, or [0] for none.
         bound: a weight is dropped with probability bound / 65536.
         kept_scale: the factor of weights that are not dropped.
-        log_sums: set to log(sum(exp(scores))) of each row, float32 [B, A, L].
+        log_sums: set to log(sum(exp(scores))) of each row that is not padding, float32 [R, A].
     """
-    sequences, slots, _, heads, size = projected.shape
-    width, blocks = heads * size, (slots + _ROWS - 1) // _ROWS
-    row_size = 3 * width
-    for part in numba.prange(sequences * heads):
+    _, _, heads, size = projected.shape
+    slots, width = _most_rows(starts), heads * size
+    blocks, row_size = (slots + _ROWS - 1) // _ROWS, 3 * width
+    for part in numba.prange(lengths.size * heads):
         sequence, head = part // heads, part % heads
-        keys = min(max(lengths[sequence], 1), slots)
+        begin, end = starts[sequence], starts[sequence + 1]
+        keys = min(max(lengths[sequence], 0), end - begin)
+        out[begin + keys : end, head] = float32(0)
         scores, kept = _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
         bits, none, sums = scores.view(np.int32), np.zeros(slots, np.float32), np.empty(slots, np.float32)
-        first = projected.ctypes.data + _FLOAT * (sequence * slots * row_size + head * size)
-        for block in range(blocks):
-            start = block * _ROWS
-            rows = min(_ROWS, slots - start)
-            queries, block_out = first + _FLOAT * start * row_size, out[sequence, start : start + rows, head]
+        first = projected.ctypes.data + _FLOAT * (begin * row_size + head * size)
+        for start in range(0, keys, _ROWS):
+            rows = min(_ROWS, keys - start)
+            queries, block_out = first + _FLOAT * start * row_size, out[begin + start : begin + start + rows, head]
             at_scores = scores.ctypes.data, keys
             product_with_transposed(
                 (rows, keys, size), scale, (queries, row_size), (first + _FLOAT * width, row_size), at_scores
             )
             if key.size:
-                _draw(part * blocks + block, rows, keys, slots, key, bound, kept)
+                _draw(part * blocks + start // _ROWS, rows, keys, slots, key, bound, kept)
             for i in range(rows):
                 added, row = bias[head, start + i] if bias.shape[0] else none, scores[i]
                 for j in range(keys):
                     row[j] += added[j]
                 largest = maximum(bits[i])
                 total = exponentials(row, largest, sums)
-                log_sums[sequence, head, start + i] = largest + np.log(total)
+                log_sums[begin + start + i, head] = largest + np.log(total)
                 factor = kept_scale / total
                 if key.size:
                     mask = kept[i * keys : (i + 1) * keys]
@@ -114,6 +129,7 @@ def attention(
 def attention_backward(
     projected: np.ndarray,
     bias: np.ndarray,
+    starts: np.ndarray,
     lengths: np.ndarray,
     key: np.ndarray,
     bound: int,
@@ -131,9 +147,9 @@ def attention_backward(
     dV = (P M)^T dO, dS = P (M (dO V^T) - rowsum(dO out)), dQ = scale dS K, dK = scale dS^T Q; that of the bias is the
     sum of dS over the sequences.
     """
-    sequences, slots, _, heads, size = projected.shape
-    width, blocks = heads * size, (slots + _ROWS - 1) // _ROWS
-    row_size = 3 * width
+    _, _, heads, size = projected.shape
+    sequences, slots, width = lengths.size, _most_rows(starts), heads * size
+    blocks, row_size = (slots + _ROWS - 1) // _ROWS, 3 * width
     adds = bias_gradient.shape[0] > 0
     groups = min(sequences, (_PARTS + heads - 1) // heads) if adds else sequences
     members = max(1, (sequences + groups - 1) // max(groups, 1))
@@ -143,29 +159,30 @@ def attention_backward(
         group, head = part // heads, part % heads
         none, memory = np.zeros(slots, np.float32), np.empty(size, np.float32)
         for sequence in range(group * members, min((group + 1) * members, sequences)):
-            keys = min(max(lengths[sequence], 1), slots)
+            begin, end = starts[sequence], starts[sequence + 1]
+            keys = min(max(lengths[sequence], 0), end - begin)
             scores, of_scores, kept = _block(keys), _block(keys), np.empty(_ROWS * keys + 7, np.uint8)
             at_scores, at_gradients = (scores.ctypes.data, keys), (of_scores.ctypes.data, keys)
-            offset = _FLOAT * (sequence * slots * row_size + head * size)
+            offset = _FLOAT * (begin * row_size + head * size)
             queries, of_queries = projected.ctypes.data + offset, gradient.ctypes.data + offset
-            of_outs = out_gradient.ctypes.data + _FLOAT * (sequence * slots * width + head * size)
+            of_outs = out_gradient.ctypes.data + _FLOAT * (begin * width + head * size)
             to_keys, to_values = _FLOAT * width, 2 * _FLOAT * width
             at_keys, at_values = (queries + to_keys, row_size), (queries + to_values, row_size)
             of_keys, of_values = (of_queries + to_keys, row_size), (of_queries + to_values, row_size)
-            for block in range(blocks):
-                start = block * _ROWS
-                rows, before = min(_ROWS, slots - start), float32(block > 0)
+            for start in range(0, keys, _ROWS):
+                rows, before = min(_ROWS, keys - start), float32(start > 0)
                 of_out = of_outs + _FLOAT * start * width, width
                 of_query = of_queries + _FLOAT * start * row_size, row_size
                 query = queries + _FLOAT * start * row_size, row_size
                 product_with_transposed((rows, keys, size), scale, query, at_keys, at_scores)
                 product_with_transposed((rows, keys, size), 1.0, of_out, at_values, at_gradients)
                 if key.size:
-                    _draw((sequence * heads + head) * blocks + block, rows, keys, slots, key, bound, kept)
+                    number = (sequence * heads + head) * blocks + start // _ROWS
+                    _draw(number, rows, keys, slots, key, bound, kept)
                 for i in range(rows):
-                    row, of_row, slot = scores[i], of_scores[i], start + i
-                    _weights(row, bias[head, slot] if bias.shape[0] else none, log_sums[sequence, head, slot])
-                    total = product_of(out_gradient[sequence, slot, head], out[sequence, slot, head], memory)
+                    row, of_row, slot, at = scores[i], of_scores[i], start + i, begin + start + i
+                    _weights(row, bias[head, slot] if bias.shape[0] else none, log_sums[at, head])
+                    total = product_of(out_gradient[at, head], out[at, head], memory)
                     if key.size:
                         mask = kept[i * keys : (i + 1) * keys]
                         for j in range(keys):
@@ -182,12 +199,13 @@ def attention_backward(
                 transposed_product((keys, size, rows), 1.0, at_scores, of_out, before, of_values)
                 product((rows, size, keys), scale, at_gradients, at_keys, 0.0, of_query)
                 transposed_product((keys, size, rows), scale, at_gradients, query, before, of_keys)
-            gradient[sequence, keys:, 1:, head] = float32(0)
+            gradient[begin + keys : end, :, head] = float32(0)
     if adds:
         for head in numba.prange(heads):
+            for slot in range(bias_gradient.shape[1]):
+                bias_gradient[head, slot] = float32(0)
             for slot in range(slots):
                 row = bias_gradient[head, slot]
-                row[:] = float32(0)
                 for group in range(groups):
                     of_group = sums[group, head, slot]
                     for j in range(slots):

@@ -96,27 +96,25 @@ def _softmax_backward(gradient: Tensor, weights: Tensor, mask: Tensor | None, ra
 
 
 def attention(
-    projected: Value, bias: Value | None, lengths: Value, key: Value | None, rate: float, scale: float
+    projected: Value, bias: Value | None, starts: Value, lengths: Value, key: Value | None, rate: float, scale: float
 ) -> list[Value]:
-    """Return the attention of a context to itself, [B, L, A, D], and log(sum(exp(scores))) of each row, [B, A, L].
+    """Return the attention of sequences to themselves, [..., A, D], and log(sum(exp(scores))) of each row, [..., A].
 
     Args:
-        projected: queries, keys and values, float32 [B, L, 3, A, D].
+        projected: queries, keys and values of all rows, float32 [..., 3, A, D].
         bias: float32 [1, A, L, L], or None.
-        lengths: int64 [B]; keys in later slots are not seen.
+        starts: the first row of each sequence, and the number of rows; int64 [B + 1].
+        lengths: of each sequence, int64 [B]; later rows are padding.
         key: int32 [2]; it decides the mask of dropout, None for no dropout.
     """
-    results = (Result(0, axes=(0, 1, 3, 4)), Result(0, axes=(0, 3, 1)))
-    return _add("attention", _attention, (projected, bias, lengths, key), results, rate, scale)
+    results = (Result(0, axes=(0, 1, 3, 4)), Result(0, axes=(0, 1, 3)))
+    return _add("attention", _attention, (projected, bias, starts, lengths, key), results, rate, scale)
 
 
-def _attention(
-    projected: Tensor, bias: Tensor | None, lengths: Tensor, key: Tensor | None, rate: float, scale: float
-) -> tuple[Tensor, ...]:
-    sequences, slots, _, heads, size = projected.shape
-    out, log_sums = _empty([sequences, slots, heads, size]), _empty([sequences, heads, slots])
-    common = _attention_arguments(projected, bias, lengths, key, rate, scale)
-    compiled_attention.attention(*common, _shaped(out), _shaped(log_sums))
+def _attention(projected: Tensor, *others: Any) -> tuple[Tensor, ...]:
+    *rows, _, heads, size = projected.shape
+    out, log_sums = _empty([*rows, heads, size]), _empty([*rows, heads])
+    compiled_attention.attention(*_attention_arguments(projected, *others), _by_row(out, 2), _by_row(log_sums, 1))
     return out, log_sums
 
 
@@ -126,6 +124,7 @@ def attention_backward(
     log_sums: Value,
     projected: Value,
     bias: Value | None,
+    starts: Value,
     lengths: Value,
     key: Value | None,
     rate: float,
@@ -133,7 +132,7 @@ def attention_backward(
     wants_bias: bool,
 ) -> list[Value]:
     """Return the gradient of `projected`, and that of the bias if it is asked for; see `attention`."""
-    inputs = (gradient, out, log_sums, projected, bias, lengths, key)
+    inputs = (gradient, out, log_sums, projected, bias, starts, lengths, key)
     results = (Result(3), Result(4)) if wants_bias else (Result(3),)
     return _add("attention_backward", _attention_backward, inputs, results, rate, scale, wants_bias)
 
@@ -142,25 +141,37 @@ def _attention_backward(*tensors_and_settings: Any) -> tuple[Tensor, ...] | Tens
     gradient, out, log_sums, *common, wants_bias = tensors_and_settings
     projected, bias = common[:2]
     found = [_empty(projected.shape), *([_empty(bias.shape)] if wants_bias else [])]
-    slots = projected.shape[1]
-    bias_gradient = _shaped(found[1])[0] if wants_bias else np.empty((0, slots, slots), np.float32)
     compiled_attention.attention_backward(
-        *_attention_arguments(*common), *(_shaped(each) for each in (out, log_sums, gradient, found[0])), bias_gradient
+        *(*_attention_arguments(*common), _by_row(out, 2), _by_row(log_sums, 1), _by_row(gradient, 2)),
+        *(_by_row(found[0], 3), _of_heads(found[1] if wants_bias else None)),
     )
     return tuple(found) if wants_bias else found[0]
 
 
 def _attention_arguments(
-    projected: Tensor, bias: Tensor | None, lengths: Tensor, key: Tensor | None, rate: float, scale: float
+    projected: Tensor,
+    bias: Tensor | None,
+    starts: Tensor,
+    lengths: Tensor,
+    key: Tensor | None,
+    rate: float,
+    scale: float,
 ) -> tuple[Any, ...]:
     # Without it, the compiled function would call nothing.
     assert blas.is_available()
-    slots = projected.shape[1]
+    rows, first = _by_row(projected, 3), _numbers(starts)
+    # The compiled function reads and writes where it is told to.
+    assert first[-1] == len(rows)
+    assert bias is None or np.diff(first).max(initial=0) <= bias.shape[-1]
     return (
-        *(_shaped(projected), np.empty((0, slots, slots), np.float32) if bias is None else _shaped(bias)[0]),
-        *(_shaped(lengths), np.empty(0, np.int32) if key is None else _shaped(key)),
+        *(rows, _of_heads(bias), first, _numbers(lengths), np.empty(0, np.int32) if key is None else _numbers(key)),
         *(_bound(rate), _scale(rate), np.float32(scale)),
     )
+
+
+def _of_heads(bias: Tensor | None) -> np.ndarray:
+    """Return the numbers of a bias [1, A, L, L] as [A, L, L]; no heads for no bias."""
+    return np.empty((0, 1, 1), np.float32) if bias is None else _numbers(bias).reshape(bias.shape[1:])
 
 
 def layer_norm_backward(
@@ -296,9 +307,9 @@ def _numbers(tensor: Tensor) -> np.ndarray:
     return np.frombuffer((ctypes.c_char * (tensor.size * dtype.itemsize)).from_address(tensor.data_ptr()), dtype)
 
 
-def _shaped(tensor: Tensor) -> np.ndarray:
-    """Return the numbers of a tensor in its shape, sharing its memory."""
-    return _numbers(tensor).reshape(tensor.shape)
+def _by_row(tensor: Tensor, axes: int) -> np.ndarray:
+    """Return the numbers of a tensor, sharing its memory, with one axis instead of all but the last `axes`."""
+    return _numbers(tensor).reshape(-1, *tensor.shape[-axes:])
 
 
 def _rows(tensor: Tensor | None, n: int, dtype: type = np.float32) -> np.ndarray:

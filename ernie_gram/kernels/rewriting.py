@@ -72,11 +72,11 @@ def _is_free(value: Value, last: Operation, kept: Collection[int]) -> bool:
 
 def _attention(operation: Operation, _: Collection[int]) -> None:
     """Memory-efficient attention, for which Paddle has no kernel on a CPU, and its gradient."""
-    *parts, bias, _, _, _, lengths, _, _ = operation.operands_source()
+    *parts, bias, starts, _, _, lengths, _, _ = operation.operands_source()
     attributes, (out, log_sums, _) = operation.attrs(), operation.results()
     rate = 0.0 if attributes["is_test"] else float(attributes["dropout_p"])
     paddle.pir.set_insertion_point(operation)
-    settings = (lengths, _key() if rate else None, rate, float(attributes["scale"]))
+    settings = (starts, lengths, _key() if rate else None, rate, float(attributes["scale"]))
     # Queries, keys and values are parts of one tensor, so all have gradients or none has.
     new_out, new_log_sums = operations.attention(_together(parts), _given(bias), *settings)
     # Only the gradient reads the logarithms.
@@ -90,7 +90,7 @@ def _attention(operation: Operation, _: Collection[int]) -> None:
 
 
 def _attention_gradient(
-    operation: Operation, out: Value, log_sums: Value, settings: tuple[Value, Value | None, float, float]
+    operation: Operation, out: Value, log_sums: Value, settings: tuple[Value, Value, Value | None, float, float]
 ) -> None:
     """The gradient of attention, and the stack that makes one tensor of those of queries, keys and values."""
     *parts, bias, _, _, _, _, _, gradient, _, _ = operation.operands_source()

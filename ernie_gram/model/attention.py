@@ -17,6 +17,7 @@ from ernie_gram.graph import for_product
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import Linear, dropout, linear
 from ernie_gram.model.parameters import LayerParameters
+from ernie_gram.model.sequences import Sequences
 
 # Added to the scores of padding keys, as upstream does. The resulting weight is 0, or too small to change a float32 sum
 # (Paddle's softmax on a CPU clips at exp(-64)).
@@ -31,17 +32,17 @@ class Stream:
 
     Attributes:
         bias: added to the scores of these rows for the context's keys; broadcasts to [B, A, length, L], where length is
-            L for the context and K for query rows. With `lengths` only the relative bias, [1, A, L, L], or None.
+            L for the context and K for query rows. With `sequences` only the relative bias, [1, A, L, L], or None.
         self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1]. None for the context, whose rows
             are among the keys already.
         ones: see layers.ones_column.
-        lengths: of the context of each sequence, int64 [B], for fused attention on a CPU (see graph.fuses_attention).
+        sequences: of the context, for fused attention on a CPU (see graph.fuses_attention).
     """
 
     bias: paddle.Tensor | None
     self_bias: paddle.Tensor | None
     ones: paddle.Tensor | None
-    lengths: paddle.Tensor | None = None
+    sequences: Sequences | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Attention(nn.Layer):
             context: of the context's rows.
             stream: its `self_bias` decides whether each row also attends to itself.
         """
-        if stream.lengths is not None or (self.is_memory_efficient and self.training and stream.self_bias is None):
+        if stream.sequences is not None or (self.is_memory_efficient and self.training and stream.self_bias is None):
             return self._output(self._memory_efficient(own, stream), stream)
         # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
         query, values = own.by_head[0] * self.scale, context.by_head[2]
@@ -138,12 +139,13 @@ class Attention(nn.Layer):
     def _memory_efficient(self, own: Projected, stream: Stream) -> paddle.Tensor:
         """Return the attention of the context to itself, [B, L, A, D]; on a GPU, L must be a multiple of KEYS_MULTIPLE.
 
-        Paddle's kernel reads lengths only with a causal mask. On a CPU they are passed in that place, and the compiled
-        operation always reads them.
+        Paddle's kernel reads starts and lengths of sequences only with a causal mask. On a CPU they are passed in these
+        places, and the compiled operation always reads them.
         """
         bias, rate = stream.bias, self.dropout if self.training else 0.0
+        starts, lengths = (stream.sequences.starts, stream.sequences.lengths) if stream.sequences else (None, None)
         attended, _, _ = paddle._C_ops.memory_efficient_attention(
-            *(*own.by_slot, None if bias is None else for_product(bias), None, None, None, stream.lengths, -1, -1),
+            *(*own.by_slot, None if bias is None else for_product(bias), starts, None, None, lengths, -1, -1),
             *(False, rate, self.scale, not self.training),
         )
         return attended

@@ -29,6 +29,7 @@ from ernie_gram.model.layers import (
 )
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
 from ernie_gram.model.relative_position import bias_rows, relative_bias
+from ernie_gram.model.sequences import packed, padded, real_slots
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -74,8 +75,9 @@ class InputEmbeddings(nn.Layer):
         input_ids_BL: paddle.Tensor,
         sentence_ids_BL: paddle.Tensor | None,
         replacement: Replacement | None,
+        real_T: paddle.Tensor | None,
     ) -> paddle.Tensor:
-        """Return the embeddings of the context slots, [B, L, H]."""
+        """Return the embeddings of the context slots, [B, L, H]; or only of some, int64 [T] as b * L + l, [1, T, H]."""
         embedded_BLE = self.word(input_ids_BL)
         if self.projection is not None:
             embedded_BLE = float32(self.projection(embedded_BLE))
@@ -89,6 +91,8 @@ class InputEmbeddings(nn.Layer):
             if sentence_ids_BL is None:
                 sentence_ids_BL = paddle.zeros_like(input_ids_BL)
             embedded_BLE = embedded_BLE + self.sentence(sentence_ids_BL)
+        if real_T is not None:
+            return self._finish(paddle.gather(embedded_BLE.flatten(0, 1), real_T).unsqueeze(0))
         return self._finish(embedded_BLE)
 
     def queries(self, queries: QueryRows, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
@@ -162,22 +166,29 @@ class Encoder(nn.Layer):
     ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
         """Encode token slots, int64 [B, L], of which the first lengths[b] are not padding, and query rows if given.
 
-        Returns the context's rows, [N, H], and the query rows, [R, H] or None.
+        Returns the context's rows, [N, H], and the query rows, [R, H] or None. With fused attention and without query
+        rows, nothing is computed for padding, whose rows are 0.
         """
-        context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement)
         real = length = paddle.shape(input_ids_BL)[1]
-        if self.pads and self.training:
+        sequences = real_T = None
+        if fuses_attention() and queries is None:
+            sequences, real_T = packed(lengths_B), real_slots(lengths_B, length)
+        elif fuses_attention():
+            # Query rows attend to the context's keys and values by slot.
+            sequences = padded(lengths_B, length)
+        context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement, real_T)
+        pads = self.pads and self.training and sequences is None
+        if pads:
             missing = up_to_multiple(length, KEYS_MULTIPLE)
             padding = paddle.zeros([paddle.shape(input_ids_BL)[0], missing, context_BLH.shape[-1]])
             context_BLH, length = paddle.concat([context_BLH, padding], 1), length + missing
         relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
-        padding_B11L = None if fuses_attention() and queries is None else padding_bias(lengths_B, length)
-        ones = ones_column(context_BLH)
-        if fuses_attention():
-            relative_1ALL = None if relative_ALL is None else relative_ALL.unsqueeze(0)
-            streams = [(context_BLH, Stream(relative_1ALL, None, ones, lengths_B))]
+        padding_B11L = None if real_T is not None else padding_bias(lengths_B, length)
+        if sequences is None:
+            bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL)
         else:
-            streams = [(context_BLH, Stream(self._bias(input_ids_BL, length, padding_B11L, relative_ALL), None, ones))]
+            bias = None if relative_ALL is None else relative_ALL.unsqueeze(0)
+        streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH), sequences))]
         if queries is not None:
             query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
             streams.append((query_BKH, self._query_stream(query_BKH, queries, padding_B11L, relative_ALL)))
@@ -186,9 +197,13 @@ class Encoder(nn.Layer):
                 rows = layer(streams)
             streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
         (context_BLH, _), *others = streams
-        if self.pads and self.training:
+        if pads:
             context_BLH = context_BLH[:, :real]
-        return context_BLH.flatten(0, 1), others[0][0].flatten(0, 1) if others else None
+        context_NH = context_BLH.flatten(0, 1)
+        if real_T is not None:
+            every_NH = paddle.zeros([paddle.shape(lengths_B)[0] * length, context_NH.shape[-1]])
+            context_NH = paddle.scatter(every_NH, real_T, context_NH)
+        return context_NH, others[0][0].flatten(0, 1) if others else None
 
     def _bias(
         self,

@@ -60,8 +60,8 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
     def attention(projected: Any, bias: Any, *_: Any) -> Any:
         if fuses_attention():
             lengths, scale = paddle.full([batch], length, "int64"), size**-0.5
-            parts = paddle.unbind(projected, 2)
-            inputs = (*parts, bias.unsqueeze(0), None, None, None, lengths, -1, -1, False, 0.1, scale, False)
+            starts, parts = paddle.arange(batch + 1) * length, paddle.unbind(projected, 2)
+            inputs = (*parts, bias.unsqueeze(0), starts, None, None, lengths, -1, -1, False, 0.1, scale, False)
             return paddle._C_ops.memory_efficient_attention(*inputs)[0]
         query, key, value = paddle.unbind(projected.transpose([2, 0, 3, 1, 4]))
         weights = F.softmax(paddle.matmul(query * size**-0.5, key, transpose_y=True) + bias)
