@@ -76,8 +76,8 @@ class ModelLayer(nn.Layer):
         if lengths_B is None:
             lengths_B = paddle.full([input_ids_BL.shape[0]], length, "int64")
         rows_NH, _ = self.encoder(input_ids_BL, lengths_B, sentence_ids_BL)
-        pooled_BH = None if self.pooler is None else self.pooler(rows_NH, length)
-        return rows_NH.reshape([-1, length, self.hidden_size]), pooled_BH
+        hidden_BLH = rows_NH.reshape([-1, length, self.hidden_size])
+        return hidden_BLH, None if self.pooler is None else self.pooler(hidden_BLH[:, 0])
 
     def unit_logits(self, hidden_MH: paddle.Tensor) -> paddle.Tensor:
         """Return the logits of all units, float32 [M, C], for rows of the encoder's output.
@@ -157,7 +157,7 @@ def _probabilities(layer: ModelLayer, batch: Batch) -> paddle.Tensor:
     assert model is not None
     feeds = {field.name: paddle.to_tensor(batch[field.name]) for field in fields_of([])}
     encoded = model.encode(feeds, SoftmaxOptions(train=False, rows=1))
-    return probabilities(model.masked_logits(encoded.context, feeds))
+    return probabilities(model.head(encoded.masked))
 
 
 @contextmanager

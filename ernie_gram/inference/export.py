@@ -58,7 +58,7 @@ def build_encoder(config: ModelConfig, vocab_size: int) -> Program:
         mean_BH = (hidden_BLH * is_real_BL1).sum(1) / lengths_B.astype("float32").unsqueeze(1)
         fetches = {"hidden": hidden_BLH, "cls": hidden_BLH[:, 0], "mean": mean_BH}
         if config.use_pooler:
-            fetches["pooled"] = Pooler(config)(rows_NH, length)
+            fetches["pooled"] = Pooler(config)(hidden_BLH[:, 0])
         return opened.finish(fetches)
 
 

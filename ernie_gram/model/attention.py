@@ -69,7 +69,7 @@ def padding_bias(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tens
 
 
 class Attention(nn.Layer):
-    """softmax(Q K^T / sqrt(D) + bias) V for each head, then the output projection (equation 4).
+    """softmax(Q K^T / sqrt(D) + bias) V for each head; `output` is the projection after it (equation 4).
 
     The context's keys and values are computed once, for its own rows and for the query rows. The two kinds of rows are
     never in the same matrix product, so that query rows cannot change the context, not even in the last bit.
@@ -101,7 +101,7 @@ class Attention(nn.Layer):
         return Projected(projected.reshape([0, 0, 3, self.heads, self.size]))
 
     def forward(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
-        """Return the attention of a stream's rows to the context's, [B, length, H].
+        """Return the attention of a stream's rows to the context's, [B, length, H], before the output projection.
 
         Args:
             own: of the stream's rows.
@@ -109,7 +109,7 @@ class Attention(nn.Layer):
             stream: its `self_bias` decides whether each row also attends to itself.
         """
         if stream.sequences is not None or (self.is_memory_efficient and self.training and stream.self_bias is None):
-            return self._output(self._memory_efficient(own, stream), stream)
+            return self._joined_heads(self._memory_efficient(own, stream))
         # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
         query, values = own.by_head[0] * self.scale, context.by_head[2]
         scores = self._scores(query, context, stream)
@@ -120,7 +120,7 @@ class Attention(nn.Layer):
             own_scores = (query * own_key).sum(-1, keepdim=True) + for_product(stream.self_bias)
             weights = self._weights(paddle.concat([scores, own_scores], axis=-1))
             attended = paddle.matmul(weights[..., :-1], values) + weights[..., -1:] * own_value
-        return self._output(attended.transpose([0, 2, 1, 3]), stream)
+        return self._joined_heads(attended.transpose([0, 2, 1, 3]))
 
     def context_weights(self, own: Projected, context: Projected, stream: Stream) -> paddle.Tensor:
         """Return the weight of each of the context's keys for each of its rows, [B, A, L, L], without dropout.
@@ -133,8 +133,8 @@ class Attention(nn.Layer):
         assert stream.bias is not None
         return paddle.matmul(query, context.by_head[1], transpose_y=True) + for_product(stream.bias)
 
-    def _output(self, attended_BLAD: paddle.Tensor, stream: Stream) -> paddle.Tensor:
-        return self.output(attended_BLAD.reshape([0, 0, self.heads * self.size]), stream.ones)
+    def _joined_heads(self, attended_BLAD: paddle.Tensor) -> paddle.Tensor:
+        return attended_BLAD.reshape([0, 0, self.heads * self.size])
 
     def _memory_efficient(self, own: Projected, stream: Stream) -> paddle.Tensor:
         """Return the attention of the context to itself, [B, L, A, D]; on a GPU, L must be a multiple of KEYS_MULTIPLE.

@@ -124,17 +124,28 @@ class EncoderLayer(nn.Layer):
         self.act = config.hidden_act
         self.dropout = config.hidden_dropout_prob
 
-    def forward(self, streams: list[tuple[paddle.Tensor, Stream]]) -> list[paddle.Tensor]:
+    def forward(
+        self, streams: list[tuple[paddle.Tensor, Stream]], wanted_M: paddle.Tensor | None = None
+    ) -> list[paddle.Tensor]:
         """Return new rows for every stream, in the same shapes. The first stream is the context, [B, L, H]; all streams
-        attend to it."""
+        attend to it.
+
+        Args:
+            wanted_M: the only rows of the context that are returned, [1, M, H]; numbers of rows, int64.
+        """
         joined = self.attention.joined()
         projected = [self.attention.project(rows, joined, stream) for rows, stream in streams]
-        return [
-            self._feed_forward(rows, self.attention(own, projected[0], stream), stream.ones)
-            for (rows, stream), own in zip(streams, projected, strict=True)
-        ]
+        found = []
+        for (rows, stream), own in zip(streams, projected, strict=True):
+            attended, ones = self.attention(own, projected[0], stream), stream.ones
+            if wanted_M is not None and stream is streams[0][1]:
+                rows, attended = (paddle.gather(x.flatten(0, 1), wanted_M).unsqueeze(0) for x in (rows, attended))
+                ones = ones_column(rows)
+            found.append(self._feed_forward(rows, attended, ones))
+        return found
 
     def _feed_forward(self, rows: paddle.Tensor, attended: paddle.Tensor, ones: paddle.Tensor | None) -> paddle.Tensor:
+        attended = self.attention.output(attended, ones)
         rows = self.attention_norm(rows + float32(dropout(attended, self.dropout, self.training)))
         fed = self.ffn_out(activation(self.act, self.ffn_in(rows, ones)), ones)
         return self.ffn_norm(rows + float32(dropout(fed, self.dropout, self.training)))
@@ -163,11 +174,16 @@ class Encoder(nn.Layer):
         sentence_ids_BL: paddle.Tensor | None = None,
         replacement: Replacement | None = None,
         queries: QueryRows | None = None,
+        wanted_M: paddle.Tensor | None = None,
     ) -> tuple[paddle.Tensor, paddle.Tensor | None]:
         """Encode token slots, int64 [B, L], of which the first lengths[b] are not padding, and query rows if given.
 
         Returns the context's rows, [N, H], and the query rows, [R, H] or None. With fused attention and without query
         rows, nothing is computed for padding, whose rows are 0.
+
+        Args:
+            wanted_M: the only slots whose rows are returned, [M, H]; int64 as b * L + l, none of them padding. The last
+                layer computes nothing else after its attention.
         """
         real = length = paddle.shape(input_ids_BL)[1]
         sequences = real_T = None
@@ -192,15 +208,18 @@ class Encoder(nn.Layer):
         if queries is not None:
             query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
             streams.append((query_BKH, self._query_stream(query_BKH, queries, padding_B11L, relative_ALL)))
+        if wanted_M is not None:
+            first_B = sequences.starts if sequences else paddle.arange(paddle.shape(lengths_B)[0]) * length
+            wanted_M = paddle.gather(first_B, wanted_M // real) + wanted_M % real
         for layer in self.layers:
             with marked_layer() if self.training else nullcontext():
-                rows = layer(streams)
+                rows = layer(streams, wanted_M if layer is self.layers[-1] else None)
             streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
         (context_BLH, _), *others = streams
-        if pads:
+        if pads and wanted_M is None:
             context_BLH = context_BLH[:, :real]
         context_NH = context_BLH.flatten(0, 1)
-        if real_T is not None:
+        if real_T is not None and wanted_M is None:
             every_NH = paddle.zeros([paddle.shape(lengths_B)[0] * length, context_NH.shape[-1]])
             context_NH = paddle.scatter(every_NH, real_T, context_NH)
         return context_NH, others[0][0].flatten(0, 1) if others else None
@@ -247,9 +266,8 @@ class Pooler(nn.Layer):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.hidden_size = config.hidden_size
         self.transform = Linear(pooler(config))
 
-    def forward(self, context_NH: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
-        """Return [B, H] for the encoder's context rows, [N, H], of sequences with `length` slots (L) each."""
-        return F.tanh(self.transform(context_NH.reshape([-1, length, self.hidden_size])[:, 0]))
+    def forward(self, first_BH: paddle.Tensor) -> paddle.Tensor:
+        """Return [B, H] for the encoder's output in the first slot of each sequence, [B, H]."""
+        return F.tanh(self.transform(first_BH))

@@ -114,6 +114,8 @@ class EncoderMemory:
     Attributes:
         model: its shape, with the rates of dropout.
         context: number of rows of the context, with padding.
+        wanted: the rows of the context that the encoder returns; the last layer computes only these after its
+            attention.
         slots: L, the width of the context, which is the number of keys of each row.
         precision: of matrix products.
         recompute: whether its layers are computed again in the backward pass.
@@ -124,6 +126,7 @@ class EncoderMemory:
 
     model: ModelConfig
     context: int
+    wanted: int
     slots: int
     precision: str
     recompute: bool
@@ -141,12 +144,17 @@ class EncoderMemory:
         return 4 * self.model.hidden_size**2 + 2 * self.model.hidden_size * self.model.feed_forward_size
 
     @property
-    def layer(self) -> float:
-        """The bytes that a layer without recompute keeps for its backward pass.
+    def ends(self) -> list[int]:
+        """The rows of each layer after its attention."""
+        return [self.rows] * (self.model.num_hidden_layers - 1) + [self.wanted + self.queries]
 
-        Per row, in units of H numbers: query, key and value (3), the attention's sum (1), input and output of both
-        LayerNorms (4; the output of the last is the next layer's input); in units of I numbers: input and output of the
-        activation (2). Two numbers per LayerNorm and row, and one byte of dropout mask per number of both sub-layers.
+    def layer(self, end: int) -> float:
+        """Return the bytes that a layer without recompute keeps for its backward pass.
+
+        Per row, in units of H numbers: query, key and value (3), and the attention's sum (1). For each of the `end`
+        rows after the attention: input and output of both LayerNorms (4; the output of the last is the next layer's
+        input); in units of I numbers, input and output of the activation (2); two numbers per LayerNorm, and one byte
+        of dropout mask per number of both sub-layers.
         Per score: the softmax (1 number), and with dropout its output (1 number) and its mask (1 byte).
         In bfloat16 and float16, LayerNorms stay float32, and their outputs and the weights are copied for the products.
         The softmax is counted as float32 and a copy; a GPU keeps only the copy, so that it needs less.
@@ -155,55 +163,54 @@ class EncoderMemory:
         """
         model, operand = self.model, operand_size(self.precision)
         copied = 0 if operand == FLOAT else operand
-        hidden = model.hidden_size * (4 * FLOAT + 4 * operand + 2 * copied) + 2 * model.feed_forward_size * operand
-        hidden += 4 * FLOAT
+        after = model.hidden_size * (4 * FLOAT + 2 * copied) + 2 * model.feed_forward_size * operand + 4 * FLOAT
         if model.hidden_dropout_prob:
-            hidden += 2 * model.hidden_size
+            after += 2 * model.hidden_size
         per_score = FLOAT + copied
         if model.attention_probs_dropout_prob:
             per_score += operand + 1
-        size = self.rows * hidden + self._scores(self._stored) // FLOAT * per_score + copied * self.layer_weights
+        size = self.rows * model.hidden_size * 4 * operand + end * after
+        size += self._scores(self._stored) // FLOAT * per_score + copied * self.layer_weights
         if self.fuses_attention:
             size += self._log_sums + (2 * self.context * model.hidden_size * FLOAT if self.queries else 0)
         return size
 
-    @property
-    def kept_layer(self) -> float:
-        """The bytes that a layer keeps from the forward to the backward pass.
+    def kept_layer(self, end: int) -> float:
+        """Return the bytes that a layer keeps from the forward to the backward pass.
 
         With recompute these are its output, which is the next layer's input, and the masks of dropout; with fused
         attention also what it returns.
         """
         if not self.recompute:
-            return self.layer
+            return self.layer(end)
         per_row = self.model.hidden_size * FLOAT
         if self.model.hidden_dropout_prob:
             per_row += 2 * self.model.hidden_size
-        size = self.rows * per_row
+        size = end * per_row
         if self.model.attention_probs_dropout_prob:
             size += self._scores(self._stored) // FLOAT
         if self.fuses_attention:
             size += self._log_sums + self.context * self.model.hidden_size * FLOAT
         return size
 
-    @property
-    def recomputed(self) -> float:
-        """The bytes of what a layer computes again."""
-        return self.layer - self.kept_layer
+    def recomputed(self, end: int) -> float:
+        """Return the bytes of what a layer computes again."""
+        return self.layer(end) - self.kept_layer(end)
 
     def forward(self, ledger: Ledger) -> None:
         """Replay the forward pass."""
         ledger.change(ACTIVATIONS, self._embeddings + self._distances)
-        for _ in range(self.model.num_hidden_layers):
-            ledger.change(ACTIVATIONS, self.kept_layer)
+        for end in self.ends:
+            ledger.change(ACTIVATIONS, self.kept_layer(end))
         if self.recompute:
             # All layers read the same bias of all pairs, and read it again.
             ledger.change(ACTIVATIONS, self._bias + self._scores(self.queries))
         else:
             # The bias is freed after the attention of the last layer.
-            ledger.change(ACTIVATIONS, -self._feed_forward)
+            inner = self._feed_forward(self.ends[-1])
+            ledger.change(ACTIVATIONS, -inner)
             ledger.briefly(ACTIVATIONS, self._bias)
-            ledger.change(ACTIVATIONS, self._feed_forward)
+            ledger.change(ACTIVATIONS, inner)
 
     def backward(self, ledger: Ledger) -> None:
         """Replay the backward pass."""
@@ -214,15 +221,16 @@ class EncoderMemory:
         ledger.change(ACTIVATIONS, -self._embeddings - self.rows * self.model.hidden_size * FLOAT)
 
     def _backward_again(self, ledger: Ledger) -> None:
-        inner, bias = self._feed_forward, self._bias + self._scores(self.queries)
+        bias = self._bias + self._scores(self.queries)
         has_bias = self.model.use_relative_position
         # With fused attention, queries, keys and values of the context are not computed again until their gradient,
         # of the same size, is. Its output is kept.
         projected = 3 * self.context * self.model.hidden_size * FLOAT if self.fuses_attention else 0
         # The sum of the layers' gradients of the bias.
         ledger.change(ACTIVATIONS, bias if has_bias else 0)
-        for _ in range(self.model.num_hidden_layers):
-            ledger.change(ACTIVATIONS, self.recomputed - projected)
+        for end in reversed(self.ends):
+            inner = self._feed_forward(end)
+            ledger.change(ACTIVATIONS, self.recomputed(end) - projected)
             # The gradient of the activation's output; then that of the attention weights. (On a CPU, what an operation
             # was the last to read may be freed only while the next one runs: then it is twice as much.)
             ledger.briefly(ACTIVATIONS, inner / 2)
@@ -230,24 +238,25 @@ class EncoderMemory:
             ledger.change(ACTIVATIONS, projected)
             ledger.briefly(ACTIVATIONS, projected + self._scores(self._stored))
             ledger.change(GRADIENTS, self.layer_weights * FLOAT)
-            ledger.change(ACTIVATIONS, inner - self.recomputed - self.kept_layer)
+            ledger.change(ACTIVATIONS, inner - self.recomputed(end) - self.kept_layer(end))
         ledger.change(ACTIVATIONS, -bias)
         if has_bias:
             ledger.change(ACTIVATIONS, -bias - self._distances)
 
     def _backward(self, ledger: Ledger) -> None:
-        inner, scores = self._feed_forward, self._scores(0 if self.fuses_attention else self.context)
+        scores = self._scores(0 if self.fuses_attention else self.context)
         has_bias = self.model.use_relative_position
         # Without dropout, the scores have gradients before and after the softmax beside what is kept; with dropout,
         # these take the place of what its backward pass has read.
         score_gradients = 0 if self.model.attention_probs_dropout_prob else 2 * scores
-        for _ in range(self.model.num_hidden_layers):
+        for end in reversed(self.ends):
+            inner = self._feed_forward(end)
             # Both sides of the activation have a gradient; then they and their gradients are freed.
             ledger.briefly(ACTIVATIONS, inner)
             ledger.change(ACTIVATIONS, -inner)
             ledger.briefly(ACTIVATIONS, score_gradients)
             ledger.change(GRADIENTS, self.layer_weights * FLOAT)
-            ledger.change(ACTIVATIONS, inner - self.layer)
+            ledger.change(ACTIVATIONS, inner - self.layer(end))
             if has_bias:
                 # Each layer's gradient of the bias is kept until all of them are added up.
                 ledger.change(ACTIVATIONS, self._bias)
@@ -266,10 +275,9 @@ class EncoderMemory:
         """The bytes of the one-hot rows of the product that looks up the bias."""
         return NUM_BUCKETS * self.slots**2 * FLOAT if self.model.use_relative_position else 0
 
-    @property
-    def _feed_forward(self) -> int:
-        """The bytes of the two sides of the activation in a layer's feed-forward network."""
-        return 2 * self.rows * self.model.feed_forward_size * operand_size(self.precision)
+    def _feed_forward(self, rows: int) -> int:
+        """Return the bytes of the two sides of the activation in a layer's feed-forward network."""
+        return 2 * rows * self.model.feed_forward_size * operand_size(self.precision)
 
     @property
     def _stored(self) -> int:

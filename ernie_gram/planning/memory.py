@@ -28,7 +28,7 @@ from ernie_gram.pretraining.chunked_softmax import BLOCKS, chunks_for
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import terms_of
+from ernie_gram.pretraining.terms.catalog import terms_of, wanted_rows
 from ernie_gram.pretraining.terms.term import Term
 from reader.batches.sampler import accumulation_steps
 
@@ -88,12 +88,13 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
     if accumulation_steps(config.data.batch_size, ranks, config.trainer.micro_batch) > 1:
         ledger.change(ACCUMULATED, ledger.numbers * FLOAT)
 
-    def encoder(model: ModelConfig, queries: int = 0) -> EncoderMemory:
-        return EncoderMemory(model, shape.rows, shape.slots, precision, config.trainer.recompute, cpu, queries)
+    def encoder(model: ModelConfig, wanted: int, queries: int = 0) -> EncoderMemory:
+        return EncoderMemory(model, shape.rows, wanted, shape.slots, precision, config.trainer.recompute, cpu, queries)
 
-    main, terms = encoder(config.model, shape.query_rows), terms_of(config.objective)
+    terms = terms_of(config.objective)
+    main = encoder(config.model, wanted_rows(config.objective, shape), shape.query_rows)
     # The first encoder's samples are read by the main one.
-    first = [(encoder(own), term) for term in terms if (own := term.encoder(config))]
+    first = [(encoder(own, shape.predicted_rows), term) for term in terms if (own := term.encoder(config))]
     for before, term in first:
         before.forward(ledger)
         for head in _heads(config, sizes, shape, ranks, term, precision):
@@ -108,7 +109,7 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
     for head in reversed(own_heads):
         head.backward(ledger)
     # The backward passes of all encoders advance side by side, so a layer of each is recomputed at the same time.
-    beside = sum(before.recomputed for before, _ in first)
+    beside = sum(before.recomputed(before.rows) for before, _ in first)
     ledger.change(ACTIVATIONS, beside)
     main.backward(ledger)
     ledger.change(ACTIVATIONS, -beside)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import paddle
 from paddle import nn
 
 from ernie_gram.model.encoder import QueryRows
@@ -57,8 +58,11 @@ class PretrainModel(Trunk):
         queries = None
         if fields.QUERY_SLOTS.name in feeds:
             queries = QueryRows(feeds[fields.QUERY_RANKS.name], feeds[fields.QUERY_SLOTS.name])
-        context_NH, queries_RH = self.encoder(input_ids, lengths, replacement=replacement, queries=queries)
-        return Encoded(feeds, softmax, context_NH, queries_RH, generated)
+        reads_all = any(term.reads_context for term in self.terms)
+        wanted = None if reads_all else slots
+        context, queries_RH = self.encoder(input_ids, lengths, None, replacement, queries, wanted)
+        masked_MH = paddle.gather(context, slots) if reads_all else context
+        return Encoded(feeds, softmax, masked_MH, context if reads_all else None, queries_RH, generated)
 
     def losses(self, encoded: Encoded) -> list[LossTerm]:
         """Return the losses of the terms on a batch."""

@@ -37,8 +37,7 @@ def build_prediction(config: PretrainConfig, sizes: CorpusSizes, portable: bool 
     softmax = SoftmaxOptions(train=False, rows=1)
     with open_program(fields_of([]), portable=portable) as opened:
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
-        logits = model.masked_logits(encoded.context, opened.feeds)
-        return opened.finish({"probabilities": probabilities(logits)})
+        return opened.finish({"probabilities": probabilities(model.head(encoded.masked))})
 
 
 def _encoded(

@@ -14,12 +14,9 @@ from ernie_gram.model import parameters
 from ernie_gram.model.encoder import Encoder, Replacement
 from ernie_gram.model.layers import Embedding, optional
 from ernie_gram.model.parameters import EncoderParameters, HeadParameters, Parameter
-from ernie_gram.pretraining.chunked_softmax import LazyLogits
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.heads import PredictionHead
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.training.job import Feeds
-from reader.batches import fields
 
 
 @dataclass(frozen=True)
@@ -64,10 +61,6 @@ class Trunk(nn.Layer):
         self.ngrams = optional(Embedding, declared.ngrams)
         word = self.encoder.embeddings.word
         self.head = PredictionHead(declared.head, config.model, word, sizes.tokens, self.ngrams)
-
-    def masked_logits(self, context_NH: paddle.Tensor, feeds: Feeds) -> LazyLogits:
-        """Return logits of every masked slot: over C classes under explicit masking, else over F."""
-        return self.head(paddle.gather(context_NH, feeds[fields.SLOTS.name]))
 
     def replacement(self, slots_M: paddle.Tensor, units_M: paddle.Tensor) -> Replacement:
         """Return the embeddings of sampled units, int64 [M] of 0..C-1, that replace [MASK] in the masked slots."""

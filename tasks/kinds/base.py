@@ -73,7 +73,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         label_is: what a label is called, for warnings.
         splits_texts: whether a row may have a `text`, which the kind splits, in place of `tokens`.
         head: module and name of a class, imported when it is needed, because it imports Paddle (see kinds/networks.py):
-            an nn.Layer, made of (kind, config, has_lm_transform), that computes the scores of the units of a batch of
+            a TaskHead, made of (kind, config, has_lm_transform), that computes the scores of the units of a batch of
             the encoder's rows and the fields of the batch; in training, the scores that its method `losses` takes, with
             fields and settings, to a list of LossTerm.
         output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's, or another

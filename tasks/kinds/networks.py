@@ -30,7 +30,15 @@ from tasks.kinds.tagging.kind import TAGS
 MASKED_LOGIT = -1e4
 
 
-class SentenceHead(nn.Layer):
+class TaskHead(nn.Layer):
+    """What is above the encoder. A subclass may say which slots it reads, so that others are not computed."""
+
+    def slots(self, feeds: Feeds) -> paddle.Tensor | None:
+        """Return the slots whose rows `forward` takes, int64 [M] as b * L + l, none of them padding; None for all."""
+        return None
+
+
+class SentenceHead(TaskHead):
     """Scores of whole inputs: a sentence vector -> dropout -> linear layer. It has no transform (see SlotHead)."""
 
     def __init__(self, kind: Kind[Any, Any], config: ModelConfig, has_lm_transform: bool) -> None:
@@ -41,23 +49,28 @@ class SentenceHead(nn.Layer):
         self.pooler = Pooler(config) if kind.has_pooler else None
         self.output = output_layer(kind.output, config.hidden_size, kind.width, config)
 
-    def forward(self, hidden_NH: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
-        """Return scores, [B, W], of the inputs of a batch. Args: the encoder's rows, and the fields of the batch."""
-        lengths_B, length = feeds[LENGTHS.name], paddle.shape(feeds[INPUT_IDS.name])[1]
-        vector_BH = dropout(self._vector(hidden_NH, lengths_B, length), self.dropout, self.training)
-        return self.output(vector_BH)
+    def slots(self, feeds: Feeds) -> paddle.Tensor | None:
+        """Return the first slot of each input, unless the vector is the mean of all."""
+        if self.vector == "mean":
+            return None
+        shape = paddle.shape(feeds[INPUT_IDS.name])
+        return paddle.arange(shape[0]) * shape[1]
 
-    def _vector(self, hidden_NH: paddle.Tensor, lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
+    def forward(self, hidden: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
+        """Return scores, [B, W], of the inputs of a batch. Args: rows of the encoder, and the fields of the batch."""
+        vector_BH = hidden if self.vector != "mean" else self._mean(hidden, feeds)
         if self.pooler is not None:
-            return self.pooler(hidden_NH, length)
+            vector_BH = self.pooler(vector_BH)
+        return self.output(dropout(vector_BH, self.dropout, self.training))
+
+    def _mean(self, hidden_NH: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
+        lengths_B, length = feeds[LENGTHS.name], paddle.shape(feeds[INPUT_IDS.name])[1]
         hidden_BLH = hidden_NH.reshape([-1, length, self.hidden_size])
-        if self.vector == "cls":
-            return hidden_BLH[:, 0]
         filled_BL = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).astype(hidden_BLH.dtype)
         return (hidden_BLH * filled_BL.unsqueeze(2)).sum(1) / lengths_B.astype(hidden_BLH.dtype).unsqueeze(1)
 
 
-class SlotHead(nn.Layer):
+class SlotHead(TaskHead):
     """Scores of single slots: (transform of the masked language model ->) dropout -> linear layer.
 
     The transform is that of the model's head over units, low-rank or tied (see pre-training); only the tied one has a
@@ -77,9 +90,12 @@ class SlotHead(nn.Layer):
             size = declared.size
         self.output = output_layer(kind.output, size, kind.width, config)
 
-    def forward(self, hidden_NH: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
+    def slots(self, feeds: Feeds) -> paddle.Tensor | None:
+        """Return the field `slots` of a batch, if it has one."""
+        return feeds.get(SLOTS.name)
+
+    def forward(self, hidden_MH: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
         """Return scores, [M, W], of the slots in the field `slots` of a batch; of all slots, [N, W], without it."""
-        hidden_MH = paddle.gather(hidden_NH, feeds[SLOTS.name]) if SLOTS.name in feeds else hidden_NH
         if self.transform is not None:
             hidden_MH = activation(self.act, self.transform(hidden_MH))
         if self.norm is not None:

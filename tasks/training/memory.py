@@ -42,7 +42,9 @@ def finetuning_memory(
         ledger = Ledger(parameters.count(shapes))
         if steps > 1:
             ledger.change(ACCUMULATED, ledger.numbers * FLOAT)
-        network = EncoderMemory(encoder, inputs * slots, slots, precision, config.trainer.recompute, cpu)
+        # The pooler reads the first slots only; other heads read more.
+        wanted = inputs if encoder.use_pooler else inputs * slots
+        network = EncoderMemory(encoder, inputs * slots, wanted, slots, precision, config.trainer.recompute, cpu)
         network.forward(ledger)
         ledger.moment = "backward"
         network.backward(ledger)

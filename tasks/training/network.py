@@ -19,6 +19,7 @@ from ernie_gram.training.job import Feeds, LossTerm
 from ernie_gram.training.program import Program, open_program
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch, Field
 from tasks.kinds.base import Kind
+from tasks.kinds.networks import TaskHead
 
 SCORES = "scores"
 
@@ -36,12 +37,13 @@ class TaskModel(nn.Layer):
         super().__init__()
         kind, config = network.kind, network.config
         self.encoder = Encoder(parameters.encoder(config, network.vocab_size), config)
-        self.head: nn.Layer = head_class(kind)(kind, config, network.has_lm_transform)
+        self.head: TaskHead = head_class(kind)(kind, config, network.has_lm_transform)
 
     def forward(self, feeds: Feeds) -> paddle.Tensor:
         """Return the scores of the head (see Kind.head)."""
-        hidden_NH, _ = self.encoder(feeds[INPUT_IDS.name], feeds[LENGTHS.name], feeds[SENTENCE_IDS.name])
-        return self.head(hidden_NH, feeds)
+        inputs = feeds[INPUT_IDS.name], feeds[LENGTHS.name], feeds[SENTENCE_IDS.name]
+        hidden, _ = self.encoder(*inputs, wanted_M=self.head.slots(feeds))
+        return self.head(hidden, feeds)
 
 
 @dataclass(frozen=True)

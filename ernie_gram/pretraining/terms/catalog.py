@@ -43,6 +43,12 @@ def sparse_parameters(config: PretrainConfig) -> frozenset[str]:
     return frozenset().union(*(term.sparse_parameters(config) for term in terms_of(config.objective)))
 
 
+def wanted_rows(objective: ObjectiveConfig, shape: BatchShape) -> int:
+    """Return the rows of the context that the encoder returns: those of the masked slots, unless a term reads all."""
+    reads_all = any(term.reads_context for term in terms_of(objective))
+    return shape.rows if reads_all else shape.predicted_rows
+
+
 def step_flops(
     config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, factor: int = TRAINING
 ) -> dict[str, float]:
@@ -52,10 +58,10 @@ def step_flops(
 
     `factor` is TRAINING, or FORWARD for the forward pass alone.
     """
-    model, terms = config.model, terms_of(config.objective)
+    model, terms, wanted = config.model, terms_of(config.objective), wanted_rows(config.objective, shape)
     parts = {
-        "projections": projections(model, shape.rows),
-        "feed-forward": feed_forward(model, shape.rows),
+        "projections": projections(model, shape.rows, wanted),
+        "feed-forward": feed_forward(model, shape.rows, wanted),
         "attention": attention(model, shape.rows, shape.slots),
     }
     for term in terms:
@@ -71,6 +77,7 @@ def recomputed_flops(config: PretrainConfig, shape: BatchShape) -> float:
     if not config.trainer.recompute:
         return 0.0
     queries = shape.query_rows if config.objective.has_queries else 0
-    beside = (term.encoder(config) for term in terms_of(config.objective))
-    encoders = [(config.model, shape.rows + queries), *((model, shape.rows) for model in beside if model)]
-    return float(sum(layer_products(model, rows, shape.slots) for model, rows in encoders))
+    wanted = wanted_rows(config.objective, shape)
+    main = layer_products(config.model, shape.rows + queries, shape.slots, wanted + queries)
+    beside = [model for term in terms_of(config.objective) if (model := term.encoder(config))]
+    return float(main + sum(layer_products(model, shape.rows, shape.slots, shape.predicted_rows) for model in beside))

@@ -49,6 +49,6 @@ class Comprehensive(Term):
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         return {
-            "query rows": encoder_products(config.model, shape.query_rows, shape.slots),
+            "query rows": encoder_products(config.model, shape.query_rows, shape.slots, shape.query_rows),
             "fine head": head_products(self.parameters(config, sizes), shape.fine_rows),
         }

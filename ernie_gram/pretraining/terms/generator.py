@@ -43,8 +43,8 @@ class GeneratorNetwork(nn.Layer):
 
     def forward(self, input_ids_BL: paddle.Tensor, lengths_B: paddle.Tensor, slots_M: paddle.Tensor) -> LazyLogits:
         """Return logits over C classes for every masked slot, int64 [M] as b * L + l."""
-        hidden_NH, _ = self.encoder(input_ids_BL, lengths_B)
-        return self.head(paddle.gather(hidden_NH, slots_M))
+        masked_MH, _ = self.encoder(input_ids_BL, lengths_B, wanted_M=slots_M)
+        return self.head(masked_MH)
 
 
 class Generator(Term):
@@ -112,7 +112,7 @@ class Generator(Term):
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:
         small = self.encoder(config)
-        encoder = encoder_products(small, shape.rows, shape.slots)
+        encoder = encoder_products(small, shape.rows, shape.slots, shape.predicted_rows)
         if config.generator.share_embeddings:
             encoder += 2 * shape.rows * config.model.embedding_size * small.embedding_size
         head = head_products(self.parameters(config, sizes).head, shape.predicted_rows)

@@ -35,8 +35,7 @@ class MaskedUnits(Term):
 
     def cross_entropy(self, trunk: Trunk, encoded: Encoded) -> CrossEntropy:
         """Return the losses of the masked slots."""
-        logits = trunk.masked_logits(encoded.context, encoded.feeds)
-        return encoded.softmax.cross_entropy(logits, encoded.feeds[self.labels.name])
+        return encoded.softmax.cross_entropy(trunk.head(encoded.masked), encoded.feeds[self.labels.name])
 
     def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
         return summed(self.cross_entropy(trunk, encoded))

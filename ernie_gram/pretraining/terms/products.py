@@ -13,30 +13,35 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.parameters import HeadParameters
 
 
-def encoder_products(model: ModelConfig, rows: int, keys: int) -> int:
-    """Return the operations of an encoder for `rows` rows that attend to `keys` keys each."""
-    return projections(model, rows) + feed_forward(model, rows) + attention(model, rows, keys)
+def encoder_products(model: ModelConfig, rows: int, keys: int, wanted: int) -> int:
+    """Return the operations of an encoder for `rows` rows that attend to `keys` keys each; `wanted` are returned."""
+    return projections(model, rows, wanted) + feed_forward(model, rows, wanted) + attention(model, rows, keys)
 
 
-def layer_products(model: ModelConfig, rows: int, keys: int) -> int:
+def layer_products(model: ModelConfig, rows: int, keys: int, wanted: int) -> int:
     """Return the operations of all layers of an encoder, without its embeddings."""
-    return _layer_projections(model, rows) + feed_forward(model, rows) + attention(model, rows, keys)
+    return _layer_projections(model, rows, wanted) + feed_forward(model, rows, wanted) + attention(model, rows, keys)
 
 
-def projections(model: ModelConfig, rows: int) -> int:
+def projections(model: ModelConfig, rows: int, wanted: int) -> int:
     """Query, key, value and output of all layers, and the mapping of the embeddings if there is one."""
     hidden, size = model.hidden_size, model.embedding_size
     mapping = 2 * rows * size * hidden if size != hidden else 0
-    return _layer_projections(model, rows) + mapping
+    return _layer_projections(model, rows, wanted) + mapping
 
 
-def _layer_projections(model: ModelConfig, rows: int) -> int:
-    return model.num_hidden_layers * 8 * rows * model.hidden_size**2
+def _layer_projections(model: ModelConfig, rows: int, wanted: int) -> int:
+    return (6 * model.num_hidden_layers * rows + 2 * _passes(model, rows, wanted)) * model.hidden_size**2
 
 
-def feed_forward(model: ModelConfig, rows: int) -> int:
+def feed_forward(model: ModelConfig, rows: int, wanted: int) -> int:
     """The feed-forward networks of all layers."""
-    return model.num_hidden_layers * 4 * rows * model.hidden_size * model.feed_forward_size
+    return 4 * _passes(model, rows, wanted) * model.hidden_size * model.feed_forward_size
+
+
+def _passes(model: ModelConfig, rows: int, wanted: int) -> int:
+    """Return the rows of all layers after the attention, of which the last layer has only those that are wanted."""
+    return (model.num_hidden_layers - 1) * rows + wanted
 
 
 def attention(model: ModelConfig, rows: int, keys: int) -> int:

@@ -39,11 +39,13 @@ class ReplacedTokens(Term):
     """
 
     name = "rtd"
+    reads_context = True
     fields = (fields.COARSE_LABELS,)
 
     def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
         feeds = encoded.feeds
         assert encoded.generated is not None
+        assert encoded.context is not None
         assert encoded.generated.sampled is not None
         length = paddle.shape(feeds[fields.INPUT_IDS.name])[1]
         # -log sigmoid(-z) for originals, -log sigmoid(z) for replacements.

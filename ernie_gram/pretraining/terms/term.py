@@ -34,14 +34,16 @@ class Encoded:
     Attributes:
         feeds: the batch.
         softmax: how softmaxes over the classes are computed.
-        context: [N, H].
+        masked: the encoder's output in the masked slots, [M, H].
+        context: in all slots, [N, H]; None if no term reads it.
         queries: [R, H], or None without query rows.
         generated: the generator's loss and its samples, or None without a generator.
     """
 
     feeds: Feeds
     softmax: SoftmaxOptions
-    context: paddle.Tensor
+    masked: paddle.Tensor
+    context: paddle.Tensor | None
     queries: paddle.Tensor | None
     generated: CrossEntropy | None
 
@@ -72,6 +74,7 @@ class Term(ABC):
         fields: the batch fields that its loss reads.
         unit_biases, token_biases: names of its output biases over units, and over tokens, which may start from
             frequencies.
+        reads_context: whether it reads the encoder's output in other slots than the masked ones.
         num_sums: number of the `sums`. If evaluation reports something of a term, its fields must be those of held-out
             batches.
     """
@@ -80,6 +83,7 @@ class Term(ABC):
     fields: ClassVar[tuple[Field, ...]] = ()
     unit_biases: ClassVar[tuple[str, ...]] = ()
     token_biases: ClassVar[tuple[str, ...]] = ()
+    reads_context: ClassVar[bool] = False
     num_sums: ClassVar[int] = 0
 
     def weight(self, objective: ObjectiveConfig) -> float:

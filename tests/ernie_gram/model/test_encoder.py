@@ -49,11 +49,13 @@ def test_equation_4_the_encoder_equals_the_reference(change: dict[str, object]) 
     sentences = random.integers(0, 3, (3, 100))
 
     def build(feeds: dict) -> list:
-        encoder = Encoder(parameters.encoder(config, 50), config)
+        encoder, inputs = Encoder(parameters.encoder(config, 50), config), [feeds[name] for name in batch]
         encoder.eval()
-        return [encoder(feeds["ids"], feeds["lengths"], feeds["sentences"])[0]]
+        return [encoder(*inputs)[0], encoder(*inputs, wanted_M=feeds["slots"])[0]]
 
-    (hidden,), p = run(build, {"ids": ids, "lengths": lengths, "sentences": sentences})
+    batch, slots = {"ids": ids, "lengths": lengths, "sentences": sentences}, np.array([101, 0, 100, 99])
+    (hidden, wanted), p = run(build, {**batch, "slots": slots})
+    np.testing.assert_allclose(wanted, hidden[slots], atol=1e-6)
     hidden = hidden.reshape(3, 100, -1)
     for row, length in enumerate(lengths):
         words = p["word_embedding"][ids[row, :length]]

@@ -50,7 +50,7 @@ def test_good_settings_have_no_conflict() -> None:
         (["--data.batch_size=66"], {}, "data.batch_size: 66 is not a multiple of 4 processes"),
         ([], {"memory": 6e6}, "trainer.micro_batch: 16 sequences at a time need 0.0 GB of 0 GB; "),
         (["--trainer.recompute=true"], {"memory": 6e6}, "trainer.micro_batch: 16 sequences at a time need"),
-        (["--trainer.recompute=true"], {}, "trainer.recompute: takes 2"),
+        (["--trainer.recompute=true"], {}, "trainer.recompute: takes 1"),
         (["--trainer.micro_batch=2"], {}, "trainer.micro_batch: only 2 sequences at a time, where "),
         (
             ["--optimizer.warmup_steps=1000", "--optimizer.decay_steps=5000"],
@@ -78,7 +78,7 @@ def test_a_conflict_is_named_by_its_key(options: list[str], changes: dict[str, A
 def test_recompute_is_proposed_where_more_sequences_fit_with_it() -> None:
     batch, recompute = found("--model.num_hidden_layers=8", memory=26e6)
     assert batch.startswith("trainer.micro_batch: 16 sequences at a time need")
-    assert recompute == "trainer.recompute: set to true, 29 sequences per process would fit"
+    assert recompute == "trainer.recompute: set to true, 30 sequences per process would fit"
 
 
 def test_widths_do_not_matter_on_a_cpu() -> None:

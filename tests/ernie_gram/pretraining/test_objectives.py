@@ -169,7 +169,7 @@ def test_equation_6_a_sample_equal_to_the_original_is_not_a_replacement() -> Non
         def build(feeds: dict) -> list:
             model = PretrainModel(config_of("enrm"), CorpusSizes(TOKENS, NGRAMS))
             generated = CrossEntropy(*[feeds["sampled"]] * 4)
-            encoded = Encoded(feeds, None, feeds["hidden"], None, generated)  # type: ignore[arg-type]
+            encoded = Encoded(feeds, None, feeds["hidden"], feeds["hidden"], None, generated)  # type: ignore[arg-type]
             term = ReplacedTokens()
             return list(term.loss(model.part(term), model, encoded))
 

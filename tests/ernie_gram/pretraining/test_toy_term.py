@@ -27,7 +27,7 @@ from ernie_gram.pretraining.terms.term import Encoded, Reference, Term
 from ernie_gram.pretraining.trunk import Trunk
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from reader.batches.fields import COARSE_LABELS, SLOTS, UNIT_IDS, Batch
+from reader.batches.fields import COARSE_LABELS, UNIT_IDS, Batch
 from tests.support.commands import call
 from tests.support.runs import evaluations, pretrain, train_losses
 from tests.support.small_model import NGRAMS, TOKENS, config_of
@@ -52,7 +52,7 @@ class NgramOrToken(Term):
         return Linear(self.parameters(config, sizes))
 
     def losses(self, layer: Any, trunk: Trunk, encoded: Encoded) -> paddle.Tensor:
-        logits = layer(paddle.gather(encoded.context, encoded.feeds[SLOTS.name])).flatten()
+        logits = layer(encoded.masked).flatten()
         is_ngram = (encoded.feeds[COARSE_LABELS.name] >= trunk.num_tokens).astype("float32")
         return F.binary_cross_entropy_with_logits(logits.astype("float32"), is_ngram, reduction="none")
 

@@ -30,9 +30,8 @@ from tests.support.tiny_task import LETTERS, finetune
 from tests.tasks.test_predict import predict, records
 
 import paddle  # isort: skip
-from paddle import nn  # isort: skip
 from paddle.nn import functional as F  # isort: skip
-from tasks.kinds.networks import MASKED_LOGIT, mean_term, output_layer  # isort: skip
+from tasks.kinds.networks import MASKED_LOGIT, TaskHead, mean_term, output_layer  # isort: skip
 
 # The labels of a text are those of these letters that it has; some texts have none.
 LABELS = "abc"
@@ -46,7 +45,7 @@ class MultiLabel(SentenceKind):
     roles = (Role("text_a"), Role("labels", is_gold=True, is_list=True), ID)
     task_fields = ("labels",)
     metrics = ("accuracy",)
-    head = f"{__name__}.Head"
+    head = f"{__name__}.MultiLabelHead"
     output = "cls_label_out"
     paddlenlp_class = None
     training_fields = (*ENCODER_FIELDS, GOLD)
@@ -92,7 +91,7 @@ class MultiLabel(SentenceKind):
         return {"labels": answer.split(), **detail}
 
 
-class Head(nn.Layer):
+class MultiLabelHead(TaskHead):
     """The greatest of the encoder's outputs over the slots of an input -> linear layer."""
 
     def __init__(self, kind: MultiLabel, config: ModelConfig, has_lm_transform: bool) -> None:
