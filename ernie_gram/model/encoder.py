@@ -29,7 +29,7 @@ from ernie_gram.model.layers import (
 )
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
 from ernie_gram.model.relative_position import bias_rows, relative_bias
-from ernie_gram.model.sequences import packed, padded, real_slots
+from ernie_gram.model.sequences import packed, packed_rows, padded, real_slots
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -208,9 +208,11 @@ class Encoder(nn.Layer):
         if queries is not None:
             query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
             streams.append((query_BKH, self._query_stream(query_BKH, queries, padding_B11L, relative_ALL)))
-        if wanted_M is not None:
-            first_B = sequences.starts if sequences else paddle.arange(paddle.shape(lengths_B)[0]) * length
-            wanted_M = paddle.gather(first_B, wanted_M // real) + wanted_M % real
+        if wanted_M is not None and real_T is not None:
+            wanted_M = paddle.gather(packed_rows(lengths_B, length), wanted_M)
+        elif wanted_M is not None and pads:
+            rows_N = paddle.arange(paddle.shape(lengths_B)[0] * length).reshape([-1, length])[:, :real].flatten()
+            wanted_M = paddle.gather(rows_N, wanted_M)
         for layer in self.layers:
             with marked_layer() if self.training else nullcontext():
                 rows = layer(streams, wanted_M if layer is self.layers[-1] else None)

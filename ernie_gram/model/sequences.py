@@ -35,5 +35,13 @@ def packed(lengths_B: paddle.Tensor) -> Sequences:
 
 def real_slots(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
     """Return the slots that are not padding, int64 [T] as b * L + l."""
-    is_real_BL = paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)
-    return paddle.nonzero(is_real_BL.flatten()).flatten()
+    return paddle.nonzero(_is_real(lengths_B, length)).flatten()
+
+
+def packed_rows(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
+    """Return the row that each slot has without padding, int64 [B * L]; that of padding has no meaning."""
+    return paddle.cumsum(_is_real(lengths_B, length).astype("int64")) - 1
+
+
+def _is_real(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
+    return (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).flatten()

@@ -54,7 +54,7 @@ class SentenceHead(TaskHead):
         if self.vector == "mean":
             return None
         shape = paddle.shape(feeds[INPUT_IDS.name])
-        return paddle.arange(shape[0]) * shape[1]
+        return paddle.arange(0, shape[0] * shape[1], shape[1])
 
     def forward(self, hidden: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
         """Return scores, [B, W], of the inputs of a batch. Args: rows of the encoder, and the fields of the batch."""

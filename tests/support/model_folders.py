@@ -95,7 +95,9 @@ def encoder_output_for(
             hidden = encoder(data["ids"], data["lengths"], data["sentences"])[0]
             fetches = [hidden]
             if config.use_pooler:
-                fetches.append(Pooler(config)(hidden, paddle.shape(data["ids"])[1]))
+                fetches.append(
+                    Pooler(config)(hidden.reshape([-1, paddle.shape(data["ids"])[1], config.hidden_size])[:, 0])
+                )
         executor.run(startup)
         names = [parameter.name for parameter in main.global_block().all_parameters()]
         set_arrays(parameters, names, "test", executor.place)
