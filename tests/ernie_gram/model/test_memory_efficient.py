@@ -67,6 +67,7 @@ def test_what_lacks_the_kernel_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InputError, match=r"model\.attention: memory_efficient needs a GPU"):
         device.check_device("cpu", attention="memory_efficient")
     pretend(replace=monkeypatch.setattr)
+    enter_kernels()
     assert device.check_device("gpu", attention="memory_efficient")
     monkeypatch.setattr(device, "_has_kernel", lambda name: False)
     with pytest.raises(InputError, match=r"model\.attention: this Paddle has no kernel"):
