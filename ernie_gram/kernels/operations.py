@@ -159,12 +159,14 @@ def _attention_arguments(
 ) -> tuple[Any, ...]:
     # Without it, the compiled function would call nothing.
     assert blas.is_available()
-    rows, first = _by_row(projected, 3), _numbers(starts)
+    rows, first, sizes = _by_row(projected, 3), _numbers(starts), _numbers(lengths)
     # The compiled function reads and writes where it is told to.
-    assert first[-1] == len(rows)
-    assert bias is None or np.diff(first).max(initial=0) <= bias.shape[-1]
+    widths, ends = np.diff(first), (first[0], first[-1], len(first))
+    are_placed = ends == (0, len(rows), len(sizes) + 1) and widths.min(initial=0) >= 0
+    assert are_placed, "the sequences do not fill the rows: is a length larger than the width of the batch?"
+    assert bias is None or widths.max(initial=0) <= bias.shape[-1], "a sequence is longer than the bias"
     return (
-        *(rows, _of_heads(bias), first, _numbers(lengths), np.empty(0, np.int32) if key is None else _numbers(key)),
+        *(rows, _of_heads(bias), first, sizes, np.empty(0, np.int32) if key is None else _numbers(key)),
         *(_bound(rate), _scale(rate), np.float32(scale)),
     )
 

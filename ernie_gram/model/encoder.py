@@ -127,8 +127,8 @@ class EncoderLayer(nn.Layer):
     def forward(
         self, streams: list[tuple[paddle.Tensor, Stream]], wanted_M: paddle.Tensor | None = None
     ) -> list[paddle.Tensor]:
-        """Return new rows for every stream, in the same shapes. The first stream is the context, [B, L, H]; all streams
-        attend to it.
+        """Return new rows for every stream, [B, length, H]. The first stream is the context, [B, L, H], or [1, T, H]
+        without padding; all streams attend to it.
 
         Args:
             wanted_M: the only rows of the context that are returned, [1, M, H]; numbers of rows, int64.
@@ -179,7 +179,7 @@ class Encoder(nn.Layer):
         """Encode token slots, int64 [B, L], of which the first lengths[b] are not padding, and query rows if given.
 
         Returns the context's rows, [N, H], and the query rows, [R, H] or None. With fused attention and without query
-        rows, nothing is computed for padding, whose rows are 0.
+        rows, padding is left out after the embeddings, and its rows are 0.
 
         Args:
             wanted_M: the only slots whose rows are returned, [M, H]; int64 as b * L + l, none of them padding. The last

@@ -256,6 +256,9 @@ class EncoderMemory:
             ledger.change(ACTIVATIONS, -inner)
             ledger.briefly(ACTIVATIONS, score_gradients)
             ledger.change(GRADIENTS, self.layer_weights * FLOAT)
+            if end < self.rows:
+                # The gradients of the rows before they were selected, after the attention and of the layer's input.
+                ledger.briefly(ACTIVATIONS, 2 * self.context * self.model.hidden_size * FLOAT)
             ledger.change(ACTIVATIONS, inner - self.layer(end))
             if has_bias:
                 # Each layer's gradient of the bias is kept until all of them are added up.

@@ -12,7 +12,7 @@ from ernie_gram.model.parameters import Shapes, shapes_of
 from ernie_gram.pretraining.chunked_softmax import SoftmaxOptions
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.pretraining.terms.catalog import terms_of
+from ernie_gram.pretraining.terms.catalog import reads_context, terms_of
 from ernie_gram.pretraining.terms.term import Encoded, Term
 from ernie_gram.pretraining.trunk import Trunk, declare_trunk
 from ernie_gram.training.job import Feeds, LossTerm
@@ -58,7 +58,7 @@ class PretrainModel(Trunk):
         queries = None
         if fields.QUERY_SLOTS.name in feeds:
             queries = QueryRows(feeds[fields.QUERY_RANKS.name], feeds[fields.QUERY_SLOTS.name])
-        reads_all = any(term.reads_context for term in self.terms)
+        reads_all = reads_context(self.terms)
         wanted = None if reads_all else slots
         context, queries_RH = self.encoder(input_ids, lengths, None, replacement, queries, wanted)
         masked_MH = paddle.gather(context, slots) if reads_all else context

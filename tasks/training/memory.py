@@ -22,6 +22,7 @@ def finetuning_memory(
     parts: Sequence[Int64s],
     processes: int,
     cpu: bool,
+    reads_first_slots: bool,
 ) -> Memory:
     """Return the predicted memory of one process in the step that needs most, without the small output layers.
 
@@ -29,6 +30,7 @@ def finetuning_memory(
         encoder: of the fine-tuned model, with the rates of dropout.
         parts: samples that the process holds at a time.
         cpu: whether it computes on a CPU.
+        reads_first_slots: whether the head reads only the first slot of each input (see Kind.reads_first_slots).
     """
     num_inputs, lengths = np.diff(features.input_offsets), features.lengths
     held = {(int(num_inputs[part].sum()), int(lengths[part].max())) for part in parts}
@@ -42,8 +44,7 @@ def finetuning_memory(
         ledger = Ledger(parameters.count(shapes))
         if steps > 1:
             ledger.change(ACCUMULATED, ledger.numbers * FLOAT)
-        # The pooler reads the first slots only; other heads read more.
-        wanted = inputs if encoder.use_pooler else inputs * slots
+        wanted = inputs if reads_first_slots else inputs * slots
         network = EncoderMemory(encoder, inputs * slots, wanted, slots, precision, config.trainer.recompute, cpu)
         network.forward(ledger)
         ledger.moment = "backward"

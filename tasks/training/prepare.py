@@ -142,7 +142,8 @@ class Run:
     def memory(self, processes: int, cpu: bool = True) -> Memory:
         """Return the predicted memory of one of some processes, on CPUs or GPUs."""
         parts = self.parts(self.config.trainer.micro_batch, processes)
-        return finetuning_memory(self.config, self.encoder, self.train.features, parts, processes, cpu)
+        features, reads_first = self.train.features, self.kind.reads_first_slots
+        return finetuning_memory(self.config, self.encoder, features, parts, processes, cpu, reads_first)
 
     def describe(self, processes: int = 1, cpu: bool = True) -> list[str]:
         """Return a summary of the run on some processes, on CPUs or GPUs, as lines for the console."""

@@ -27,6 +27,11 @@ def terms_of(objective: ObjectiveConfig) -> list[Term]:
     return [term for term in TERMS if term.weight(objective)]
 
 
+def reads_context(terms: Iterable[Term]) -> bool:
+    """Return whether any of some terms reads other slots than the masked ones."""
+    return any(term.reads_context for term in terms)
+
+
 def evaluated(objective: ObjectiveConfig) -> list[Term]:
     """Return the terms of which evaluation reports something."""
     return [term for term in terms_of(objective) if term.num_sums]
@@ -45,8 +50,7 @@ def sparse_parameters(config: PretrainConfig) -> frozenset[str]:
 
 def wanted_rows(objective: ObjectiveConfig, shape: BatchShape) -> int:
     """Return the rows of the context that the encoder returns: those of the masked slots, unless a term reads all."""
-    reads_all = any(term.reads_context for term in terms_of(objective))
-    return shape.rows if reads_all else shape.predicted_rows
+    return shape.rows if reads_context(terms_of(objective)) else shape.predicted_rows
 
 
 def step_flops(

@@ -64,3 +64,12 @@ def test_compiled_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
         found.append(to.read_text().split())
     assert len(found[0]) == 10
     assert found[0] == found[1]
+
+
+def test_no_function_lets_the_compiler_change_the_order_of_additions() -> None:
+    from ernie_gram.kernels import attention, blas, compiled
+
+    functions = [each for part in (attention, blas, compiled) for each in vars(part).values()]
+    options = [each.targetoptions for each in functions if hasattr(each, "targetoptions")]
+    assert len(options) > 15
+    assert not any(each.get("fastmath") for each in options)

@@ -54,12 +54,15 @@ def test_this_paddle_can_build_it() -> None:
     assert can_fuse_attention()
 
 
-@pytest.mark.parametrize(("rung", "relative"), [("explicit", True), ("contiguous", False), ("both", True)])
+RUNGS = [("explicit", True), ("contiguous", False), ("cnp", True), ("enrm", True), ("both", True)]
+
+
+@pytest.mark.parametrize(("rung", "relative"), RUNGS)
 def test_training_is_the_same(rung: str, relative: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     found, ours, program = train(rung, relative)
-    encoders = 2 if rung == "both" else 1
+    encoders, has_queries = 2 if rung in ("enrm", "both") else 1, rung in ("cnp", "both")
     assert count(program, ATTENTION) == count(program, GRADIENT) == 2 * encoders
-    assert count(program, "pd_op.unbind") == (2 * 2 if rung == "both" else 0)  # those that query rows read
+    assert count(program, "pd_op.unbind") == (2 * 2 if has_queries else 0)  # those that query rows read
     without_fusing(monkeypatch)
     expected, theirs, plain = train(rung, relative)
     assert count(plain, ATTENTION) == 0
@@ -91,3 +94,24 @@ def test_evaluation_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
             results.append(program.run(executor, random_batch("both")))
     for name, value in results[0].items():
         assert np.allclose(value, results[1][name], rtol=1e-5, atol=1e-5), name
+
+
+def test_padding_is_left_out() -> None:
+    """Rows of padding are 0; a length that is larger than the width is refused."""
+    from ernie_gram.model import parameters
+    from ernie_gram.model.encoder import Encoder
+    from ernie_gram.training.program import open_program
+    from reader.batches.fields import INPUT_IDS, LENGTHS
+
+    with fresh_scope() as executor:
+        with open_program([INPUT_IDS, LENGTHS]) as opened:
+            encoder = Encoder(parameters.encoder(MODEL, TOKENS), MODEL)
+            encoder.eval()
+            rows, _ = encoder(opened.feeds[INPUT_IDS.name], opened.feeds[LENGTHS.name])
+            program = opened.finish({"rows": rows})
+        executor.run(program.startup)
+        ids = np.full((2, 9), 5)
+        hidden = program.run(executor, {INPUT_IDS.name: ids, LENGTHS.name: np.array([4, 9])})["rows"]
+        assert hidden.any(-1).tolist() == [True] * 4 + [False] * 5 + [True] * 9
+        with pytest.raises(AssertionError, match="is a length larger than the width of the batch"):
+            program.run(executor, {INPUT_IDS.name: ids, LENGTHS.name: np.array([4, 12])})
