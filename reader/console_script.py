@@ -21,7 +21,6 @@ TOPICS = {
     "Pre-training": {
         "pretrain": ("ernie_gram.run_pretrain", "pre-train a model, in NPROC processes"),
         "preflight": ("ernie_gram.preflight", "predict memory and time of a pre-training"),
-        "ablation": ("ernie_gram.run_ablation", "train variants of the objective, and compare them"),
         "plot": ("ernie_gram.plot", "plot the curves of runs"),
         "report": ("ernie_gram.report", "write a page on runs and experiments: curves, tables, filled masks"),
         "count-baselines": ("ernie_gram.pretraining.count_baselines", "perplexities of predictors that only count"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ernie_gram import preflight, pretrain, run_ablation
+from ernie_gram import preflight, pretrain
 from tasks import finetune, predict, sweep
 from tasks.registry import TASKS
 from tests.support import pretended_gpu, runs, tiny_task
@@ -26,11 +26,6 @@ def pretraining(built: Path, task: Path, folder: Path) -> list[str]:
     return [*runs.options(built, folder / "run"), *SHORT]
 
 
-def ablation(built: Path, task: Path, folder: Path) -> list[str]:
-    corpora = [f"--paths.corpus={built / 'corpus'}", f"--paths.held_out={built / 'held_out'}"]
-    return ["--output", str(folder / "ablation"), "--rungs", "explicit", *corpora, *SHORT]
-
-
 def finetuning(built: Path, task: Path, folder: Path) -> list[str]:
     return tiny_task.options(task, folder / "run")
 
@@ -46,12 +41,11 @@ def sweep_of(built: Path, task: Path, folder: Path) -> list[str]:
         (pretrain.main, pretraining, []),
         (pretrain.main, pretraining, ["--check"]),
         (preflight.main, pretraining, ["--bandwidth=1GB"]),
-        (run_ablation.main, ablation, []),
         (finetune.main, finetuning, []),
         (finetune.main, finetuning, ["--check"]),
         (sweep.main, sweep_of, []),
     ],
-    ids=["pretrain", "pretrain --check", "preflight", "ablation", "finetune", "finetune --check", "sweep"],
+    ids=["pretrain", "pretrain --check", "preflight", "finetune", "finetune --check", "sweep"],
 )
 def test_a_device_that_lacks_what_a_run_needs_is_refused(
     built: Path,
@@ -68,14 +62,14 @@ def test_a_device_that_lacks_what_a_run_needs_is_refused(
         assert not list(tmp_path.iterdir())
 
     refused(NO_GPU, "--trainer.device=gpu")
-    if arguments in (pretraining, ablation):
+    if arguments is pretraining:
         refused("optimizer.precision: float16 needs a GPU", "--optimizer.precision=float16")
     # Experiments ask another process, which pretends too.
     for name, value in pretended_gpu.environment(2, "7.5").items():
         monkeypatch.setenv(name, value)
     pretended_gpu.pretend(2, (7, 5), monkeypatch.setattr)
     refused(NO_BFLOAT16, "--optimizer.precision=bfloat16")
-    if arguments in (ablation, sweep_of):
+    if arguments is sweep_of:
         refused("NPROC: 3 processes on this machine, but Paddle sees 2 GPUs", "--processes", 3)
     else:
         monkeypatch.setenv("FLAGS_selected_gpus", "2")

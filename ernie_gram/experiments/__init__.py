@@ -1,1 +1,1 @@
-"""Experiments of many runs, such as ablations and sweeps: the planned runs, training what is missing, and tables."""
+"""Experiments of many runs, such as studies and sweeps: the planned runs, training what is missing, and tables."""

@@ -18,11 +18,11 @@ import paddle
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed import collectives
 from ernie_gram.inference.export import build_encoder
-from ernie_gram.pretraining.ablation_plan import CONFIGS
-from ernie_gram.pretraining.ablation_plan import RUNGS as ALL_RUNGS
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
+from ernie_gram.pretraining.rungs import CONFIGS
+from ernie_gram.pretraining.rungs import RUNGS as ALL_RUNGS
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.accumulation import build_accumulation

@@ -14,9 +14,9 @@ import paddle
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.gpu_checks.check import Setup
-from ernie_gram.pretraining.ablation_plan import CONFIGS
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
+from ernie_gram.pretraining.rungs import CONFIGS
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.run_log import Record, read_log

@@ -1,4 +1,4 @@
-"""The results of an experiment, such as an ablation or a sweep (results.jsonl), with mean and range over seeds."""
+"""The results of an experiment, a sweep or a benchmark (results.jsonl), with mean and range over seeds."""
 
 from __future__ import annotations
 

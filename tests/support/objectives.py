@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ernie_gram.pretraining.ablation_plan import CONFIGS, RUNGS
+from ernie_gram.pretraining.rungs import CONFIGS, RUNGS
 from tests.support.configs import load
 
 OBJECTIVES = {rung: load("--config", str(CONFIGS / f"{rung}.yaml")).objective for rung in RUNGS}
