@@ -29,7 +29,7 @@ def conflicts(
         *_batch(config, prediction, cluster),
         *_recompute(config, sizes, prediction, cluster),
         *_schedule(config, prediction),
-        *_sequences(config, prediction),
+        *_sequences(config, prediction, cluster),
         *_tiles(config, sizes),
         *_disk(config, prediction, free_disk),
     ]
@@ -98,8 +98,8 @@ def _schedule(config: PretrainConfig, prediction: Prediction) -> Iterator[str]:
         yield "trainer.keep_checkpoints: with 1, there is no other checkpoint if the last one is damaged; keep 2"
 
 
-def _sequences(config: PretrainConfig, prediction: Prediction) -> Iterator[str]:
-    data, model, padding = config.data, config.model, prediction.shape.padding
+def _sequences(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> Iterator[str]:
+    data, model, padding = config.data, config.model, prediction.shape.computed(cluster.cpu).padding
     if padding > MAX_PADDING:
         advice = "a shorter data.max_seq_len" if data.pack_documents else "data.pack_documents true"
         yield f"data.max_seq_len: {padding:.0%} of the slots of a batch are padding; set {advice}"

@@ -97,16 +97,17 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     steps = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch)
     # Micro-batches differ by at most one sequence.
     share = 1.0 if steps == 1 else sequences_per_rank(config, ranks) / shape.sequences
-    flops = step_flops(config, sizes, shape)
+    computed = shape.computed(cluster.cpu)
+    flops = step_flops(config, sizes, computed)
     if trainer.recompute:
-        flops["recompute"] = recomputed_flops(config, shape)
+        flops["recompute"] = recomputed_flops(config, computed)
     flops = {part: share * number for part, number in flops.items()}
     compute = sum(flops.values()) / rate
     exchange = step_exchange(config, sizes, shape, ranks)
     waiting = exchange.seconds(ranks, cluster.bandwidth) if cluster.bandwidth else 0.0 if ranks == 1 else None
     evaluation = 0.0
     if config.paths.held_out:
-        forward = sum(step_flops(config, sizes, shape, FORWARD).values()) / shape.sequences
+        forward = sum(step_flops(config, sizes, computed, FORWARD).values()) / shape.sequences
         draws = trainer.eval_draws if config.objective.has_generator else 1
         evaluation = draws * forward * -(-trainer.eval_sequences // ranks) / rate
     evaluations = 1 + -(-trainer.max_steps // trainer.eval_every)

@@ -11,6 +11,7 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.model import Model
 from ernie_gram.pretraining.config import PretrainConfig
@@ -125,7 +126,8 @@ def _of_model(model: Model, made: dict[str, StartValue]) -> StartValues:
 
 def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
     """Return the floating-point operations of the matrix products of a training step on a batch."""
-    sequences, slots = batch[fields.INPUT_IDS.name].shape
+    ids, lengths = batch[fields.INPUT_IDS.name], batch[fields.LENGTHS.name]
+    sequences, slots = ids.shape
     queries, fine = batch.get(fields.QUERY_SLOTS.name), batch.get(fields.FINE_ROWS.name)
     shape = BatchShape(
         sequences=sequences,
@@ -133,8 +135,9 @@ def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> flo
         predicted=len(batch[fields.SLOTS.name]) / sequences,
         queries=0 if queries is None else queries.shape[1],
         fine=0.0 if fine is None else len(fine) / sequences,
+        padding=1 - float(lengths.sum()) / ids.size,
     )
-    return sum(step_flops(config, sizes, shape).values())
+    return sum(step_flops(config, sizes, shape.computed(on_cpu())).values())
 
 
 class PretrainNetwork:

@@ -6,7 +6,7 @@ F tokens, N n-grams, C = F + N classes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -89,6 +89,15 @@ class BatchShape:
     def fine_rows(self) -> int:
         """Q, rounded."""
         return round(self.sequences * self.fine)
+
+    def computed(self, cpu: bool) -> BatchShape:
+        """Return the shape of what is computed: on a CPU no padding, unless there are query rows (model/encoder.py).
+
+        All sequences then have the mean length.
+        """
+        if not cpu or self.queries:
+            return self
+        return replace(self, slots=round((1 - self.padding) * self.slots), padding=0.0)
 
 
 def log_frequencies(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

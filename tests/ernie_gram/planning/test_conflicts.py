@@ -34,8 +34,9 @@ CLUSTER = Cluster(ranks=4, peak=1e10, utilisation=0.5, memory=1e9, bandwidth=1e9
 
 def found(*more: str, free: int = 10**12, sizes: CorpusSizes = SIZES, **changes: Any) -> list[str]:
     config = load(*GOOD, *more)
-    cluster = replace(CLUSTER, **{key: value for key, value in changes.items() if key != "padding"})
-    shape = replace(SHAPE, sequences=config.largest_micro_batch(cluster.ranks), padding=changes.get("padding", 0.0))
+    of_shape = {key: changes.pop(key) for key in ("padding", "queries") if key in changes}
+    cluster = replace(CLUSTER, **changes)
+    shape = replace(SHAPE, sequences=config.largest_micro_batch(cluster.ranks), **of_shape)
     prediction = predict(config, sizes, shape, cluster)
     return conflicts(config, sizes, prediction, cluster, free)
 
@@ -79,6 +80,11 @@ def test_recompute_is_proposed_where_more_sequences_fit_with_it() -> None:
     batch, recompute = found("--model.num_hidden_layers=8", memory=26e6)
     assert batch.startswith("trainer.micro_batch: 16 sequences at a time need")
     assert recompute == "trainer.recompute: set to true, 30 sequences per process would fit"
+
+
+def test_padding_matters_only_where_it_is_computed() -> None:
+    assert found(padding=0.4, queries=0, cpu=True) == []
+    assert found(padding=0.4, cpu=True) == found(padding=0.4) != []
 
 
 def test_widths_do_not_matter_on_a_cpu() -> None:

@@ -44,6 +44,16 @@ def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
     assert prediction.days == pytest.approx(seconds / 86400)
 
 
+def test_padding_takes_no_time_on_a_cpu() -> None:
+    padded, without = replace(SHAPE, padding=0.2), replace(SHAPE, slots=24)
+    for cpu, same in ((True, without), (False, SHAPE)):
+        found, expected = (
+            predict(CONFIG, SIZES, padded, replace(CLUSTER, cpu=cpu)),
+            predict(CONFIG, SIZES, same, CLUSTER),
+        )
+        assert (found.flops, found.evaluation) == (expected.flops, expected.evaluation)
+
+
 def test_a_model_with_a_generator_is_evaluated_several_times() -> None:
     config = replace(config_of("enrm"), paths=CONFIG.paths, trainer=replace(CONFIG.trainer, eval_draws=3))
     once = replace(config, trainer=replace(config.trainer, eval_draws=1))
