@@ -1,7 +1,8 @@
 """Multi-head attention with an additive bias. Context slots attend to the context; query rows attend to the context
 and to themselves.
 
-Shape letters: B sequences, L slots, K query rows per sequence, H hidden, A heads, D = H / A.
+Shape letters: B sequences, L slots, K query rows per sequence, H hidden, A heads, D = H / A. For rows without padding
+(sequences.py) read B as 1, and L as the number of rows.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ernie_gram.graph import for_product
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import Linear, dropout, linear
 from ernie_gram.model.parameters import LayerParameters
-from ernie_gram.model.sequences import Sequences
+from ernie_gram.model.sequences import Places
 
 # Added to the scores of padding keys, as upstream does. The resulting weight is 0, or too small to change a float32 sum
 # (Paddle's softmax on a CPU clips at exp(-64)).
@@ -32,17 +33,17 @@ class Stream:
 
     Attributes:
         bias: added to the scores of these rows for the context's keys; broadcasts to [B, A, length, L], where length is
-            L for the context and K for query rows. With `sequences` only the relative bias, [1, A, L, L], or None.
+            L for the context and K for query rows. With `places` only the relative bias, [1, A, L, L], or None.
         self_bias: added to a query row's score for itself; broadcasts to [B, A, K, 1]. None for the context, whose rows
             are among the keys already.
         ones: see layers.ones_column.
-        sequences: of the context, for fused attention on a CPU (see graph.fuses_attention).
+        places: of the context, for fused attention on a CPU (see graph.fuses_attention).
     """
 
     bias: paddle.Tensor | None
     self_bias: paddle.Tensor | None
     ones: paddle.Tensor | None
-    sequences: Sequences | None = None
+    places: Places | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ class Attention(nn.Layer):
             context: of the context's rows.
             stream: its `self_bias` decides whether each row also attends to itself.
         """
-        if stream.sequences is not None or (self.is_memory_efficient and self.training and stream.self_bias is None):
+        if stream.places is not None or (self.is_memory_efficient and self.training and stream.self_bias is None):
             return self._joined_heads(self._memory_efficient(own, stream))
         # The queries have L * D numbers per head, the scores L * L: scaling the queries is cheaper.
         query, values = own.by_head[0] * self.scale, context.by_head[2]
@@ -143,7 +144,7 @@ class Attention(nn.Layer):
         places, and the compiled operation always reads them.
         """
         bias, rate = stream.bias, self.dropout if self.training else 0.0
-        starts, lengths = (stream.sequences.starts, stream.sequences.lengths) if stream.sequences else (None, None)
+        starts, lengths = (stream.places.starts, stream.places.lengths) if stream.places else (None, None)
         attended, _, _ = paddle._C_ops.memory_efficient_attention(
             *(*own.by_slot, None if bias is None else for_product(bias), starts, None, None, lengths, -1, -1),
             *(False, rate, self.scale, not self.training),

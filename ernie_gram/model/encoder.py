@@ -1,7 +1,7 @@
 """The Transformer encoder: BERT's post-norm layers under upstream's parameter names (paper, section 4.2).
 
 Shape letters: B sequences, L slots, N = B * L, K query rows per sequence, R = B * K, E embedding size, H hidden,
-A heads, M masked slots.
+A heads, M wanted slots. For rows without padding (sequences.py) read B as 1, and L as the number of rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from paddle import nn
 from paddle.nn import functional as F
 
 from ernie_gram.distributed.device import on_cpu
-from ernie_gram.graph import float32, fuses_attention, marked_layer, up_to_multiple
+from ernie_gram.graph import float32, fuses_attention, marked_layer
 from ernie_gram.model.attention import KEYS_MULTIPLE, Attention, Stream, padding_bias
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.layers import (
@@ -29,7 +29,7 @@ from ernie_gram.model.layers import (
 )
 from ernie_gram.model.parameters import SELF, EncoderParameters, LayerParameters, pooler
 from ernie_gram.model.relative_position import bias_rows, relative_bias
-from ernie_gram.model.sequences import packed, packed_rows, padded, real_slots
+from ernie_gram.model.sequences import PackedRows, SlotRows, WidenedRows
 
 
 def activation(name: str, x: paddle.Tensor) -> paddle.Tensor:
@@ -75,9 +75,9 @@ class InputEmbeddings(nn.Layer):
         input_ids_BL: paddle.Tensor,
         sentence_ids_BL: paddle.Tensor | None,
         replacement: Replacement | None,
-        real_T: paddle.Tensor | None,
+        layout: SlotRows,
     ) -> paddle.Tensor:
-        """Return the embeddings of the context slots, [B, L, H]; or only of some, int64 [T] as b * L + l, [1, T, H]."""
+        """Return the embeddings of the context, a row of H numbers for each row of the layout."""
         embedded_BLE = self.word(input_ids_BL)
         if self.projection is not None:
             embedded_BLE = float32(self.projection(embedded_BLE))
@@ -91,9 +91,7 @@ class InputEmbeddings(nn.Layer):
             if sentence_ids_BL is None:
                 sentence_ids_BL = paddle.zeros_like(input_ids_BL)
             embedded_BLE = embedded_BLE + self.sentence(sentence_ids_BL)
-        if real_T is not None:
-            return self._finish(paddle.gather(embedded_BLE.flatten(0, 1), real_T).unsqueeze(0))
-        return self._finish(embedded_BLE)
+        return self._finish(layout.of(embedded_BLE))
 
     def queries(self, queries: QueryRows, sentence_ids_BL: paddle.Tensor | None) -> paddle.Tensor:
         """Return the embeddings of query rows, [B, K, H]: [Mi], and position and sentence of the slot (section 3.3)."""
@@ -125,21 +123,20 @@ class EncoderLayer(nn.Layer):
         self.dropout = config.hidden_dropout_prob
 
     def forward(
-        self, streams: list[tuple[paddle.Tensor, Stream]], wanted_M: paddle.Tensor | None = None
+        self, streams: list[tuple[paddle.Tensor, Stream]], rows_M: paddle.Tensor | None = None
     ) -> list[paddle.Tensor]:
-        """Return new rows for every stream, [B, length, H]. The first stream is the context, [B, L, H], or [1, T, H]
-        without padding; all streams attend to it.
+        """Return new rows for every stream. The first stream is the context, to which all streams attend.
 
         Args:
-            wanted_M: the only rows of the context that are returned, [1, M, H]; numbers of rows, int64.
+            rows_M: numbers of the only rows of the context that are returned, int64; [1, M, H].
         """
         joined = self.attention.joined()
         projected = [self.attention.project(rows, joined, stream) for rows, stream in streams]
-        found = []
+        found = list[paddle.Tensor]()
         for (rows, stream), own in zip(streams, projected, strict=True):
             attended, ones = self.attention(own, projected[0], stream), stream.ones
-            if wanted_M is not None and stream is streams[0][1]:
-                rows, attended = (paddle.gather(x.flatten(0, 1), wanted_M).unsqueeze(0) for x in (rows, attended))
+            if rows_M is not None and not found:
+                rows, attended = (paddle.gather(x.flatten(0, 1), rows_M).unsqueeze(0) for x in (rows, attended))
                 ones = ones_column(rows)
             found.append(self._feed_forward(rows, attended, ones))
         return found
@@ -179,52 +176,41 @@ class Encoder(nn.Layer):
         """Encode token slots, int64 [B, L], of which the first lengths[b] are not padding, and query rows if given.
 
         Returns the context's rows, [N, H], and the query rows, [R, H] or None. With fused attention and without query
-        rows, padding is left out after the embeddings, and its rows are 0.
+        rows, padding is left out, and its rows are 0.
 
         Args:
             wanted_M: the only slots whose rows are returned, [M, H]; int64 as b * L + l, none of them padding. The last
                 layer computes nothing else after its attention.
         """
-        real = length = paddle.shape(input_ids_BL)[1]
-        sequences = real_T = None
-        if fuses_attention() and queries is None:
-            sequences, real_T = packed(lengths_B), real_slots(lengths_B, length)
-        elif fuses_attention():
-            # Query rows attend to the context's keys and values by slot.
-            sequences = padded(lengths_B, length)
-        context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement, real_T)
-        pads = self.pads and self.training and sequences is None
-        if pads:
-            missing = up_to_multiple(length, KEYS_MULTIPLE)
-            padding = paddle.zeros([paddle.shape(input_ids_BL)[0], missing, context_BLH.shape[-1]])
-            context_BLH, length = paddle.concat([context_BLH, padding], 1), length + missing
-        relative_ALL = None if self.relative is None else relative_bias(self.relative, length)
-        padding_B11L = None if real_T is not None else padding_bias(lengths_B, length)
-        if sequences is None:
-            bias = self._bias(input_ids_BL, length, padding_B11L, relative_ALL)
+        layout = self._layout(lengths_B, paddle.shape(input_ids_BL)[1], queries is not None)
+        context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement, layout)
+        relative_ALL = None if self.relative is None else relative_bias(self.relative, layout.width)
+        padding_B11L = padding_bias(lengths_B, layout.width)
+        if layout.places is None:
+            bias = self._bias(input_ids_BL, layout.width, padding_B11L, relative_ALL)
         else:
             bias = None if relative_ALL is None else relative_ALL.unsqueeze(0)
-        streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH), sequences))]
+        streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH), layout.places))]
         if queries is not None:
             query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
             streams.append((query_BKH, self._query_stream(query_BKH, queries, padding_B11L, relative_ALL)))
-        if wanted_M is not None and real_T is not None:
-            wanted_M = paddle.gather(packed_rows(lengths_B, length), wanted_M)
-        elif wanted_M is not None and pads:
-            rows_N = paddle.arange(paddle.shape(lengths_B)[0] * length).reshape([-1, length])[:, :real].flatten()
-            wanted_M = paddle.gather(rows_N, wanted_M)
+        rows_M = None if wanted_M is None else layout.numbers(wanted_M)
         for layer in self.layers:
             with marked_layer() if self.training else nullcontext():
-                rows = layer(streams, wanted_M if layer is self.layers[-1] else None)
+                rows = layer(streams, rows_M if layer is self.layers[-1] else None)
             streams = [(row, stream) for row, (_, stream) in zip(rows, streams, strict=True)]
         (context_BLH, _), *others = streams
-        if pads and wanted_M is None:
-            context_BLH = context_BLH[:, :real]
-        context_NH = context_BLH.flatten(0, 1)
-        if real_T is not None and wanted_M is None:
-            every_NH = paddle.zeros([paddle.shape(lengths_B)[0] * length, context_NH.shape[-1]])
-            context_NH = paddle.scatter(every_NH, real_T, context_NH)
+        context_NH = layout.slots(context_BLH) if wanted_M is None else context_BLH.flatten(0, 1)
         return context_NH, others[0][0].flatten(0, 1) if others else None
+
+    def _layout(self, lengths_B: paddle.Tensor, length: paddle.Tensor, has_queries: bool) -> SlotRows:
+        """Return where the context's slots are among its rows."""
+        if fuses_attention() and not has_queries:
+            return PackedRows(lengths_B, length)
+        if self.pads and self.training and not fuses_attention():
+            return WidenedRows(lengths_B, length, KEYS_MULTIPLE)
+        # Query rows attend to the context's keys and values by slot.
+        return SlotRows(lengths_B, length, fuses_attention())
 
     def _bias(
         self,

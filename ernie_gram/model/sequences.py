@@ -1,6 +1,6 @@
-"""Where the sequences of a batch are among the rows of the context: with padding behind each, or packed without it.
+"""The rows of an encoder's context: one for each slot, or with more padding, or packed without any.
 
-Shape letters: B sequences, L slots, T rows that are not padding.
+Shape letters: B sequences, L slots of each, E or H numbers of a row, M slots.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import paddle
 
+from ernie_gram.graph import up_to_multiple
+
 
 @dataclass(frozen=True)
-class Sequences:
-    """The places of sequences among rows.
+class Places:
+    """The places of sequences among rows, for fused attention on a CPU.
 
     Attributes:
         starts: the first row of each sequence, and the number of rows, int64 [B + 1].
@@ -23,25 +25,69 @@ class Sequences:
     lengths: paddle.Tensor
 
 
-def padded(lengths_B: paddle.Tensor, length: paddle.Tensor) -> Sequences:
-    """Return the places of sequences with L rows each."""
-    return Sequences(paddle.arange(paddle.shape(lengths_B)[0] + 1) * length, lengths_B)
+class SlotRows:
+    """A row for each slot, [B, L, E].
+
+    Attributes:
+        width: of the rows' padding mask and relative bias.
+        places: for fused attention, or None without it.
+    """
+
+    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor, fused: bool = False) -> None:
+        self.lengths, self.length, self.width = lengths_B, length, length
+        starts = paddle.arange(paddle.shape(lengths_B)[0] + 1) * length if fused else None
+        self.places = None if starts is None else Places(starts, lengths_B)
+
+    def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
+        """Return the rows for what the slots have."""
+        return slots_BLE
+
+    def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
+        """Return the numbers of the rows of slots, int64 [M], both from 0 on; the slots as b * L + l, none padding."""
+        return slots_M
+
+    def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
+        """Return what the rows have for all slots, [B * L, H]."""
+        return rows.flatten(0, 1)
 
 
-def packed(lengths_B: paddle.Tensor) -> Sequences:
-    """Return the places of sequences without padding."""
-    return Sequences(paddle.concat([paddle.zeros([1], "int64"), paddle.cumsum(lengths_B)]), lengths_B)
+class WidenedRows(SlotRows):
+    """More padding, so that the width is a multiple of a number: [B, width, E]."""
+
+    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor, multiple: int) -> None:
+        super().__init__(lengths_B, length)
+        self._missing = up_to_multiple(length, multiple)
+        self.width = length + self._missing
+
+    def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
+        padding = paddle.zeros([paddle.shape(slots_BLE)[0], self._missing, slots_BLE.shape[-1]])
+        return paddle.concat([slots_BLE, padding], 1)
+
+    def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
+        rows = paddle.arange(paddle.shape(self.lengths)[0] * self.width).reshape([-1, self.width])
+        return paddle.gather(rows[:, : self.length].flatten(), slots_M)
+
+    def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
+        return rows[:, : self.length].flatten(0, 1)
 
 
-def real_slots(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
-    """Return the slots that are not padding, int64 [T] as b * L + l."""
-    return paddle.nonzero(_is_real(lengths_B, length)).flatten()
+class PackedRows(SlotRows):
+    """The slots that are not padding, T of all sequences together: [1, T, E]; for fused attention."""
 
+    def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor) -> None:
+        super().__init__(lengths_B, length)
+        starts = paddle.concat([paddle.zeros([1], "int64"), paddle.cumsum(lengths_B)])
+        self.places = Places(starts, lengths_B)
+        self._is_real = (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).flatten()
+        self._real = paddle.nonzero(self._is_real).flatten()
 
-def packed_rows(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
-    """Return the row that each slot has without padding, int64 [B * L]; that of padding has no meaning."""
-    return paddle.cumsum(_is_real(lengths_B, length).astype("int64")) - 1
+    def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
+        return paddle.gather(slots_BLE.flatten(0, 1), self._real).unsqueeze(0)
 
+    def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
+        return paddle.gather(paddle.cumsum(self._is_real.astype("int64")) - 1, slots_M)
 
-def _is_real(lengths_B: paddle.Tensor, length: paddle.Tensor) -> paddle.Tensor:
-    return (paddle.arange(length).unsqueeze(0) < lengths_B.unsqueeze(1)).flatten()
+    def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
+        """As for all rows; those of padding are 0."""
+        every = paddle.zeros([paddle.shape(self._is_real)[0], rows.shape[-1]])
+        return paddle.scatter(every, self._real, rows.flatten(0, 1))
