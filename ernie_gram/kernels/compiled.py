@@ -289,3 +289,51 @@ def add_bias(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
     for row in numba.prange(rows.shape[0]):
         for j in range(bias.size):
             out[row, j] = rows[row, j] + bias[j]
+
+
+@serial
+def gelu(x: float) -> float:
+    """Return x Phi(x) for float32 x, within 2e-7 * |x|; Phi is the normal distribution's."""
+    z = abs(x) * float32(0.70710678)
+    # erfc(z) = (a1 t + ... + a5 t^5) exp(-z^2) (Abramowitz and Stegun, 7.1.26).
+    t = float32(1) / _fma(float32(0.3275911), z, float32(1))
+    value = _fma(t, float32(1.061405429), float32(-1.453152027))
+    value = _fma(value, t, float32(1.421413741))
+    value = _fma(value, t, float32(-0.284496736))
+    value = _fma(value, t, float32(0.254829592))
+    tail = float32(0.5) * value * t * exp(-z * z)
+    return x * (float32(1) - tail if x > float32(0) else tail)
+
+
+@parallel
+def biased_gelu(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
+    """Set out to gelu(rows + bias); float32 [rows, n] and [n]."""
+    for row in numba.prange(rows.shape[0]):
+        for j in range(bias.size):
+            out[row, j] = gelu(rows[row, j] + bias[j])
+
+
+@parallel
+def normalised_sum(
+    residual: np.ndarray,
+    rows: np.ndarray,
+    bias: np.ndarray,
+    scale: np.ndarray,
+    shift: np.ndarray,
+    epsilon: float,
+    out: np.ndarray,
+) -> None:
+    """Set out to the layer norm, with scale and shift, of residual + rows + bias; float32 [rows, n], parameters [n]."""
+    count, n = rows.shape
+    for part in numba.prange((count + _PART_ROWS - 1) // _PART_ROWS):
+        memory = np.empty(n, np.float32)
+        for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, count)):
+            for j in range(n):
+                out[row, j] = residual[row, j] + (rows[row, j] + bias[j])
+            mean = sum_of(out[row], memory) / float32(n)
+            for j in range(n):
+                out[row, j] -= mean
+            variance = product_of(out[row], out[row], memory) / float32(n)
+            factor = float32(1) / np.sqrt(variance + epsilon)
+            for j in range(n):
+                out[row, j] = out[row, j] * factor * scale[j] + shift[j]

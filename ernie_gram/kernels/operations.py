@@ -72,7 +72,7 @@ def softmax(scores: Value, key: Value | None, rate: float, in_place: bool) -> li
 
 def _softmax(scores: Tensor, key: Tensor | None, rate: float, in_place: bool) -> tuple[Tensor, ...] | Tensor:
     shape = scores.shape
-    weights = scores if in_place else _empty(shape)
+    weights = _result(scores, in_place)
     dropped, mask = (None, None) if key is None else (_empty(shape), _empty(shape, "uint8"))
     compiled.attention_weights(
         *(_rows(each, shape[-1]) for each in (scores, weights)),
@@ -200,8 +200,40 @@ def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:
 
 
 def _add_bias(rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
-    out = rows if in_place else _empty(rows.shape)
+    out = _result(rows, in_place)
     compiled.add_bias(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
+    return out
+
+
+def biased_gelu(rows: Value, bias: Value, in_place: bool) -> list[Value]:
+    """Return gelu(rows + bias) for rows [..., n] and n numbers."""
+    return _add("biased_gelu", _biased_gelu, (rows, bias), (Result(0),), in_place)
+
+
+def _biased_gelu(rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
+    out = _result(rows, in_place)
+    compiled.biased_gelu(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
+    return out
+
+
+def normalised_sum(
+    rows: Value, bias: Value, residual: Value, scale: Value, shift: Value, epsilon: float, in_place: bool
+) -> list[Value]:
+    """Return the layer norm of residual + rows + bias over the last axis, with scale and shift."""
+    inputs = (rows, bias, residual, scale, shift)
+    return _add("normalised_sum", _normalised_sum, inputs, (Result(0),), epsilon, in_place)
+
+
+def _normalised_sum(*tensors_and_settings: Any) -> Tensor:
+    rows, bias, residual, scale, shift, epsilon, in_place = tensors_and_settings
+    if rows.shape != residual.shape:
+        rows, residual = paddle.broadcast_tensors([rows, residual])
+        in_place = False
+    out, n = _result(rows, in_place), bias.size
+    compiled.normalised_sum(
+        *(_rows(residual, n), _rows(rows, n), _numbers(bias), _numbers(scale), _numbers(shift)),
+        *(np.float32(epsilon), _rows(out, n)),
+    )
     return out
 
 
@@ -291,6 +323,19 @@ def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
 
 def _empty(shape: Sequence[int], dtype: str = "float32") -> Tensor:
     return paddle.empty(shape, dtype)
+
+
+def _result(x: Tensor, in_place: bool) -> Tensor:
+    """Return a float32 tensor of the same shape, in new memory or in that of x.
+
+    It never is x itself, whose layout may be oneDNN's, which Paddle would take for that of later results.
+    """
+    if not in_place:
+        return _empty(x.shape)
+    out = _empty([0])
+    x._share_buffer_to(out)
+    out.get_tensor()._set_dims(x.shape)
+    return out
 
 
 def _bound(rate: float) -> int:

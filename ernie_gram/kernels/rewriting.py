@@ -8,6 +8,7 @@ largest tensors of a step, several times (see attention.py); that of query rows,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 import paddle
 from paddle.pir import Operation, Value
@@ -110,7 +111,7 @@ def _attention_gradient(
 
 
 def _together(parts: Sequence[Value]) -> Value:
-    """Return the tensor [B, L, 3, A, D] of which queries, keys and values are parts."""
+    """Return the tensor [..., 3, A, D] of which queries, keys and values are parts."""
     (split,) = {part.get_defining_op().id(): part.get_defining_op() for part in parts}.values()
     return split.operand_source(0).get_defining_op().operand_source(0)
 
@@ -179,17 +180,76 @@ def _layer_norm_gradient(operation: Operation, _: Collection[int]) -> None:
         _replace(operation, operations.layer_norm_backward(x, scale, mean, variance, gradient, epsilon))
 
 
-def _addition(operation: Operation, kept: Collection[int]) -> None:
-    """x + ones [..., 1] x bias [1, n], as ernie_gram.model.layers.linear makes it."""
+def _is_read_once(x: Value, reader: Operation, kept: Collection[int]) -> bool:
+    """Return whether nothing but an operation reads x, and nothing will compute x again (see training/recompute.py)."""
+    return _has_one_reader(x, kept) and not reader.has_attr(LAYER)
+
+
+class _Biased(NamedTuple):
+    """An addition of a bias: x + ones [..., 1] x bias [1, n], as ernie_gram.model.layers.linear makes it."""
+
+    rows: Value
+    bias: Value
+    addition: Operation
+    product: Operation
+
+    def is_free(self, kept: Collection[int]) -> bool:
+        """Return whether the sum may take the memory of the rows."""
+        return _is_free(self.rows, self.addition, kept)
+
+    def erase(self) -> None:
+        """Take both operations away, after what has read the sum."""
+        self.addition.erase()
+        self.product.erase()
+
+
+def _biased(operation: Operation, kept: Collection[int]) -> _Biased | None:
+    """Return the parts of an addition of a bias, None for other operations."""
+    if operation.name() != "pd_op.add":
+        return None
     rows, product = operation.operands_source()
     matmul = product.get_defining_op()
     if matmul.name() != "pd_op.matmul" or not _has_one_reader(product, kept):
-        return
+        return None
     ones, bias = matmul.operands_source()
-    if _is_ones(ones) and ones.shape[-1] == 1 and list(bias.shape) == [1, rows.shape[-1]]:
+    is_bias = _is_ones(ones) and ones.shape[-1] == 1 and list(bias.shape) == [1, rows.shape[-1]]
+    return _Biased(rows, bias, operation, matmul) if is_bias else None
+
+
+def _gelu(operation: Operation, kept: Collection[int]) -> None:
+    """The exact gelu of a sum with a bias that nothing else reads, such as a gradient."""
+    x = operation.operand_source(0)
+    found = _biased(x.get_defining_op(), kept) if _is_read_once(x, operation, kept) else None
+    if found and not operation.attrs()["approximate"]:
         paddle.pir.set_insertion_point(operation)
-        _replace(operation, operations.add_bias(rows, bias, _is_free(rows, operation, kept)))
-        matmul.erase()
+        _replace(operation, operations.biased_gelu(found.rows, found.bias, found.is_free(kept)))
+        found.erase()
+
+
+def _layer_norm(operation: Operation, kept: Collection[int]) -> None:
+    """The layer norm of a residual, rows and a bias, if nothing else reads their sums: it has no gradient."""
+    x, scale, shift = operation.operands_source()
+    addition = x.get_defining_op()
+    if addition.name() != "pd_op.add" or not _is_read_once(x, operation, kept):
+        return
+    residual, last = addition.operands_source()
+    found = _biased(last.get_defining_op(), kept) if _has_one_reader(last, kept) else None
+    is_last_axis = all(each.initialized() and list(each.shape) == [x.shape[-1]] for each in (scale, shift))
+    if found and is_last_axis and list(residual.shape) == list(found.rows.shape):
+        inputs, epsilon = (found.rows, found.bias, residual, scale, shift), float(operation.attrs()["epsilon"])
+        paddle.pir.set_insertion_point(operation)
+        _replace(operation, operations.normalised_sum(*inputs, epsilon, found.is_free(kept)))
+        addition.erase()
+        found.erase()
+
+
+def _addition(operation: Operation, kept: Collection[int]) -> None:
+    """Other additions of biases."""
+    found = _biased(operation, kept)
+    if found:
+        paddle.pir.set_insertion_point(operation)
+        _replace(operation, operations.add_bias(found.rows, found.bias, found.is_free(kept)))
+        found.product.erase()
 
 
 # Each operation belongs to one stage; those that take others away come first.
@@ -197,6 +257,7 @@ _STAGES: tuple[dict[str, Callable[[Operation, Collection[int]], None]], ...] = (
     {_ATTENTION: _attention},
     {"pd_op.softmax": _softmax},
     {"pd_op.softmax_grad": _softmax_gradient},
+    {"pd_op.gelu": _gelu, "pd_op.layer_norm": _layer_norm},
     {
         "pd_op.dropout": _dropout,
         "pd_op.dropout_grad": _dropout_gradient,
@@ -225,8 +286,8 @@ def _rate(dropout: Operation) -> float:
 
 
 def _replace(operation: Operation, new: Sequence[Value]) -> None:
-    """Let what reads the results of an operation read others, which take its place in its layer."""
-    for old, value in zip(operation.results(), new, strict=True):
+    """Let what reads the first results of an operation read others, which take its place in its layer."""
+    for old, value in zip(operation.results(), new, strict=False):
         if operation.has_attr(LAYER):
             value.get_defining_op().set_int_attr(LAYER, operation.int_attr(LAYER))
         if old.initialized():

@@ -44,7 +44,11 @@ compiled.layer_norm_backward(x, *means, numbers(150, n), np.float32(1e-5), of_x,
 weights, dropped, mask, of_scores = memory(150, n), memory(150, n), memory(150, n, dtype=np.uint8), memory(150, n)
 compiled.attention_weights(x, weights, key, *rate, dropped, mask)
 compiled.attention_weights_backward(weights, dropped, mask, rate[1], of_scores)
-results = out, log_sums, of_projected, of_bias, of_x, of_scale, of_shift, weights, dropped, of_scores
+normal, scales = memory(150, n), (numbers(n), numbers(n), numbers(n))
+compiled.normalised_sum(x, numbers(150, n), *scales, np.float32(1e-5), normal)
+activated = memory(150, n)
+compiled.biased_gelu(x, scales[0], activated)
+results = normal, activated, out, log_sums, of_projected, of_bias, of_x, of_scale, of_shift, weights, dropped, of_scores
 Path(sys.argv[1]).write_text("\\n".join(blake2b(each.tobytes(), digest_size=8).hexdigest() for each in results))
 """
 
@@ -62,7 +66,7 @@ def test_compiled_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
         subprocess.run([sys.executable, "-c", SCRIPT, to], env=environment, check=True, capture_output=True)
         found.append(to.read_text().split())
-    assert len(found[0]) == 10
+    assert len(found[0]) == 12
     assert found[0] == found[1]
 
 

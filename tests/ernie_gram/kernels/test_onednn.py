@@ -15,8 +15,10 @@ from tests.support.static_programs import fresh_scope
 import paddle  # isort: skip
 from paddle.nn import functional as F
 
+from ernie_gram.graph import skip_gradients_of_additions
 from ernie_gram.kernels import onednn, selection
 from ernie_gram.kernels.selection import use_kernels
+from ernie_gram.model.layers import linear
 from reader.errors import InputError
 
 Shape = tuple[int, ...]
@@ -131,6 +133,32 @@ def test_small_products_are_not_rounded() -> None:
         found, names = compute(paddle.matmul, values, known, rounds=True)
         assert not names["onednn_op.matmul"]
         assert np.allclose(found[0], values[0] @ values[1], rtol=1e-5, atol=1e-5)
+
+
+@needs_bfloat16
+def test_the_layout_of_a_product_ends_with_a_bias_in_its_memory() -> None:
+    """For rows [B, H], as in a pooler, oneDNN's product has a layout of three axes, which its casts cannot read."""
+    x, weight, bias = numbers(40, 48), numbers(48, 48) / 7, numbers(48)
+    with fresh_scope() as executor:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            feed = {"x": x, "weight": weight, "bias": bias}
+            shapes = {"x": (-1, 48), "weight": (48, 48), "bias": (48,)}
+            inputs = [paddle.static.data(*each) for each in shapes.items()]
+            inputs[0].stop_gradient = False
+            out = F.tanh(linear(*inputs))
+            (gradient,) = paddle.static.gradients([(out * out).sum()], inputs[:1])
+            fetches = [out * 1.0, gradient * 1.0]
+        skip_gradients_of_additions(main, fetches)
+        use_kernels(main, "bfloat16", fetches)
+        names = Counter(op.name() for op in main.global_block().ops)
+        assert names["onednn_op.matmul"] == 2
+        assert names["py_op.compiled_add_bias_0_1_True"] == 1
+        found = executor.run(main, feed=feed, fetch_list=fetches)
+    expected = np.tanh(rounded(x) @ rounded(weight) + bias)
+    assert np.allclose(found[0], expected, atol=1e-5)
+    of_product = rounded(2 * found[0] * (1 - found[0] ** 2))
+    assert np.allclose(found[1], of_product @ rounded(weight).T, atol=1e-3)
 
 
 def test_products_that_broadcast_are_not_rounded() -> None:

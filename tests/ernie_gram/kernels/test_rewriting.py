@@ -266,6 +266,61 @@ def test_a_product_of_a_column_that_is_not_ones_is_no_bias() -> None:
     assert "pd_op.add" in run_both(build)
 
 
+def test_a_bias_is_added_by_the_gelu_that_reads_it() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        return [F.gelu(linear(x, y[:1] * y[1:2].t(), y[2])) * 1.0]
+
+    names = run_both(build)
+    assert "py_op.compiled_biased_gelu_0_1_True" in names
+    assert not {"pd_op.gelu", "pd_op.add"} & set(names)
+
+
+def test_a_residual_and_a_bias_are_added_by_the_layer_norm_that_reads_them() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        total = x + linear(x, y[:1] * y[1:2].t(), y[2])
+        return [F.layer_norm(total, [40], y[3], y[4]) * 1.0]
+
+    names = run_both(build)
+    assert any(name.startswith("py_op.compiled_normalised_sum") and name.endswith("_True") for name in names)
+    assert not {"pd_op.layer_norm", "pd_op.add"} & set(names)
+
+
+@pytest.mark.parametrize("reader", ["gradient", "fetch", "another", "approximation"])
+def test_sums_that_others_read_too_are_not_part_of_what_reads_them(reader: str) -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        inner = linear(x, y[:1] * y[1:2].t(), y[2])
+        total = x + linear(x, y[5:6] * y[1:2].t(), y[2])
+        found = [F.gelu(inner, reader == "approximation"), F.layer_norm(total, [40], y[3], y[4])]
+        if reader == "gradient":
+            found += paddle.static.gradients([(found[0] * found[1]).sum()], [x])
+        if reader == "another":
+            found += [inner * 2.0, total * 2.0]
+        return [each * 1.0 for each in found] + [inner, total] * (reader == "fetch")
+
+    names = run_both(build)
+    assert "pd_op.gelu" in names
+    assert ("pd_op.layer_norm" in names) == (reader != "approximation")
+
+
+def test_a_residual_that_broadcasts_when_the_program_is_run() -> None:
+    x, y = numbers(5, 40), numbers(1, 40)
+    with fresh_scope() as executor:
+        main = paddle.static.Program()
+        with paddle.static.program_guard(main):
+            rows, residual = paddle.static.data("x", [-1, 40]), paddle.static.data("y", [-1, 40])
+            eye, ones = paddle.eye(40), paddle.ones([40])
+            out = [
+                F.layer_norm(one + linear(two, eye, ones), [40], ones, ones) * 1.0
+                for one, two in ((rows, residual), (residual, rows))
+            ]
+        use_compiled(main, {each.id for each in out})
+        assert count(Counter(op.name() for op in main.global_block().ops), "normalised_sum") == 2
+        found = executor.run(main, feed={"x": x, "y": y}, fetch_list=out)
+    total = x + y.astype(np.float64)
+    expected = 1 + (total - total.mean(1, keepdims=True)) / np.sqrt(total.var(1, keepdims=True) + 1e-5)
+    assert all(np.allclose(each, expected, rtol=1e-4, atol=1e-5) for each in found)
+
+
 def test_a_sum_that_others_read_too_stays() -> None:
     def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
         total = x + y
