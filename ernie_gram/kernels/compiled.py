@@ -293,16 +293,23 @@ def add_bias(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
 
 @serial
 def gelu(x: float) -> float:
-    """Return x Phi(x) for float32 x, within 2e-7 * |x|; Phi is the normal distribution's."""
-    z = abs(x) * float32(0.70710678)
-    # erfc(z) = (a1 t + ... + a5 t^5) exp(-z^2) (Abramowitz and Stegun, 7.1.26).
-    t = float32(1) / _fma(float32(0.3275911), z, float32(1))
-    value = _fma(t, float32(1.061405429), float32(-1.453152027))
-    value = _fma(value, t, float32(1.421413741))
-    value = _fma(value, t, float32(-0.284496736))
-    value = _fma(value, t, float32(0.254829592))
-    tail = float32(0.5) * value * t * exp(-z * z)
-    return x * (float32(1) - tail if x > float32(0) else tail)
+    """Return x (1 + erf(x / sqrt 2)) / 2 for float32 x, within 2e-7 * |x|."""
+    z = x * float32(0.70710678)
+    # erf(z) is 1 in float32 beyond 4; before it is a quotient of polynomials, those of Eigen.
+    z = min(max(z, float32(-4)), float32(4))
+    square = z * z
+    above = _fma(square, float32(-2.72614225801306e-10), float32(2.77068142495902e-08))
+    above = _fma(above, square, float32(-2.10102402082508e-06))
+    above = _fma(above, square, float32(-5.69250639462346e-05))
+    above = _fma(above, square, float32(-7.34990630326855e-04))
+    above = _fma(above, square, float32(-2.95459980854025e-03))
+    above = _fma(above, square, float32(-1.60960333262415e-02))
+    below = _fma(square, float32(-1.45660718464996e-05), float32(-2.13374055278905e-04))
+    below = _fma(below, square, float32(-1.68282697438203e-03))
+    below = _fma(below, square, float32(-7.37332916720468e-03))
+    below = _fma(below, square, float32(-1.42647390514189e-02))
+    half = float32(0.5) * x
+    return _fma(half, z * above / below, half)
 
 
 @parallel
@@ -326,14 +333,14 @@ def normalised_sum(
     """Set out to the layer norm, with scale and shift, of residual + rows + bias; float32 [rows, n], parameters [n]."""
     count, n = rows.shape
     for part in numba.prange((count + _PART_ROWS - 1) // _PART_ROWS):
-        memory = np.empty(n, np.float32)
+        total, memory = np.empty(n, np.float32), np.empty(n, np.float32)
         for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, count)):
             for j in range(n):
-                out[row, j] = residual[row, j] + (rows[row, j] + bias[j])
-            mean = sum_of(out[row], memory) / float32(n)
+                total[j] = residual[row, j] + (rows[row, j] + bias[j])
+            mean = sum_of(total, memory) / float32(n)
             for j in range(n):
-                out[row, j] -= mean
-            variance = product_of(out[row], out[row], memory) / float32(n)
+                total[j] -= mean
+            variance = product_of(total, total, memory) / float32(n)
             factor = float32(1) / np.sqrt(variance + epsilon)
             for j in range(n):
-                out[row, j] = out[row, j] * factor * scale[j] + shift[j]
+                out[row, j] = total[j] * factor * scale[j] + shift[j]
