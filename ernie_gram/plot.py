@@ -32,7 +32,7 @@ DOTS_PER_INCH = 120
 MAX_LETTERS = 10
 
 
-def curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
+def _curve(records: list[Record], kind: str, value: str) -> tuple[list[int], list[float]]:
     """Return the steps and values of one quantity."""
     chosen = [record for record in records if record["kind"] == kind and value in record]
     return [record["step"] for record in chosen], [record[value] for record in chosen]
@@ -120,9 +120,9 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
         if not records:
             raise InputError(f"{output}: no log.jsonl with records: not the folder of a run")
     shown = [_Panel("Training loss", "loss", _plot_loss)]
-    if any(curve(records, "eval", "perplexity")[0] for records in runs.values()):
+    if any(_curve(records, "eval", "perplexity")[0] for records in runs.values()):
         shown.append(_Panel("Held-out perplexity", "perplexity", _plot_perplexities, "log"))
-    if any(curve(records, "eval", "score")[0] for records in runs.values()):
+    if any(_curve(records, "eval", "score")[0] for records in runs.values()):
         shown.append(_Panel("Score", "score", _plot_score))
     figure, panels = new_figure(len(shown))
     for axes, panel in zip(panels, shown, strict=True):
@@ -142,7 +142,7 @@ class _Panel(NamedTuple):
 
 
 def _plot_loss(axes: Axes, records: list[Record], name: str, color: str) -> None:
-    steps, losses = curve(records, "train", "loss")
+    steps, losses = _curve(records, "train", "loss")
     # A single point has no line.
     marker = "o" if len(steps) <= MAX_MARKED else ""
     axes.plot(*running_mean(steps, losses), marker=marker, color=color, label=name)
@@ -155,11 +155,11 @@ def _plot_perplexities(axes: Axes, records: list[Record], name: str, color: str)
         ("ngram_perplexity", "s--", "n-grams"),
         ("frequency_perplexity", ".:", "unit frequencies"),
     ):
-        axes.plot(*curve(records, "eval", value), style, color=color, label=f"{name}: {what}")
+        axes.plot(*_curve(records, "eval", value), style, color=color, label=f"{name}: {what}")
 
 
 def _plot_score(axes: Axes, records: list[Record], name: str, color: str) -> None:
-    axes.plot(*curve(records, "eval", "score"), "o-", color=color, label=name)
+    axes.plot(*_curve(records, "eval", "score"), "o-", color=color, label=name)
 
 
 def main() -> None:

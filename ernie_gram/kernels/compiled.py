@@ -1,4 +1,4 @@
-"""Compiled functions of a training step on a CPU; they know nothing of Paddle.
+"""Compiled functions of programs on a CPU; they know nothing of Paddle.
 
 The parts into which the work is divided do not depend on the number of threads, so neither do the results. They are
 also the same whether Numba has just compiled a function or read it from its cache, where the function was optimised
@@ -27,7 +27,7 @@ _HALF, _LOW = uint32(16), uint32(0xFFFF)
 _TOGETHER = 1024
 _DECIDED = 8 * _TOGETHER
 # Numbers of a tensor, and rows of a normalised one, that make a part.
-_PART, _PART_ROWS = 1 << 14, 64
+_PART, PART_ROWS = 1 << 14, 64
 
 
 @_inlined
@@ -159,12 +159,12 @@ def layer_norm_backward(
     g * h and of g.
     """
     rows, n = x.shape
-    parts = (rows + _PART_ROWS - 1) // _PART_ROWS
+    parts = (rows + PART_ROWS - 1) // PART_ROWS
     sums = np.zeros((parts, 2, n), np.float32)
     for part in numba.prange(parts):
         of_scale, of_bias = sums[part, 0], sums[part, 1]
         normal, scaled, memory = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
-        for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, rows)):
+        for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
             centre, factor = mean[row], float32(1) / np.sqrt(variance[row] + epsilon)
             for j in range(n):
                 normal[j] = (x[row, j] - centre) * factor
@@ -184,7 +184,7 @@ def layer_norm_backward(
 
 
 @numba.extending.intrinsic
-def _fma(_: Any, x: float, y: float, z: float) -> Any:
+def fma(_: Any, x: float, y: float, z: float) -> Any:
     """Return x * y + z for float32, rounded once."""
     return float32(float32, float32, float32), lambda context, builder, signature, given: builder.fma(*given)
 
@@ -193,15 +193,15 @@ def _fma(_: Any, x: float, y: float, z: float) -> Any:
 def exp(x: float) -> float:
     """Return exp(x) for float32 x <= 0, or NaN, within 2 units in the last place; 0 where exp(x) is below 2e-38."""
     x = float32(-87.0) if x < float32(-87.0) else x
-    power = np.floor(_fma(x, float32(1.44269504), float32(0.5)))
+    power = np.floor(fma(x, float32(1.44269504), float32(0.5)))
     # x = power * ln 2 + r, with ln 2 in two parts; exp(r) is a polynomial (Cephes, expf).
-    r = _fma(power, float32(2.12194440e-4), _fma(power, float32(-0.693359375), x))
-    value = _fma(float32(1.9875691500e-4), r, float32(1.3981999507e-3))
-    value = _fma(value, r, float32(8.3334519073e-3))
-    value = _fma(value, r, float32(4.1665795894e-2))
-    value = _fma(value, r, float32(1.6666665459e-1))
-    value = _fma(value, r, float32(5.0000001201e-1))
-    value = _fma(value * r, r, r) + float32(1)
+    r = fma(power, float32(2.12194440e-4), fma(power, float32(-0.693359375), x))
+    value = fma(float32(1.9875691500e-4), r, float32(1.3981999507e-3))
+    value = fma(value, r, float32(8.3334519073e-3))
+    value = fma(value, r, float32(4.1665795894e-2))
+    value = fma(value, r, float32(1.6666665459e-1))
+    value = fma(value, r, float32(5.0000001201e-1))
+    value = fma(value * r, r, r) + float32(1)
     exponent = np.int32(np.int32(np.int32(power) + np.int32(127)) << np.int32(23))
     return float32(0) if x <= float32(-87.0) else value * exponent.view(np.float32)
 
@@ -243,9 +243,9 @@ def attention_weights(
     bits, drawn = weights.view(np.int32), mask.reshape(-1)
     for part in numba.prange((drawn.size + _DECIDED - 1) // _DECIDED):
         _draw(part, key, bound, drawn)
-    for part in numba.prange((rows + _PART_ROWS - 1) // _PART_ROWS):
+    for part in numba.prange((rows + PART_ROWS - 1) // PART_ROWS):
         sums = np.empty(n, np.float32)
-        for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, rows)):
+        for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
             for j in range(n):
                 weights[row, j] = scores[row, j]
             factor = float32(1) / exponentials(weights[row], maximum(bits[row]), sums)
@@ -269,9 +269,9 @@ def attention_weights_backward(
         mask, scale: of dropout; a mask of [0, n] for none.
     """
     rows, n = weights.shape
-    for part in numba.prange((rows + _PART_ROWS - 1) // _PART_ROWS):
+    for part in numba.prange((rows + PART_ROWS - 1) // PART_ROWS):
         sums = np.empty(n, np.float32)
-        for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, rows)):
+        for row in range(part * PART_ROWS, min((part + 1) * PART_ROWS, rows)):
             if mask.shape[0]:
                 for j in range(n):
                     scores_gradient[row, j] = gradient[row, j] * scale if mask[row, j] else float32(0)
@@ -281,66 +281,3 @@ def attention_weights_backward(
             total = product_of(scores_gradient[row], weights[row], sums)
             for j in range(n):
                 scores_gradient[row, j] = (scores_gradient[row, j] - total) * weights[row, j]
-
-
-@parallel
-def add_bias(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
-    """Set out to rows + bias; float32 [rows, n] and [n]."""
-    for row in numba.prange(rows.shape[0]):
-        for j in range(bias.size):
-            out[row, j] = rows[row, j] + bias[j]
-
-
-@serial
-def gelu(x: float) -> float:
-    """Return x (1 + erf(x / sqrt 2)) / 2 for float32 x, within 2e-7 * |x|."""
-    z = x * float32(0.70710678)
-    # erf(z) is 1 in float32 beyond 4; before it is a quotient of polynomials, those of Eigen.
-    z = min(max(z, float32(-4)), float32(4))
-    square = z * z
-    above = _fma(square, float32(-2.72614225801306e-10), float32(2.77068142495902e-08))
-    above = _fma(above, square, float32(-2.10102402082508e-06))
-    above = _fma(above, square, float32(-5.69250639462346e-05))
-    above = _fma(above, square, float32(-7.34990630326855e-04))
-    above = _fma(above, square, float32(-2.95459980854025e-03))
-    above = _fma(above, square, float32(-1.60960333262415e-02))
-    below = _fma(square, float32(-1.45660718464996e-05), float32(-2.13374055278905e-04))
-    below = _fma(below, square, float32(-1.68282697438203e-03))
-    below = _fma(below, square, float32(-7.37332916720468e-03))
-    below = _fma(below, square, float32(-1.42647390514189e-02))
-    half = float32(0.5) * x
-    return _fma(half, z * above / below, half)
-
-
-@parallel
-def biased_gelu(rows: np.ndarray, bias: np.ndarray, out: np.ndarray) -> None:
-    """Set out to gelu(rows + bias); float32 [rows, n] and [n]."""
-    for row in numba.prange(rows.shape[0]):
-        for j in range(bias.size):
-            out[row, j] = gelu(rows[row, j] + bias[j])
-
-
-@parallel
-def normalised_sum(
-    residual: np.ndarray,
-    rows: np.ndarray,
-    bias: np.ndarray,
-    scale: np.ndarray,
-    shift: np.ndarray,
-    epsilon: float,
-    out: np.ndarray,
-) -> None:
-    """Set out to the layer norm, with scale and shift, of residual + rows + bias; float32 [rows, n], parameters [n]."""
-    count, n = rows.shape
-    for part in numba.prange((count + _PART_ROWS - 1) // _PART_ROWS):
-        total, memory = np.empty(n, np.float32), np.empty(n, np.float32)
-        for row in range(part * _PART_ROWS, min((part + 1) * _PART_ROWS, count)):
-            for j in range(n):
-                total[j] = residual[row, j] + (rows[row, j] + bias[j])
-            mean = sum_of(total, memory) / float32(n)
-            for j in range(n):
-                total[j] -= mean
-            variance = product_of(total, total, memory) / float32(n)
-            factor = float32(1) / np.sqrt(variance + epsilon)
-            for j in range(n):
-                out[row, j] = total[j] * factor * scale[j] + shift[j]

@@ -1,4 +1,4 @@
-"""Operations of Paddle programs that run the functions of compiled.py and attention.py.
+"""Operations of Paddle programs that run the functions of compiled.py, biases.py and attention.py.
 
 `in_place` lets a result take the memory of the first input, which nothing may read afterwards.
 """
@@ -6,36 +6,19 @@
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import paddle
 from paddle import Tensor
 from paddle.pir import Value
-from paddle.static import MetaTensor
 
-from ernie_gram.distributed.loading import THREADS
-from ernie_gram.graph import dynamic_mode
 from ernie_gram.kernels import attention as compiled_attention
-from ernie_gram.kernels import blas, compiled
-from reader.system.compiled import numba
-
-
-class Result(NamedTuple):
-    """A result of an operation: which input's shape it has, or which of its axes, and its dtype."""
-
-    like: int
-    dtype: str = "float32"
-    axes: tuple[int, ...] | None = None
-
+from ernie_gram.kernels import biases, blas, compiled
+from ernie_gram.kernels.custom_operations import Result, add_operation
 
 _BITS = 16
-# What ended an operation, or would have ended it; see `raised_as_they_are`.
-_raised: list[BaseException] = []
 
 
 def dropout(x: Value, key: Value, rate: float) -> list[Value]:
@@ -44,7 +27,7 @@ def dropout(x: Value, key: Value, rate: float) -> list[Value]:
     Args:
         key: int32 [2]; it decides the mask.
     """
-    return _add("dropout", _dropout, (x, key), (Result(0), Result(0, "uint8")), rate)
+    return add_operation("dropout", _dropout, (x, key), (Result(0), Result(0, "uint8")), rate)
 
 
 def _dropout(x: Tensor, key: Tensor, rate: float) -> tuple[Tensor, ...]:
@@ -55,7 +38,7 @@ def _dropout(x: Tensor, key: Tensor, rate: float) -> tuple[Tensor, ...]:
 
 def masked(gradient: Value, mask: Value, rate: float) -> list[Value]:
     """Return the gradient of x, given that of x with dropout."""
-    return _add("masked", _masked, (gradient, mask), (Result(0),), rate)
+    return add_operation("masked", _masked, (gradient, mask), (Result(0),), rate)
 
 
 def _masked(gradient: Tensor, mask: Tensor, rate: float) -> Tensor:
@@ -67,7 +50,7 @@ def _masked(gradient: Tensor, mask: Tensor, rate: float) -> Tensor:
 def softmax(scores: Value, key: Value | None, rate: float, in_place: bool) -> list[Value]:
     """Return the softmax over the last axis; and with a key, the same with dropout, and the mask."""
     results = (Result(0),) if key is None else (Result(0), Result(0), Result(0, "uint8"))
-    return _add("softmax", _softmax, (scores, key), results, rate, in_place)
+    return add_operation("softmax", _softmax, (scores, key), results, rate, in_place)
 
 
 def _softmax(scores: Tensor, key: Tensor | None, rate: float, in_place: bool) -> tuple[Tensor, ...] | Tensor:
@@ -84,7 +67,7 @@ def _softmax(scores: Tensor, key: Tensor | None, rate: float, in_place: bool) ->
 
 def softmax_backward(gradient: Value, weights: Value, mask: Value | None, rate: float) -> list[Value]:
     """Return the gradient of the scores, given that of the weights; or, with a mask, of the dropped ones."""
-    return _add("softmax_backward", _softmax_backward, (gradient, weights, mask), (Result(1),), rate)
+    return add_operation("softmax_backward", _softmax_backward, (gradient, weights, mask), (Result(1),), rate)
 
 
 def _softmax_backward(gradient: Tensor, weights: Tensor, mask: Tensor | None, rate: float) -> Tensor:
@@ -108,7 +91,7 @@ def attention(
         key: int32 [2]; it decides the mask of dropout, None for no dropout.
     """
     results = (Result(0, axes=(0, 1, 3, 4)), Result(0, axes=(0, 1, 3)))
-    return _add("attention", _attention, (projected, bias, starts, lengths, key), results, rate, scale)
+    return add_operation("attention", _attention, (projected, bias, starts, lengths, key), results, rate, scale)
 
 
 def _attention(projected: Tensor, *others: Any) -> tuple[Tensor, ...]:
@@ -134,7 +117,7 @@ def attention_backward(
     """Return the gradient of `projected`, and that of the bias if it is asked for; see `attention`."""
     inputs = (gradient, out, log_sums, projected, bias, starts, lengths, key)
     results = (Result(3), Result(4)) if wants_bias else (Result(3),)
-    return _add("attention_backward", _attention_backward, inputs, results, rate, scale, wants_bias)
+    return add_operation("attention_backward", _attention_backward, inputs, results, rate, scale, wants_bias)
 
 
 def _attention_backward(*tensors_and_settings: Any) -> tuple[Tensor, ...] | Tensor:
@@ -181,7 +164,9 @@ def layer_norm_backward(
 ) -> list[Value]:
     """Return the gradients of x, scale and bias of a layer norm over the last axis."""
     results = (Result(0), Result(1), Result(1))
-    return _add("layer_norm_backward", _layer_norm_backward, (x, scale, mean, variance, gradient), results, epsilon)
+    return add_operation(
+        "layer_norm_backward", _layer_norm_backward, (x, scale, mean, variance, gradient), results, epsilon
+    )
 
 
 def _layer_norm_backward(*tensors_and_epsilon: Any) -> tuple[Tensor, ...]:
@@ -196,23 +181,23 @@ def _layer_norm_backward(*tensors_and_epsilon: Any) -> tuple[Tensor, ...]:
 
 def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     """Return rows + bias for rows [..., n] and n numbers."""
-    return _add("add_bias", _add_bias, (rows, bias), (Result(0),), in_place)
+    return add_operation("add_bias", _add_bias, (rows, bias), (Result(0),), in_place)
 
 
 def _add_bias(rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
     out = _result(rows, in_place)
-    compiled.add_bias(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
+    biases.add_bias(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
     return out
 
 
 def biased_gelu(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     """Return gelu(rows + bias) for rows [..., n] and n numbers."""
-    return _add("biased_gelu", _biased_gelu, (rows, bias), (Result(0),), in_place)
+    return add_operation("biased_gelu", _biased_gelu, (rows, bias), (Result(0),), in_place)
 
 
 def _biased_gelu(rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
     out = _result(rows, in_place)
-    compiled.biased_gelu(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
+    biases.biased_gelu(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
     return out
 
 
@@ -221,104 +206,19 @@ def normalised_sum(
 ) -> list[Value]:
     """Return the layer norm of residual + rows + bias over the last axis, with scale and shift."""
     inputs = (rows, bias, residual, scale, shift)
-    return _add("normalised_sum", _normalised_sum, inputs, (Result(0),), epsilon, in_place)
+    return add_operation("normalised_sum", _normalised_sum, inputs, (Result(0),), epsilon, in_place)
 
 
 def _normalised_sum(*tensors_and_settings: Any) -> Tensor:
     rows, bias, residual, scale, shift, epsilon, in_place = tensors_and_settings
-    if rows.shape != residual.shape:
-        rows, residual = paddle.broadcast_tensors([rows, residual])
-        in_place = False
+    # As everywhere, unknown sizes are taken to be equal (see graph.skip_gradients_of_additions).
+    assert rows.shape == residual.shape, "a residual that broadcasts; give it an axis of size 1 in the program"
     out, n = _result(rows, in_place), bias.size
-    compiled.normalised_sum(
-        *(_rows(residual, n), _rows(rows, n), _numbers(bias), _numbers(scale), _numbers(shift)),
+    biases.normalised_sum(
+        *(_rows(rows, n), _numbers(bias), _rows(residual, n), _numbers(scale), _numbers(shift)),
         *(np.float32(epsilon), _rows(out, n)),
     )
     return out
-
-
-@contextmanager
-def raised_as_they_are() -> Iterator[None]:
-    """Raise exceptions of operations that run in the context: Paddle makes a SystemError of each."""
-    try:
-        yield
-    except SystemError:
-        if not _raised:
-            raise
-    if _raised:
-        raise _raised.pop() from None
-
-
-def _add(
-    name: str,
-    compute: Callable[..., Any],
-    inputs: Sequence[Value | None],
-    results: tuple[Result, ...],
-    *settings: object,
-) -> list[Value]:
-    """Add an operation to the current program; return its results.
-
-    Args:
-        compute: called with the inputs and the settings.
-    """
-    given = tuple(i for i, value in enumerate(inputs) if value is not None)
-    return paddle._C_ops._run_python_op(
-        *(value for value in inputs if value is not None),
-        **_definition(name, compute, len(inputs), given, results, settings),
-        inplace_map={},
-    )
-
-
-@cache
-def _definition(
-    name: str,
-    compute: Callable[..., Any],
-    count: int,
-    given: tuple[int, ...],
-    results: tuple[Result, ...],
-    settings: tuple[object, ...],
-) -> dict[str, Any]:
-    """Return what Paddle must know of an operation; `given` has the numbers of the inputs that are there, of `count`.
-
-    Paddle knows an operation by its name, so equal names have one definition. A name that contains "_grad" would be
-    taken for that of the gradient of another operation.
-    """
-
-    def run(*tensors: Tensor) -> Any:
-        present = dict(zip(given, tensors, strict=True))
-        with dynamic_mode():
-            return _guarded(compute, *(present.get(i) for i in range(count)), *settings)
-
-    def shapes(*tensors: MetaTensor) -> Any:
-        found = []
-        for result in results:
-            shape = tensors[given.index(result.like)].shape
-            shape = shape if result.axes is None else [shape[axis] for axis in result.axes]
-            found.append(MetaTensor(shape=shape, dtype=getattr(paddle, result.dtype)))
-        return tuple(found) if len(found) > 1 else found[0]
-
-    described = "_".join(map(str, (*given, *settings))).replace(".", "_")
-    return {
-        "name": f"compiled_{name}_{described}",
-        "input_names": [f"input{i}" for i in given],
-        "output_names": [f"result{i}" for i in range(len(results))],
-        "attrs": {"infer_meta_fn_ptr": shapes, "fn_ptr": run},
-    }
-
-
-def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
-    """Compute an operation with as many threads as Paddle uses."""
-    # Numba keeps this number for each thread that calls it.
-    numba.set_num_threads(min(int(os.environ.get(THREADS, "1")), numba.config.NUMBA_NUM_THREADS))
-    try:
-        return compute(*arguments)
-    except (KeyboardInterrupt, SystemExit) as error:
-        # Paddle would print a traceback. The results are not used: the exception is raised after the program.
-        _raised.append(error)
-        return compute(*arguments)
-    except BaseException as error:
-        _raised.append(error)
-        raise
 
 
 def _empty(shape: Sequence[int], dtype: str = "float32") -> Tensor:

@@ -27,6 +27,8 @@ _COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
 def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
     """Let compiled functions compute attention, softmax, dropout, their gradients, that of layer norm, and biases.
 
+    Without gradients, gelu and layer norm add the biases and residuals that they read.
+
     Paddle has no kernel for attention in one operation on a CPU; its results must not be among those that stay. Only
     float32 tensors; results are the same except for rounding. Call it when the program is finished.
 
@@ -181,7 +183,10 @@ def _layer_norm_gradient(operation: Operation, _: Collection[int]) -> None:
 
 
 def _is_read_once(x: Value, reader: Operation, kept: Collection[int]) -> bool:
-    """Return whether nothing but an operation reads x, and nothing will compute x again (see training/recompute.py)."""
+    """Return whether only one operation reads x.
+
+    Not in a marked layer: its copy that recomputes it has a gradient, and must have the same bits.
+    """
     return _has_one_reader(x, kept) and not reader.has_attr(LAYER)
 
 
@@ -217,7 +222,7 @@ def _biased(operation: Operation, kept: Collection[int]) -> _Biased | None:
 
 
 def _gelu(operation: Operation, kept: Collection[int]) -> None:
-    """The exact gelu of a sum with a bias that nothing else reads, such as a gradient."""
+    """The exact gelu of rows + bias, if only gelu reads the sum; in training its gradient does too."""
     x = operation.operand_source(0)
     found = _biased(x.get_defining_op(), kept) if _is_read_once(x, operation, kept) else None
     if found and not operation.attrs()["approximate"]:
@@ -227,7 +232,7 @@ def _gelu(operation: Operation, kept: Collection[int]) -> None:
 
 
 def _layer_norm(operation: Operation, kept: Collection[int]) -> None:
-    """The layer norm of a residual, rows and a bias, if nothing else reads their sums: it has no gradient."""
+    """The layer norm of residual + rows + bias, if nothing else reads the sums; in training its gradient does."""
     x, scale, shift = operation.operands_source()
     addition = x.get_defining_op()
     if addition.name() != "pd_op.add" or not _is_read_once(x, operation, kept):
@@ -238,7 +243,9 @@ def _layer_norm(operation: Operation, kept: Collection[int]) -> None:
     if found and is_last_axis and list(residual.shape) == list(found.rows.shape):
         inputs, epsilon = (found.rows, found.bias, residual, scale, shift), float(operation.attrs()["epsilon"])
         paddle.pir.set_insertion_point(operation)
-        _replace(operation, operations.normalised_sum(*inputs, epsilon, found.is_free(kept)))
+        (new,) = operations.normalised_sum(*inputs, epsilon, found.is_free(kept))
+        operation.result(0).replace_all_uses_with(new)
+        operation.erase()
         addition.erase()
         found.erase()
 
@@ -286,8 +293,8 @@ def _rate(dropout: Operation) -> float:
 
 
 def _replace(operation: Operation, new: Sequence[Value]) -> None:
-    """Let what reads the first results of an operation read others, which take its place in its layer."""
-    for old, value in zip(operation.results(), new, strict=False):
+    """Let what reads the results of an operation read others, which take its place in its layer."""
+    for old, value in zip(operation.results(), new, strict=True):
         if operation.has_attr(LAYER):
             value.get_defining_op().set_int_attr(LAYER, operation.int_attr(LAYER))
         if old.initialized():

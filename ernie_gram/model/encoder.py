@@ -1,7 +1,7 @@
 """The Transformer encoder: BERT's post-norm layers under upstream's parameter names (paper, section 4.2).
 
 Shape letters: B sequences, L slots, N = B * L, K query rows per sequence, R = B * K, E embedding size, H hidden,
-A heads, M wanted slots. For rows without padding (sequences.py) read B as 1, and L as the number of rows.
+A heads, M slots. For rows without padding (sequences.py) read B as 1, and L as the number of rows.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class InputEmbeddings(nn.Layer):
         replacement: Replacement | None,
         layout: SlotRows,
     ) -> paddle.Tensor:
-        """Return the embeddings of the context, a row of H numbers for each row of the layout."""
+        """Return the embeddings of the context, float32 [B, L, H], in the rows of a layout."""
         embedded_BLE = self.word(input_ids_BL)
         if self.projection is not None:
             embedded_BLE = float32(self.projection(embedded_BLE))
@@ -125,7 +125,7 @@ class EncoderLayer(nn.Layer):
     def forward(
         self, streams: list[tuple[paddle.Tensor, Stream]], rows_M: paddle.Tensor | None = None
     ) -> list[paddle.Tensor]:
-        """Return new rows for every stream. The first stream is the context, to which all streams attend.
+        """Return new rows for every stream, float32 [B, length, H]. All streams attend to the first one, the context.
 
         Args:
             rows_M: numbers of the only rows of the context that are returned, int64; [1, M, H].
@@ -185,11 +185,11 @@ class Encoder(nn.Layer):
         layout = self._layout(lengths_B, paddle.shape(input_ids_BL)[1], queries is not None)
         context_BLH = self.embeddings.context(input_ids_BL, sentence_ids_BL, replacement, layout)
         relative_ALL = None if self.relative is None else relative_bias(self.relative, layout.width)
-        padding_B11L = padding_bias(lengths_B, layout.width)
+        bias = None if relative_ALL is None else relative_ALL.unsqueeze(0)
+        if layout.places is None or queries is not None:
+            padding_B11L = padding_bias(lengths_B, layout.width)
         if layout.places is None:
             bias = self._bias(input_ids_BL, layout.width, padding_B11L, relative_ALL)
-        else:
-            bias = None if relative_ALL is None else relative_ALL.unsqueeze(0)
         streams = [(context_BLH, Stream(bias, None, ones_column(context_BLH), layout.places))]
         if queries is not None:
             query_BKH = self.embeddings.queries(queries, sentence_ids_BL)
@@ -205,12 +205,12 @@ class Encoder(nn.Layer):
 
     def _layout(self, lengths_B: paddle.Tensor, length: paddle.Tensor, has_queries: bool) -> SlotRows:
         """Return where the context's slots are among its rows."""
-        if fuses_attention() and not has_queries:
-            return PackedRows(lengths_B, length)
-        if self.pads and self.training and not fuses_attention():
+        if fuses_attention():
+            # Query rows attend to the context's keys and values by slot.
+            return SlotRows(lengths_B, length, fused=True) if has_queries else PackedRows(lengths_B, length)
+        if self.pads and self.training:
             return WidenedRows(lengths_B, length, KEYS_MULTIPLE)
-        # Query rows attend to the context's keys and values by slot.
-        return SlotRows(lengths_B, length, fuses_attention())
+        return SlotRows(lengths_B, length)
 
     def _bias(
         self,

@@ -29,25 +29,24 @@ class SlotRows:
     """A row for each slot, [B, L, E].
 
     Attributes:
-        width: of the rows' padding mask and relative bias.
+        width: slots of a sequence with all padding, for which the rows need a padding mask and a relative bias.
         places: for fused attention, or None without it.
     """
 
     def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor, fused: bool = False) -> None:
-        self.lengths, self.length, self.width = lengths_B, length, length
-        starts = paddle.arange(paddle.shape(lengths_B)[0] + 1) * length if fused else None
-        self.places = None if starts is None else Places(starts, lengths_B)
+        self._lengths, self._length, self.width = lengths_B, length, length
+        self.places = Places(paddle.arange(paddle.shape(lengths_B)[0] + 1) * length, lengths_B) if fused else None
 
     def of(self, slots_BLE: paddle.Tensor) -> paddle.Tensor:
-        """Return the rows for what the slots have."""
+        """Return the rows, float32 [B, L, E], of the slots' embeddings [B, L, E]."""
         return slots_BLE
 
     def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
-        """Return the numbers of the rows of slots, int64 [M], both from 0 on; the slots as b * L + l, none padding."""
+        """Return the numbers of the rows, int64 [M], of slots b * L + l, none of them padding."""
         return slots_M
 
     def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
-        """Return what the rows have for all slots, [B * L, H]."""
+        """Return the rows [B, L, H] in the order of the slots, [B * L, H]."""
         return rows.flatten(0, 1)
 
 
@@ -64,11 +63,11 @@ class WidenedRows(SlotRows):
         return paddle.concat([slots_BLE, padding], 1)
 
     def numbers(self, slots_M: paddle.Tensor) -> paddle.Tensor:
-        rows = paddle.arange(paddle.shape(self.lengths)[0] * self.width).reshape([-1, self.width])
-        return paddle.gather(rows[:, : self.length].flatten(), slots_M)
+        rows = paddle.arange(paddle.shape(self._lengths)[0] * self.width).reshape([-1, self.width])
+        return paddle.gather(rows[:, : self._length].flatten(), slots_M)
 
     def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
-        return rows[:, : self.length].flatten(0, 1)
+        return rows[:, : self._length].flatten(0, 1)
 
 
 class PackedRows(SlotRows):
@@ -88,6 +87,6 @@ class PackedRows(SlotRows):
         return paddle.gather(paddle.cumsum(self._is_real.astype("int64")) - 1, slots_M)
 
     def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
-        """As for all rows; those of padding are 0."""
+        """Padding slots are 0."""
         every = paddle.zeros([paddle.shape(self._is_real)[0], rows.shape[-1]])
         return paddle.scatter(every, self._real, rows.flatten(0, 1))

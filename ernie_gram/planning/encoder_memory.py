@@ -113,7 +113,7 @@ class EncoderMemory:
 
     Attributes:
         model: its shape, with the rates of dropout.
-        context: number of rows of the context, with padding.
+        context: number of rows of the context, with padding if it is computed.
         wanted: the rows of the context that the encoder returns; the last layer computes only these after its
             attention.
         slots: L, the width of the context, which is the number of keys of each row.

@@ -89,10 +89,11 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
         ledger.change(ACCUMULATED, ledger.numbers * FLOAT)
 
     def encoder(model: ModelConfig, wanted: int, queries: int = 0) -> EncoderMemory:
-        return EncoderMemory(model, shape.rows, wanted, shape.slots, precision, config.trainer.recompute, cpu, queries)
+        rows = shape.computed(cpu).rows
+        return EncoderMemory(model, rows, wanted, shape.slots, precision, config.trainer.recompute, cpu, queries)
 
     terms = terms_of(config.objective)
-    main = encoder(config.model, wanted_rows(config.objective, shape), shape.query_rows)
+    main = encoder(config.model, wanted_rows(config.objective, shape.computed(cpu)), shape.query_rows)
     # The first encoder's samples are read by the main one.
     first = [(encoder(own, shape.predicted_rows), term) for term in terms if (own := term.encoder(config))]
     for before, term in first:

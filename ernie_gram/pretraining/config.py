@@ -81,7 +81,7 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         require_finite(self, "objective")
-        for key in term_weights():
+        for key in _term_weights():
             require(getattr(self, key) >= 0, f"objective.{key}", "must not be negative")
         if self.is_explicit:
             require(self.coarse_weight > 0, "objective.coarse_weight", "must be positive under explicit masking")
@@ -92,7 +92,7 @@ class ObjectiveConfig:
             )
         else:
             require(self.fine_weight > 0, "objective.fine_weight", "must be positive under contiguous masking")
-            for key in (key for key in term_weights() if key != "fine_weight"):
+            for key in (key for key in _term_weights() if key != "fine_weight"):
                 require(getattr(self, key) == 0, f"objective.{key}", "must be 0 under contiguous masking")
         require(0 < self.mask_fraction < 1, "objective.mask_fraction", "must lie between 0 and 1")
 
@@ -112,7 +112,7 @@ class ObjectiveConfig:
         return self.generator_weight > 0
 
 
-def term_weights() -> list[str]:
+def _term_weights() -> list[str]:
     """Return the keys of the weights of the terms, in order."""
     return [each.name for each in fields(ObjectiveConfig) if each.name.endswith("_weight")]
 

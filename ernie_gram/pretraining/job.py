@@ -11,9 +11,9 @@ import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_vector
-from ernie_gram.distributed.device import on_cpu
 from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.model import Model
+from ernie_gram.kernels.selection import can_fuse_attention
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
 from ernie_gram.pretraining.network import PretrainModel, softmax_options
@@ -137,7 +137,7 @@ def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> flo
         fine=0.0 if fine is None else len(fine) / sequences,
         padding=1 - float(lengths.sum()) / ids.size,
     )
-    return sum(step_flops(config, sizes, shape.computed(on_cpu())).values())
+    return sum(step_flops(config, sizes, shape.computed(can_fuse_attention())).values())
 
 
 class PretrainNetwork:

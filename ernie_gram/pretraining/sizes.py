@@ -90,12 +90,13 @@ class BatchShape:
         """Q, rounded."""
         return round(self.sequences * self.fine)
 
-    def computed(self, cpu: bool) -> BatchShape:
-        """Return the shape of what is computed: on a CPU no padding, unless there are query rows (model/encoder.py).
+    def computed(self, fuses_attention: bool) -> BatchShape:
+        """Return the shape of what is computed: with fused attention, as on a CPU, no padding (model/encoder.py).
 
-        All sequences then have the mean length.
+        All sequences then have the mean length. With query rows, the main encoder computes padding; that of the
+        generator, which does not, is counted all the same.
         """
-        if not cpu or self.queries:
+        if not fuses_attention or self.queries:
             return self
         return replace(self, slots=round((1 - self.padding) * self.slots), padding=0.0)
 

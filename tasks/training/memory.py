@@ -33,19 +33,23 @@ def finetuning_memory(
         reads_first_slots: whether the head reads only the first slot of each input (see Kind.reads_first_slots).
     """
     num_inputs, lengths = np.diff(features.input_offsets), features.lengths
-    held = {(int(num_inputs[part].sum()), int(lengths[part].max())) for part in parts}
+    held = set[tuple[int, int, int]]()
+    for part in parts:
+        inputs, slots = int(num_inputs[part].sum()), int(lengths[part].max())
+        # On a CPU nothing is computed for padding.
+        held.add((inputs, slots, int(num_inputs[part] @ lengths[part]) if cpu else inputs * slots))
     declared = [parameters.encoder(encoder, encoder.vocab_size or 0)]
     shapes = parameters.shapes_of(*declared, parameters.pooler(encoder) if encoder.use_pooler else None)
     steps = accumulation_steps(config.optimizer.batch_size, processes, config.trainer.micro_batch)
 
     precision = "float32" if cpu else config.optimizer.precision
 
-    def memory(inputs: int, slots: int) -> Memory:
+    def memory(inputs: int, slots: int, rows: int) -> Memory:
         ledger = Ledger(parameters.count(shapes))
         if steps > 1:
             ledger.change(ACCUMULATED, ledger.numbers * FLOAT)
-        wanted = inputs if reads_first_slots else inputs * slots
-        network = EncoderMemory(encoder, inputs * slots, wanted, slots, precision, config.trainer.recompute, cpu)
+        wanted = inputs if reads_first_slots else rows
+        network = EncoderMemory(encoder, rows, wanted, slots, precision, config.trainer.recompute, cpu)
         network.forward(ledger)
         ledger.moment = "backward"
         network.backward(ledger)

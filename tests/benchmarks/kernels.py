@@ -39,6 +39,7 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
     from paddle.nn import functional as F
 
     from ernie_gram.graph import fuses_attention
+    from ernie_gram.model.layers import ones_column
 
     rows, size = batch * length, hidden // heads
     inside, outside = [batch, length, inner], [batch, length, hidden]
@@ -53,6 +54,9 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
 
     def norm(x: Any, scale: Any, bias: Any, *_: Any) -> Any:
         return F.layer_norm(x, [hidden], scale, bias)
+
+    def biased(x: Any, bias: Any) -> Any:
+        return x + paddle.matmul(ones_column(x), bias.unsqueeze(0))
 
     def dropout(x: Any) -> Any:
         return F.dropout(x, 0.1)
@@ -76,10 +80,16 @@ def cases(batch: int, length: int, hidden: int, inner: int, heads: int) -> list[
         ("weights x values", [scores, by_head], paddle.matmul),
         ("gelu", [inside], F.gelu),
         ("gelu and gradient", [inside], with_gradient(F.gelu)),
+        ("bias and gelu", [inside, [inner]], lambda x, b: F.gelu(biased(x, b))),
         ("softmax", [scores], F.softmax),
         ("softmax and gradient", [scores], with_gradient(F.softmax)),
         ("layer norm", [outside, [hidden], [hidden]], norm),
         ("layer norm and gradient", [outside, [hidden], [hidden], outside], with_gradient(norm)),
+        (
+            "residual, bias and layer norm",
+            [outside, outside, *[[hidden]] * 3],
+            lambda x, y, b, scale, shift: norm(x + biased(y, b), scale, shift),
+        ),
         ("addition", [inside, inside], lambda x, y: x + y),
         ("transpose of heads", [[batch, length, heads, size]], lambda x: paddle.transpose(x, [0, 2, 1, 3])),
         ("sum over rows", [[rows, inner]], lambda x: paddle.sum(x, 0)),

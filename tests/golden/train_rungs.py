@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.pretraining.rungs import RUNGS
+
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).with_name("golden.json")
 # Set before the libraries are loaded, which read it: sums over several threads depend on the number of threads.
@@ -29,7 +31,6 @@ VERBS = ["sees", "finds", "takes", "leaves", "builds", "opens", "crosses", "foll
 OTHERS = ["the", "old", "new", "small", "a", "of", "to", "in", "and", "with"]
 PHRASES = ["the old bridge", "in the market", "takes a letter", "of the harbour", "new york city", "with the captain"]
 
-RUNGS = ["token", "contiguous", "explicit", "cnp", "enrm", "both", "full"]
 SETTINGS = [
     *("--model.hidden_size=24", "--model.num_hidden_layers=2", "--model.num_attention_heads=6"),
     *("--model.out_emb_size=16", "--model.max_position_embeddings=24", "--model.initializer_range=0.05"),

@@ -117,7 +117,7 @@ def pretraining_is_independent_of_planning(graph: Graph) -> Iterator[str]:
 def loads_without_paddle(graph: Graph) -> Iterator[str]:
     """Yield violations: what is needed before Paddle is loaded imports no Paddle, not even indirectly.
 
-    Configs, run folders and the files of tasks are checked before Paddle is loaded; the reader, plots and the ablation
+    Configs, run folders and the files of tasks are checked before Paddle is loaded; the reader, plots and studies
     never need it.
     """
     for name in graph:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ernie_gram.pretraining.prepare import HELD_OUT
 from ernie_gram.run.run_folder import lock_output
 from tasks.studies import running
 from tasks.study import main
@@ -198,6 +199,24 @@ def test_another_text_than_that_of_the_corpora_is_refused(
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     corpus = tmp_path / "out" / "prepared" / "corpus"
     assert f"held_out.txt: is not the text that {corpus} was made of; choose another --output" in done.stderr
+
+
+@pytest.mark.parametrize("changed", ["text", "sequences"])
+def test_models_that_were_evaluated_on_other_text_are_refused(
+    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run, changed: str
+) -> None:
+    output, path = tmp_path / "out", finished_study / "study.yaml"
+    shutil.copytree(finished_study / "out", output, ignore=shutil.ignore_patterns("results.jsonl"))
+    if changed == "text":
+        recorded = output / "models" / "explicit_1" / HELD_OUT
+        recorded.write_text(recorded.read_text() + " ")
+    else:
+        variants = json.loads(path.read_text())["variants"]
+        variants["explicit"]["options"]["trainer.eval_sequences"] = 10
+        path = write_study(tmp_path, tiny_task / "data" / "task.yaml", variants=variants)
+    done = study(str(path), *options(built, tiny_task, output))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"{output / 'models' / 'explicit_1'} was evaluated on other text; choose another --output" in done.stderr
 
 
 def test_two_studies_in_one_folder_or_with_one_file_of_results_are_refused(

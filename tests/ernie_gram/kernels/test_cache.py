@@ -16,7 +16,7 @@ import sys
 from hashlib import blake2b
 from pathlib import Path
 import numpy as np
-from ernie_gram.kernels import attention, blas, compiled
+from ernie_gram.kernels import attention, biases, blas, compiled
 
 assert blas.is_available()
 random, key, rate = np.random.default_rng(1), np.array([3, 4], np.int32), (6554, np.float32(1 / 0.9))
@@ -45,9 +45,9 @@ weights, dropped, mask, of_scores = memory(150, n), memory(150, n), memory(150, 
 compiled.attention_weights(x, weights, key, *rate, dropped, mask)
 compiled.attention_weights_backward(weights, dropped, mask, rate[1], of_scores)
 normal, scales = memory(150, n), (numbers(n), numbers(n), numbers(n))
-compiled.normalised_sum(x, numbers(150, n), *scales, np.float32(1e-5), normal)
+biases.normalised_sum(x, scales[0], numbers(150, n), *scales[1:], np.float32(1e-5), normal)
 activated = memory(150, n)
-compiled.biased_gelu(x, scales[0], activated)
+biases.biased_gelu(x, scales[0], activated)
 results = normal, activated, out, log_sums, of_projected, of_bias, of_x, of_scale, of_shift, weights, dropped, of_scores
 Path(sys.argv[1]).write_text("\\n".join(blake2b(each.tobytes(), digest_size=8).hexdigest() for each in results))
 """
@@ -71,9 +71,9 @@ def test_compiled_and_cached_code_give_the_same_bits(tmp_path: Path) -> None:
 
 
 def test_no_function_lets_the_compiler_change_the_order_of_additions() -> None:
-    from ernie_gram.kernels import attention, blas, compiled
+    from ernie_gram.kernels import attention, biases, blas, compiled
 
-    functions = [each for part in (attention, blas, compiled) for each in vars(part).values()]
+    functions = [each for part in (attention, biases, blas, compiled) for each in vars(part).values()]
     options = [each.targetoptions for each in functions if hasattr(each, "targetoptions")]
     assert len(options) > 15
     assert not any(each.get("fastmath") for each in options)

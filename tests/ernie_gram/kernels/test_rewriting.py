@@ -13,8 +13,8 @@ from tests.support.static_programs import fresh_scope
 import paddle  # isort: skip
 from paddle.nn import functional as F
 
-from ernie_gram.graph import skip_gradients_of_additions
-from ernie_gram.kernels import operations
+from ernie_gram.graph import dynamic_mode, marked_layer, skip_gradients_of_additions
+from ernie_gram.kernels import custom_operations, operations
 from ernie_gram.kernels.rewriting import use_compiled
 from ernie_gram.model.layers import linear
 from ernie_gram.training.program import open_program
@@ -285,40 +285,56 @@ def test_a_residual_and_a_bias_are_added_by_the_layer_norm_that_reads_them() -> 
     assert not {"pd_op.layer_norm", "pd_op.add"} & set(names)
 
 
-@pytest.mark.parametrize("reader", ["gradient", "fetch", "another", "approximation"])
+@pytest.mark.parametrize("reader", ["gradient", "fetch", "another", "another of the bias", "approximation", "no scale"])
 def test_sums_that_others_read_too_are_not_part_of_what_reads_them(reader: str) -> None:
     def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        inner = linear(x, y[:1] * y[1:2].t(), y[2])
-        total = x + linear(x, y[5:6] * y[1:2].t(), y[2])
-        found = [F.gelu(inner, reader == "approximation"), F.layer_norm(total, [40], y[3], y[4])]
+        inner, last = (linear(x, y[row : row + 1] * y[1:2].t(), y[2]) for row in (0, 5))
+        total = x + last
+        scale = None if reader == "no scale" else y[3]
+        found = [F.gelu(inner, reader == "approximation"), F.layer_norm(total, [40], scale, y[4])]
         if reader == "gradient":
             found += paddle.static.gradients([(found[0] * found[1]).sum()], [x])
         if reader == "another":
             found += [inner * 2.0, total * 2.0]
+        if reader == "another of the bias":
+            found += [inner * 2.0, last * 2.0]
         return [each * 1.0 for each in found] + [inner, total] * (reader == "fetch")
 
     names = run_both(build)
-    assert "pd_op.gelu" in names
+    assert ("pd_op.gelu" in names) == (reader != "no scale")
     assert ("pd_op.layer_norm" in names) == (reader != "approximation")
 
 
-def test_a_residual_that_broadcasts_when_the_program_is_run() -> None:
-    x, y = numbers(5, 40), numbers(1, 40)
-    with fresh_scope() as executor:
-        main = paddle.static.Program()
-        with paddle.static.program_guard(main):
-            rows, residual = paddle.static.data("x", [-1, 40]), paddle.static.data("y", [-1, 40])
-            eye, ones = paddle.eye(40), paddle.ones([40])
-            out = [
-                F.layer_norm(one + linear(two, eye, ones), [40], ones, ones) * 1.0
-                for one, two in ((rows, residual), (residual, rows))
-            ]
-        use_compiled(main, {each.id for each in out})
-        assert count(Counter(op.name() for op in main.global_block().ops), "normalised_sum") == 2
-        found = executor.run(main, feed={"x": x, "y": y}, fetch_list=out)
-    total = x + y.astype(np.float64)
-    expected = 1 + (total - total.mean(1, keepdims=True)) / np.sqrt(total.var(1, keepdims=True) + 1e-5)
-    assert all(np.allclose(each, expected, rtol=1e-4, atol=1e-5) for each in found)
+def test_products_that_are_read_later_are_not_overwritten() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        ones = paddle.ones_like(x[:, :1])
+        products = [paddle.matmul(x, y[row : row + 1] * y[1:2].t()) for row in (0, 5)]
+        inner, last = (each + paddle.matmul(ones, y[2].unsqueeze(0)) for each in products)
+        found = [F.gelu(inner), F.layer_norm(x + last, [40], y[3], y[4])]
+        return [each * 1.0 for each in [*found, *products]]
+
+    names = run_both(build)
+    assert "py_op.compiled_biased_gelu_0_1_False" in names
+    assert any(name.startswith("py_op.compiled_normalised_sum") and name.endswith("_False") for name in names)
+
+
+def test_layers_that_may_be_recomputed_keep_their_operations() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        with marked_layer():
+            return [F.gelu(linear(x, y[:1] * y[1:2].t(), y[2])) * 1.0]
+
+    assert "pd_op.gelu" in run_both(build)
+
+
+def test_a_result_in_the_memory_of_an_input_is_another_tensor() -> None:
+    """It would have the layout of the input, which may be oneDNN's."""
+    with dynamic_mode():
+        x = paddle.ones([3, 40])
+        for in_place in (True, False):
+            result = operations._result(x, in_place)
+            assert result is not x
+            assert (result.shape, result.dtype) == (x.shape, x.dtype)
+            assert (result.data_ptr() == x.data_ptr()) == in_place
 
 
 def test_a_sum_that_others_read_too_stays() -> None:
@@ -362,6 +378,6 @@ def test_operations_use_as_many_threads_as_paddle(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     try:
-        assert operations._guarded(numba.get_num_threads) == 1
+        assert custom_operations._guarded(numba.get_num_threads) == 1
     finally:
         numba.set_num_threads(before)

@@ -42,6 +42,7 @@ CASES = {
     "classes": ("explicit", 2, 48, 60_000, {"hidden_size": 48, "num_attention_heads": 3, "out_emb_size": 0}),
     "rows, bfloat16": ("contiguous", 24, 48, 0, {"hidden_size": 96, "num_attention_heads": 3, "precision": "bfloat16"}),
     "recompute": ("explicit", 4, 256, 0, {"hidden_size": 96, "num_attention_heads": 6, **RECOMPUTE}),
+    "generator": ("enrm", 16, 96, 0, {"hidden_size": 96, "num_attention_heads": 6}),
     "mask": ("contiguous", 4, 256, 0, {"hidden_size": 96, "num_attention_heads": 6, **MASK}),
     "mask, recompute": ("contiguous", 4, 256, 0, {"hidden_size": 96, "num_attention_heads": 6, **MASK, **RECOMPUTE}),
 }

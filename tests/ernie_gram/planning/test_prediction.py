@@ -44,14 +44,20 @@ def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
     assert prediction.days == pytest.approx(seconds / 86400)
 
 
-def test_padding_takes_no_time_on_a_cpu() -> None:
-    padded, without = replace(SHAPE, padding=0.2), replace(SHAPE, slots=24)
-    for cpu, same in ((True, without), (False, SHAPE)):
-        found, expected = (
-            predict(CONFIG, SIZES, padded, replace(CLUSTER, cpu=cpu)),
-            predict(CONFIG, SIZES, same, CLUSTER),
-        )
-        assert (found.flops, found.evaluation) == (expected.flops, expected.evaluation)
+@pytest.mark.parametrize(("cpu", "queries", "slots"), [(True, 0, 24), (False, 0, 30), (True, 4, 30)])
+def test_padding_takes_no_time_and_no_memory_on_a_cpu_without_query_rows(cpu: bool, queries: int, slots: int) -> None:
+    config = replace(
+        config_of("cnp" if queries else "explicit"),
+        data=replace(CONFIG.data, batch_size=256),
+        paths=CONFIG.paths,
+        trainer=replace(CONFIG.trainer, recompute=True),
+    )
+    cluster, shape = replace(CLUSTER, cpu=cpu), replace(SHAPE, sequences=64, queries=queries)
+    found = predict(config, SIZES, replace(shape, padding=0.2), cluster)
+    expected = predict(config, SIZES, replace(shape, slots=slots), cluster)
+    assert (found.flops, found.evaluation) == (expected.flops, expected.evaluation)
+    whole = predict(config, SIZES, shape, cluster).memory.total
+    assert (found.memory.total < whole) == (slots < shape.slots)
 
 
 def test_a_model_with_a_generator_is_evaluated_several_times() -> None:

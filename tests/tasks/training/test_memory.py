@@ -28,10 +28,11 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "cls": (["--head.sentence_output=cls"], {}),
     "recompute": (["--trainer.recompute=true"], {}),
     "bfloat16": (["--optimizer.precision=bfloat16"], {}),
+    "padding": ([], {}),
 }
 
 
-@pytest.mark.parametrize("case", only({"dropout", "pooled"}, CASES))
+@pytest.mark.parametrize("case", only({"padding", "pooled"}, CASES))
 def test_memory_is_what_paddle_allocates(tiny_task: Path, tmp_path: Path, case: str) -> None:
     from ernie_gram.distributed.ranks import World
     from ernie_gram.training.program import build_training
@@ -48,6 +49,8 @@ def test_memory_is_what_paddle_allocates(tiny_task: Path, tmp_path: Path, case: 
     # The samples, with longer texts.
     features = run.train.features
     lengths = np.full(len(features.inputs), LENGTH)
+    if case == "padding":
+        lengths[1::2] = LENGTH // 4
     tokens = np.random.default_rng(0).integers(5, 20, lengths.sum()).astype(np.int32)
     inputs = Inputs(tokens, offsets_of(lengths), lengths.astype(np.int32), features.inputs.pad)
     features = replace(features, inputs=inputs)
@@ -61,8 +64,9 @@ def test_memory_is_what_paddle_allocates(tiny_task: Path, tmp_path: Path, case: 
 
     allocated = step_memory(build, features.batch(batch))
     memory = finetuning_memory(run.config, encoder, features, [batch], 1, True, run.kind.reads_first_slots)
-    # 1 to 2 % without other work; on a loaded machine, memory is freed later.
-    assert memory.total == pytest.approx(allocated, rel=0.1)
+    # 1 to 2 % without other work; on a loaded machine, memory is freed later. With products in bfloat16, what only they
+    # read is kept in half of the memory, which is not predicted.
+    assert memory.total == pytest.approx(allocated, rel=0.2 if case == "bfloat16" else 0.1)
 
 
 def test_micro_batches_and_processes_need_less_and_accumulated_gradients_more(tiny_task: Path, tmp_path: Path) -> None:

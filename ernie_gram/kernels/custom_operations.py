@@ -1,0 +1,113 @@
+"""Operations of Paddle programs that call a Python function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NamedTuple
+
+import paddle
+from paddle import Tensor
+from paddle.pir import Value
+from paddle.static import MetaTensor
+
+from ernie_gram.distributed.loading import THREADS
+from ernie_gram.graph import dynamic_mode
+from reader.system.compiled import numba
+
+# What ended an operation, or would have ended it; see `raised_as_they_are`.
+_raised: list[BaseException] = []
+
+
+class Result(NamedTuple):
+    """A result of an operation: which input's shape it has, or which of its axes, and its dtype."""
+
+    like: int
+    dtype: str = "float32"
+    axes: tuple[int, ...] | None = None
+
+
+@contextmanager
+def raised_as_they_are() -> Iterator[None]:
+    """Raise exceptions of operations that run in the context: Paddle makes a SystemError of each."""
+    try:
+        yield
+    except SystemError:
+        if not _raised:
+            raise
+    if _raised:
+        raise _raised.pop() from None
+
+
+def add_operation(
+    name: str,
+    compute: Callable[..., Any],
+    inputs: Sequence[Value | None],
+    results: tuple[Result, ...],
+    *settings: object,
+) -> list[Value]:
+    """Add an operation to the current program; return its results.
+
+    Args:
+        compute: called with the inputs and the settings.
+    """
+    given = tuple(i for i, value in enumerate(inputs) if value is not None)
+    return paddle._C_ops._run_python_op(
+        *(value for value in inputs if value is not None),
+        **_definition(name, compute, len(inputs), given, results, settings),
+        inplace_map={},
+    )
+
+
+@cache
+def _definition(
+    name: str,
+    compute: Callable[..., Any],
+    count: int,
+    given: tuple[int, ...],
+    results: tuple[Result, ...],
+    settings: tuple[object, ...],
+) -> dict[str, Any]:
+    """Return what Paddle must know of an operation; `given` has the numbers of the inputs that are there, of `count`.
+
+    Paddle knows an operation by its name, so equal names have one definition. A name that contains "_grad" would be
+    taken for that of the gradient of another operation.
+    """
+
+    def run(*tensors: Tensor) -> Any:
+        present = dict(zip(given, tensors, strict=True))
+        with dynamic_mode():
+            return _guarded(compute, *(present.get(i) for i in range(count)), *settings)
+
+    def shapes(*tensors: MetaTensor) -> Any:
+        found = []
+        for result in results:
+            shape = tensors[given.index(result.like)].shape
+            shape = shape if result.axes is None else [shape[axis] for axis in result.axes]
+            found.append(MetaTensor(shape=shape, dtype=getattr(paddle, result.dtype)))
+        return tuple(found) if len(found) > 1 else found[0]
+
+    described = "_".join(map(str, (*given, *settings))).replace(".", "_")
+    return {
+        "name": f"compiled_{name}_{described}",
+        "input_names": [f"input{i}" for i in given],
+        "output_names": [f"result{i}" for i in range(len(results))],
+        "attrs": {"infer_meta_fn_ptr": shapes, "fn_ptr": run},
+    }
+
+
+def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
+    """Compute an operation with as many threads as Paddle uses."""
+    # Numba keeps this number for each thread that calls it.
+    numba.set_num_threads(min(int(os.environ.get(THREADS, "1")), numba.config.NUMBA_NUM_THREADS))
+    try:
+        return compute(*arguments)
+    except (KeyboardInterrupt, SystemExit) as error:
+        # Paddle would print a traceback. The results are not used: the exception is raised after the program.
+        _raised.append(error)
+        return compute(*arguments)
+    except BaseException as error:
+        _raised.append(error)
+        raise
