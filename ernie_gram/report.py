@@ -1,7 +1,7 @@
 """Write one HTML page on runs and experiments: `ernie-gram report RUN [RUN ...] --output report.html`.
 
-RUN is the folder of a pre-training or a fine-tuning, or that of a sweep or a benchmark, which stands for
-all its runs. The page needs no network, and opens from a file.
+RUN is the folder of a pre-training or a fine-tuning, or that of a sweep or a benchmark, which stands for all its
+runs. The page needs no network, and opens from a file.
 """
 
 from __future__ import annotations
