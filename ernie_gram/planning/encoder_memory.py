@@ -158,18 +158,23 @@ class EncoderMemory:
         Per score: the softmax (1 number), and with dropout its output (1 number) and its mask (1 byte).
         In bfloat16 and float16, LayerNorms stay float32, and their outputs and the weights are copied for the products.
         The softmax is counted as float32 and a copy; a GPU keeps only the copy, so that it needs less.
+        With products in bfloat16 on a CPU, what only products read is kept in bfloat16 alone: the outputs of LayerNorms
+        and of the activation. The attention's sum is kept in float32 too, for its own gradient.
         With fused attention only query rows have scores, and read copies of the context's keys and values (2 H numbers
         per row); rows of the context have one number per head, the logarithm of the softmax's sum.
         """
-        model, operand = self.model, operand_size(self.precision)
-        copied = 0 if operand == FLOAT else operand
-        after = model.hidden_size * (4 * FLOAT + 2 * copied) + 2 * model.feed_forward_size * operand + 4 * FLOAT
+        model, operand = self.model, self._operand
+        copied = HALF if self.precision != "float32" else 0
+        norm_outputs = 2 * copied if self._rounds else 2 * (FLOAT + copied)
+        after = model.hidden_size * (2 * FLOAT + norm_outputs) + self._feed_forward(1) + 4 * FLOAT
         if model.hidden_dropout_prob:
             after += 2 * model.hidden_size
         per_score = FLOAT + copied
         if model.attention_probs_dropout_prob:
             per_score += operand + 1
         size = self.rows * model.hidden_size * 4 * operand + end * after
+        if self._rounds:
+            size += self.rows * model.hidden_size * HALF
         size += self._scores(self._stored) // FLOAT * per_score + copied * self.layer_weights
         if self.fuses_attention:
             size += self._log_sums + (2 * self.context * model.hidden_size * FLOAT if self.queries else 0)
@@ -233,7 +238,7 @@ class EncoderMemory:
             ledger.change(ACTIVATIONS, self.recomputed(end) - projected)
             # The gradient of the activation's output; then that of the attention weights. (On a CPU, what an operation
             # was the last to read may be freed only while the next one runs: then it is twice as much.)
-            ledger.briefly(ACTIVATIONS, inner / 2)
+            ledger.briefly(ACTIVATIONS, self._activation(end))
             ledger.change(ACTIVATIONS, -inner)
             ledger.change(ACTIVATIONS, projected)
             ledger.briefly(ACTIVATIONS, projected + self._scores(self._stored))
@@ -252,7 +257,7 @@ class EncoderMemory:
         for end in reversed(self.ends):
             inner = self._feed_forward(end)
             # Both sides of the activation have a gradient; then they and their gradients are freed.
-            ledger.briefly(ACTIVATIONS, inner)
+            ledger.briefly(ACTIVATIONS, 2 * self._activation(end))
             ledger.change(ACTIVATIONS, -inner)
             ledger.briefly(ACTIVATIONS, score_gradients)
             ledger.change(GRADIENTS, self.layer_weights * FLOAT)
@@ -280,7 +285,22 @@ class EncoderMemory:
 
     def _feed_forward(self, rows: int) -> int:
         """Return the bytes of the two sides of the activation in a layer's feed-forward network."""
-        return 2 * rows * self.model.feed_forward_size * operand_size(self.precision)
+        output = rows * self.model.feed_forward_size * HALF if self._rounds else self._activation(rows)
+        return self._activation(rows) + output
+
+    def _activation(self, rows: int) -> int:
+        """Return the bytes of the activation's input, or of a gradient of one of its sides."""
+        return rows * self.model.feed_forward_size * self._operand
+
+    @property
+    def _rounds(self) -> bool:
+        """Whether only the factors of products are bfloat16, as on a CPU."""
+        return self.fuses_attention and self.precision != "float32"
+
+    @property
+    def _operand(self) -> int:
+        """The bytes per number of what products return."""
+        return FLOAT if self._rounds else operand_size(self.precision)
 
     @property
     def _stored(self) -> int:

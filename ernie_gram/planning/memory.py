@@ -90,7 +90,8 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
 
     def encoder(model: ModelConfig, wanted: int, queries: int = 0) -> EncoderMemory:
         rows = shape.computed(cpu).rows
-        return EncoderMemory(model, rows, wanted, shape.slots, precision, config.trainer.recompute, cpu, queries)
+        recompute, of_products = config.trainer.recompute, config.optimizer.precision
+        return EncoderMemory(model, rows, wanted, shape.slots, of_products, recompute, cpu, queries)
 
     terms = terms_of(config.objective)
     main = encoder(config.model, wanted_rows(config.objective, shape.computed(cpu)), shape.query_rows)

@@ -42,7 +42,7 @@ def finetuning_memory(
     shapes = parameters.shapes_of(*declared, parameters.pooler(encoder) if encoder.use_pooler else None)
     steps = accumulation_steps(config.optimizer.batch_size, processes, config.trainer.micro_batch)
 
-    precision = "float32" if cpu else config.optimizer.precision
+    precision = config.optimizer.precision
 
     def memory(inputs: int, slots: int, rows: int) -> Memory:
         ledger = Ledger(parameters.count(shapes))
