@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -184,10 +184,8 @@ def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     return add_operation("add_bias", _add_bias, (rows, bias), (Result(0),), in_place)
 
 
-def _add_bias(rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
-    out = _result(rows, in_place)
-    biases.add_bias(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
-    return out
+def _add_bias(*tensors_and_setting: Any) -> Tensor:
+    return _with_bias(biases.add_bias, *tensors_and_setting)
 
 
 def biased_gelu(rows: Value, bias: Value, in_place: bool) -> list[Value]:
@@ -195,9 +193,13 @@ def biased_gelu(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     return add_operation("biased_gelu", _biased_gelu, (rows, bias), (Result(0),), in_place)
 
 
-def _biased_gelu(rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
+def _biased_gelu(*tensors_and_setting: Any) -> Tensor:
+    return _with_bias(biases.biased_gelu, *tensors_and_setting)
+
+
+def _with_bias(compute: Callable[..., None], rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
     out = _result(rows, in_place)
-    biases.biased_gelu(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
+    compute(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
     return out
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from tests.support.rewritten_programs import run_both
 from tests.support.static_programs import fresh_scope
 
 import paddle  # isort: skip
 from paddle.nn import functional as F
 
-from ernie_gram.graph import dynamic_mode, marked_layer, skip_gradients_of_additions
+from ernie_gram.graph import dynamic_mode, skip_gradients_of_additions
 from ernie_gram.kernels import custom_operations, operations
 from ernie_gram.kernels.rewriting import use_compiled
 from ernie_gram.model.layers import linear
@@ -216,30 +216,6 @@ def test_an_exception_in_an_operation_is_raised_as_it_is(monkeypatch: pytest.Mon
     assert np.allclose(value.sum(-1), 1, atol=1e-6)
 
 
-def run_both(build: Callable[[paddle.Tensor, paddle.Tensor], list[paddle.Tensor]]) -> list[str]:
-    """Check that a program has the results of Paddle's operations; return the names of its operations.
-
-    `build` gets x [-1, 40] and y [-1, 40]; what it returns is fetched.
-    """
-    feed, results, names = {"x": numbers(40, 40), "y": numbers(40, 40)}, [], []
-    for rewrites in (False, True):
-        with fresh_scope() as executor:
-            main = paddle.static.Program()
-            with paddle.static.program_guard(main):
-                inputs = [paddle.static.data(name, [-1, 40]) for name in feed]
-                for value in inputs:
-                    value.stop_gradient = False
-                fetches = build(*inputs)
-            if rewrites:
-                use_compiled(main, {value.id for value in fetches})
-            names = [op.name() for op in main.global_block().ops]
-            paddle.seed(1)
-            results.append(executor.run(main, feed=feed, fetch_list=fetches))
-    for theirs, ours in zip(*results, strict=True):
-        assert np.allclose(ours, theirs, rtol=1e-4, atol=1e-5)
-    return names
-
-
 def test_the_memory_of_a_product_is_not_overwritten_if_a_view_of_it_is_read_later() -> None:
     def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
         scores = paddle.matmul(x, y)
@@ -257,73 +233,6 @@ def test_a_dropout_that_is_fetched_stays() -> None:
     names = run_both(build)
     assert "pd_op.dropout" in names
     assert any(name.startswith("py_op.compiled_softmax") for name in names)
-
-
-def test_a_product_of_a_column_that_is_not_ones_is_no_bias() -> None:
-    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        return [(paddle.matmul(x, y) + paddle.matmul(x[:, :1], y[:1])) * 1.0]
-
-    assert "pd_op.add" in run_both(build)
-
-
-def test_a_bias_is_added_by_the_gelu_that_reads_it() -> None:
-    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        return [F.gelu(linear(x, y[:1] * y[1:2].t(), y[2])) * 1.0]
-
-    names = run_both(build)
-    assert "py_op.compiled_biased_gelu_0_1_True" in names
-    assert not {"pd_op.gelu", "pd_op.add"} & set(names)
-
-
-def test_a_residual_and_a_bias_are_added_by_the_layer_norm_that_reads_them() -> None:
-    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        total = x + linear(x, y[:1] * y[1:2].t(), y[2])
-        return [F.layer_norm(total, [40], y[3], y[4]) * 1.0]
-
-    names = run_both(build)
-    assert any(name.startswith("py_op.compiled_normalised_sum") and name.endswith("_True") for name in names)
-    assert not {"pd_op.layer_norm", "pd_op.add"} & set(names)
-
-
-@pytest.mark.parametrize("reader", ["gradient", "fetch", "another", "another of the bias", "approximation", "no scale"])
-def test_sums_that_others_read_too_are_not_part_of_what_reads_them(reader: str) -> None:
-    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        inner, last = (linear(x, y[row : row + 1] * y[1:2].t(), y[2]) for row in (0, 5))
-        total = x + last
-        scale = None if reader == "no scale" else y[3]
-        found = [F.gelu(inner, reader == "approximation"), F.layer_norm(total, [40], scale, y[4])]
-        if reader == "gradient":
-            found += paddle.static.gradients([(found[0] * found[1]).sum()], [x])
-        if reader == "another":
-            found += [inner * 2.0, total * 2.0]
-        if reader == "another of the bias":
-            found += [inner * 2.0, last * 2.0]
-        return [each * 1.0 for each in found] + [inner, total] * (reader == "fetch")
-
-    names = run_both(build)
-    assert ("pd_op.gelu" in names) == (reader != "no scale")
-    assert ("pd_op.layer_norm" in names) == (reader != "approximation")
-
-
-def test_products_that_are_read_later_are_not_overwritten() -> None:
-    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        ones = paddle.ones_like(x[:, :1])
-        products = [paddle.matmul(x, y[row : row + 1] * y[1:2].t()) for row in (0, 5)]
-        inner, last = (each + paddle.matmul(ones, y[2].unsqueeze(0)) for each in products)
-        found = [F.gelu(inner), F.layer_norm(x + last, [40], y[3], y[4])]
-        return [each * 1.0 for each in [*found, *products]]
-
-    names = run_both(build)
-    assert "py_op.compiled_biased_gelu_0_1_False" in names
-    assert any(name.startswith("py_op.compiled_normalised_sum") and name.endswith("_False") for name in names)
-
-
-def test_layers_that_may_be_recomputed_keep_their_operations() -> None:
-    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
-        with marked_layer():
-            return [F.gelu(linear(x, y[:1] * y[1:2].t(), y[2])) * 1.0]
-
-    assert "pd_op.gelu" in run_both(build)
 
 
 def test_a_result_in_the_memory_of_an_input_is_another_tensor() -> None:

@@ -1,0 +1,80 @@
+"""Biases in programs with compiled operations: what adds them, and what must stay as it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.rewritten_programs import run_both
+
+import paddle  # isort: skip
+from paddle.nn import functional as F
+
+from ernie_gram.graph import marked_layer
+from ernie_gram.model.layers import linear, ones_column
+
+
+def test_a_product_of_a_column_that_is_not_ones_is_no_bias() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        return [(paddle.matmul(x, y) + paddle.matmul(x[:, :1], y[:1])) * 1.0]
+
+    assert "pd_op.add" in run_both(build)
+
+
+def test_a_bias_is_added_by_the_gelu_that_reads_it() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        return [F.gelu(linear(x, y[:1] * y[1:2].t(), y[2])) * 1.0]
+
+    names = run_both(build)
+    assert "py_op.compiled_biased_gelu_0_1_True" in names
+    assert not {"pd_op.gelu", "pd_op.add"} & set(names)
+
+
+def test_a_residual_and_a_bias_are_added_by_the_layer_norm_that_reads_them() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        total = x + linear(x, y[:1] * y[1:2].t(), y[2])
+        return [F.layer_norm(total, [40], y[3], y[4]) * 1.0]
+
+    names = run_both(build)
+    assert any(name.startswith("py_op.compiled_normalised_sum") and name.endswith("_True") for name in names)
+    assert not {"pd_op.layer_norm", "pd_op.add"} & set(names)
+
+
+@pytest.mark.parametrize("reader", ["gradient", "fetch", "another", "another of the bias", "approximation", "no scale"])
+def test_sums_that_others_read_too_are_not_part_of_what_reads_them(reader: str) -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        inner, last = (linear(x, y[row : row + 1] * y[1:2].t(), y[2]) for row in (0, 5))
+        total = x + last
+        scale = None if reader == "no scale" else y[3]
+        found = [F.gelu(inner, reader == "approximation"), F.layer_norm(total, [40], scale, y[4])]
+        if reader == "gradient":
+            found += paddle.static.gradients([(found[0] * found[1]).sum()], [x])
+        if reader == "another":
+            found += [inner * 2.0, total * 2.0]
+        if reader == "another of the bias":
+            found += [inner * 2.0, last * 2.0]
+        return [each * 1.0 for each in found] + [inner, total] * (reader == "fetch")
+
+    names = run_both(build)
+    assert ("pd_op.gelu" in names) == (reader != "no scale")
+    assert ("pd_op.layer_norm" in names) == (reader != "approximation")
+
+
+def test_products_that_are_read_later_are_not_overwritten() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        ones = ones_column(x)
+        products = [paddle.matmul(x, y[row : row + 1] * y[1:2].t()) for row in (0, 5)]
+        inner, last = (each + paddle.matmul(ones, y[2].unsqueeze(0)) for each in products)
+        found = [F.gelu(inner), F.layer_norm(x + last, [40], y[3], y[4])]
+        return [each * 1.0 for each in [*found, *products]]
+
+    names = run_both(build)
+    assert "py_op.compiled_biased_gelu_0_1_False" in names
+    assert any(name.startswith("py_op.compiled_normalised_sum") and name.endswith("_False") for name in names)
+
+
+def test_layers_that_may_be_recomputed_keep_their_operations() -> None:
+    def build(x: paddle.Tensor, y: paddle.Tensor) -> list[paddle.Tensor]:
+        with marked_layer():
+            return [F.gelu(linear(x, y[:1] * y[1:2].t(), y[2])) * 1.0]
+
+    assert "pd_op.gelu" in run_both(build)
