@@ -117,7 +117,7 @@ def _logged_step(precision: str, recompute: bool, world: World) -> str:
     config = replace(config, data=replace(config.data, batch_size=SEQUENCES))
     settings, network = config.optimizer, PretrainNetwork(config, SIZES, world.size)
     skips = settings.first_loss_scale is not None
-    program = build_training(network, settings, lambda step: 1e-4, world, recompute=recompute, skips=skips)
+    program = build_training(network, settings, world, recompute=recompute, skips=skips)
     batch = random_batch(config, SIZES, assumed_shape(config, SEQUENCES, TOKENS_PER_UNIT))
     executor, text = paddle.static.Executor(world.place), ""
     with paddle.static.scope_guard(paddle.static.Scope()):

@@ -82,9 +82,9 @@ def training_cases(
     """Yield the programs of a training in one of MODES. In float16, updates can be skipped."""
     skips = settings.first_loss_scale is not None
     build = build_accumulation if mode == "accumulation" else build_training
-    built = build(network, settings, lambda step: 1e-4, world, rate_scale, sparse, mode == "recompute", skips)
+    built = build(network, settings, world, rate_scale, sparse, mode == "recompute", skips)
     programs = built if isinstance(built, tuple) else (built,)
-    names = ("gradients", "update", "rows") if mode == "accumulation" else ("training",)
+    names = ("gradients", "update") if mode == "accumulation" else ("training",)
     for part, program in zip(names, programs, strict=True):
         yield Case(f"{name}, {settings.precision}, {mode}: {part}", program.main)
         yield Case(f"{name}, {settings.precision}, {mode}: start of {part}", program.startup, is_step=False)

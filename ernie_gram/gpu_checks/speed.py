@@ -93,9 +93,8 @@ def fitting_trial(setup: Setup, precision: str) -> Trial:
 def started_trial(config: PretrainConfig, sizes: CorpusSizes, sequences: int, world: World) -> Trial:
     """Build the program of a batch of this many sequences, and make its first steps."""
     config = of_batch(config, sequences)
-    rate = config.optimizer.learning_rate
     network = PretrainNetwork(config, sizes, 1)
-    program = build_training(network, config.optimizer, lambda step: rate, World(0, 1, world.place))
+    program = build_training(network, config.optimizer, World(0, 1, world.place))
     executor, scope = paddle.static.Executor(world.place), paddle.static.Scope()
     with paddle.static.scope_guard(scope):
         executor.run(program.startup)

@@ -100,7 +100,6 @@ def _step_seconds(config: PretrainConfig, sizes: CorpusSizes, batch: Batch, worl
     program = build_training(
         PretrainNetwork(config, sizes, 1),
         config.optimizer,
-        lambda step: config.optimizer.learning_rate,
         World(0, 1, world.place),
         recompute=config.trainer.recompute,
     )

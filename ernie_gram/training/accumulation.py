@@ -14,14 +14,14 @@ from collections.abc import Callable, Collection
 import numpy as np
 import paddle
 
-from ernie_gram.distributed.collectives import sum_over_ranks
+from ernie_gram.distributed.collectives import sum_vector
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_gradients import Lookups, RowGradient
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard
-from ernie_gram.training.program import Program, Update, add_backward, build_training, open_program
-from ernie_gram.training.step_values import LastStep
+from ernie_gram.training.program import Program, add_backward, add_update, build_training, open_program
+from ernie_gram.training.step_values import LastStep, read_step_values
 from ernie_gram.training.variables import add_in_place, set_to_zero, shared, zeros
 from reader.batches.fields import Batch, Field
 from reader.batches.sampler import accumulation_steps
@@ -43,14 +43,14 @@ class Updater:
         steps = accumulation_steps(job.batch_size, world.size, job.trainer.micro_batch)
         self.skips = job.trainer.not_finite == "skip" or job.optimizer.first_loss_scale is not None
         self._accumulating: Program | None = None
-        self._row_counts = job.row_counts
+        self._row_counts, self._world = job.row_counts, world
         settings = (job.rate_scale, job.sparse_parameters, job.trainer.recompute, self.skips)
         if steps == 1:
-            self.program = build_training(job.network, job.optimizer, job.learning_rate, world, *settings)
+            self.program = build_training(job.network, job.optimizer, world, *settings)
         else:
             assert job.row_counts is not None, "a job with micro-batches must count the rows of its terms"
-            built = build_accumulation(job.network, job.optimizer, job.learning_rate, world, *settings)
-            self._accumulating, self.program, self._counting = built
+            built = build_accumulation(job.network, job.optimizer, world, *settings)
+            self._accumulating, self.program = built
 
     @property
     def parameters(self) -> list[str]:
@@ -63,11 +63,6 @@ class Updater:
             executor.run(self._accumulating.startup)
         executor.run(self.program.startup)
 
-    def set_rate(self, step: int) -> None:
-        """Set the learning rate of the update that follows `step` updates."""
-        assert self.program.schedule is not None
-        self.program.schedule.step(step)
-
     def step(self, executor: paddle.static.Executor, micro_batches: list[Batch], seed: Callable[..., None]) -> None:
         """Make one update; its values stay on the device, see `read`.
 
@@ -79,34 +74,31 @@ class Updater:
             self.program.step(executor, batch)
             return
         assert self._row_counts is not None
-        own = np.array([self._row_counts(batch) for batch in micro_batches], np.float32).sum(0)
-        counts = self._counting.run(executor, {ROW_COUNTS.name: own})
+        own = np.array([self._row_counts(batch) for batch in micro_batches], np.float64).sum(0)
+        counts = sum_vector(executor, own, self._world).astype(np.float32)
         for index, batch in enumerate(micro_batches):
             seed(index)
-            self._accumulating.step(executor, {**batch, **counts})
+            self._accumulating.step(executor, {**batch, ROW_COUNTS.name: counts})
         self.program.step(executor, {})
 
     def read(self) -> LastStep:
         """Return the values of the last step, or of the first after which training must stop."""
-        assert self.program.step_values is not None
-        return self.program.step_values.read()
+        return read_step_values(self.program.fetches)
 
 
 def build_accumulation(
     network: Network,
     settings: OptimizerConfig,
-    learning_rate: Callable[[int], float],
     world: World,
     rate_scale: Callable[[str], float] | None = None,
     sparse_parameters: Collection[str] = (),
     recompute: bool = False,
     skips: bool = False,
-) -> tuple[Program, Program, Program]:
-    """Return the program that adds up the gradients of a micro-batch, the one that updates, and the one that counts.
+) -> tuple[Program, Program]:
+    """Return the program that adds up the gradients of a micro-batch, and the one that updates.
 
     The first reads the field ROW_COUNTS too, and fetches nothing. The second reads nothing, and fetches what the
-    program of `build_training` fetches. The third sums ROW_COUNTS over all ranks. Arguments are those of
-    `build_training`.
+    program of `build_training` fetches. Arguments are those of `build_training`.
     """
     with open_program([*network.fields, ROW_COUNTS], settings.precision) as opened:
         guard = UpdateGuard(settings) if skips else None
@@ -130,11 +122,10 @@ def build_accumulation(
         used = {name: shared(_counts_of(name), shapes[name][:1]) for name in by_row}
         gradients = {name: RowGradient.counted(sums[name], used[name]) if name in used else sums[name] for name in sums}
         pairs = [(shared(name, shape), gradients[name]) for name, shape in shapes.items()]
-        update = Update(settings, learning_rate, world, rate_scale, guard)
-        updating = update.add(opened, pairs, shares, [term.name for term in terms])
+        updating = add_update(opened, terms, pairs, shares, settings, world, rate_scale, guard)
         for total in (shares, *sums.values(), *used.values()):
             set_to_zero(total)
-        return accumulating, updating, _build_counting(len(terms), world)
+        return accumulating, updating
 
 
 def _sum_of(parameter: str) -> str:
@@ -145,11 +136,3 @@ def _sum_of(parameter: str) -> str:
 def _counts_of(parameter: str) -> str:
     """Return the name of the variable that counts the lookups of a parameter's rows."""
     return f"{parameter}_lookup_counts"
-
-
-def _build_counting(num_terms: int, world: World) -> Program:
-    with open_program([ROW_COUNTS]) as opened:
-        # A copy, because sums over ranks are made in place and must not change a feed.
-        own = (opened.feeds[ROW_COUNTS.name] * 1).reshape([num_terms])
-        (total,) = sum_over_ranks([own], world)
-        return opened.finish({ROW_COUNTS.name: total})

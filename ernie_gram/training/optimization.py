@@ -69,23 +69,14 @@ def _groups(gradients: list[paddle.Tensor]) -> list[paddle.Tensor]:
     return [*large, paddle.concat([gradient if gradient.ndim == 1 else gradient.flatten() for gradient in small])]
 
 
-class RateSchedule:
-    """The variable that holds the learning rate of the next update."""
-
-    def __init__(self, rate: Callable[[int], float]) -> None:
-        """Add it to the program that is being built; `rate` is that of the update that follows so many updates."""
-        self._rate = rate
-        self.variable = persistent(LEARNING_RATE, np.array([rate(0)], np.float32))
-
-    def step(self, step: int) -> None:
-        """Set the learning rate of the update that follows `step` updates."""
-        set_array(LEARNING_RATE, np.array([self._rate(step)], np.float32))
+def set_learning_rate(rate: float) -> None:
+    """Set the learning rate of the next update."""
+    set_array(LEARNING_RATE, np.array([rate], np.float32))
 
 
 def add_adamw(
     pairs: list[tuple[paddle.Tensor, paddle.Tensor]],
     settings: OptimizerConfig,
-    learning_rate: paddle.Tensor,
     rate_scale: Callable[[str], float] | None,
     good: paddle.Tensor | None,
 ) -> None:
@@ -93,14 +84,15 @@ def add_adamw(
 
     Matrices and embeddings decay, vectors (biases, and those of LayerNorm) do not; the filter in upstream's code is
     inverted. One operation updates all parameters of the same decay and the same factor of the rate. All parameters
-    share the powers of beta1 and beta2, which count the updates.
+    share the powers of beta1 and beta2, which count the updates. The learning rate is that of the settings until
+    `set_learning_rate`.
 
     Args:
         pairs: parameters and their gradients, float32.
-        learning_rate: float32 [1].
         rate_scale: parameter name -> factor of its learning rate, for layer-wise decay; None for 1.
         good: bool scalar, whether to make the update; None for always.
     """
+    learning_rate = persistent(LEARNING_RATE, np.array([settings.learning_rate], np.float32))
     betas = (settings.beta1, settings.beta2)
     powers = [persistent(name, np.array([beta], np.float32)) for name, beta in zip(BETA_POWERS, betas, strict=True)]
     skip = None

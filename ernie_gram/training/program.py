@@ -21,9 +21,9 @@ from ernie_gram.run.heartbeat import beat
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Feeds, LossTerm, Network
 from ernie_gram.training.loss_scale import UpdateGuard
-from ernie_gram.training.optimization import RateSchedule, add_adamw, clip_by_global_norm
+from ernie_gram.training.optimization import add_adamw, clip_by_global_norm
 from ernie_gram.training.recompute import recompute_layers
-from ernie_gram.training.step_values import StepValues, add_step_values, not_finite
+from ernie_gram.training.step_values import add_step_values, not_finite
 from reader.batches.fields import Batch, Field
 
 
@@ -34,17 +34,13 @@ class Program:
     Attributes:
         main, startup: Paddle's programs.
         feeds: names of the batch fields that it reads.
-        fetches: what it computes, by name.
-        schedule: of the learning rate; None for a program that does not train.
-        step_values: the fetches of a program that trains, which it also keeps on the device; otherwise None.
+        fetches: what it computes, by name. A program that trains also keeps them on the device (see step_values.py).
     """
 
     main: paddle.static.Program
     startup: paddle.static.Program
     feeds: tuple[str, ...]
     fetches: dict[str, paddle.Tensor]
-    schedule: RateSchedule | None = None
-    step_values: StepValues | None = None
 
     def run(self, executor: paddle.static.Executor, batch: Batch) -> dict[str, np.ndarray]:
         """Run the program once on a batch; return its fetches as arrays."""
@@ -77,19 +73,14 @@ class OpenProgram:
     precision: str
     portable: bool
 
-    def finish(
-        self,
-        fetches: dict[str, paddle.Tensor],
-        schedule: RateSchedule | None = None,
-        step_values: StepValues | None = None,
-    ) -> Program:
+    def finish(self, fetches: dict[str, paddle.Tensor]) -> Program:
         """Return the finished program."""
         share_constants(self.main)
         if on_cpu():
             skip_gradients_of_additions(self.main, fetches.values())
         if not self.portable:
             use_kernels(self.main, self.precision, fetches.values())
-        return Program(self.main, self.startup, tuple(self.feeds), fetches, schedule, step_values)
+        return Program(self.main, self.startup, tuple(self.feeds), fetches)
 
 
 @contextmanager
@@ -112,7 +103,6 @@ def open_program(fields: Iterable[Field], precision: str = "float32", portable: 
 def build_training(
     network: Network,
     settings: OptimizerConfig,
-    learning_rate: Callable[[int], float],
     world: World,
     rate_scale: Callable[[str], float] | None = None,
     sparse_parameters: Collection[str] = (),
@@ -127,7 +117,7 @@ def build_training(
     of all ranks. So the sum of the gradients over ranks does not depend on how rows are distributed among them.
 
     Args:
-        network, settings, learning_rate, rate_scale, sparse_parameters: those of a Job.
+        network, settings, rate_scale, sparse_parameters: those of a Job.
         recompute: whether marked layers are recomputed (see recompute.py).
         skips: whether an update is skipped if its loss or gradient is not finite; then the program also fetches what
             UpdateGuard.judge returns.
@@ -140,8 +130,7 @@ def build_training(
         (counts,) = sum_over_ranks([counts], world)
         found, shares = add_backward(opened, terms, counts, guard, recompute, sparse_parameters)
         pairs = [(parameter, each.by_row() if isinstance(each, Lookups) else each) for parameter, each in found]
-        update = Update(settings, learning_rate, world, rate_scale, guard)
-        return update.add(opened, pairs, shares, [term.name for term in terms])
+        return add_update(opened, terms, pairs, shares, settings, world, rate_scale, guard)
 
 
 def add_backward(
@@ -174,45 +163,36 @@ def add_backward(
     return take_lookups(pairs, sparse_parameters), paddle.stack([value.detach() for value in (total, *shares)])
 
 
-@dataclass(frozen=True)
-class Update:
-    """The exchange of gradients and the optimizer's operations. The attributes are arguments of `build_training`."""
+def add_update(
+    opened: OpenProgram,
+    terms: list[LossTerm],
+    pairs: list[tuple[paddle.Tensor, Gradient]],
+    shares: paddle.Tensor,
+    settings: OptimizerConfig,
+    world: World,
+    rate_scale: Callable[[str], float] | None,
+    guard: UpdateGuard | None,
+) -> Program:
+    """Add the exchange of gradients and the optimizer's operations to a program; return it, finished.
 
-    settings: OptimizerConfig
-    learning_rate: Callable[[int], float]
-    world: World
-    rate_scale: Callable[[str], float] | None
-    guard: UpdateGuard | None
-
-    def add(
-        self,
-        opened: OpenProgram,
-        pairs: list[tuple[paddle.Tensor, Gradient]],
-        shares: paddle.Tensor,
-        names: list[str],
-    ) -> Program:
-        """Add the operations of an update to the program that is being built, and return it, finished.
-
-        Args:
-            pairs, shares: of this rank, see `add_backward`.
-            names: of the terms.
-        """
-        # The terms are exchanged together with the first gradients: that saves one exchange.
-        (logged,), gradients, by_row = sum_gradients([gradient for _, gradient in pairs], [shares], self.world)
-        scale = self.guard and self.guard.loss_scale
-        norm = clip_by_global_norm(gradients, self.settings.max_grad_norm, scale)
-        fetches = {"loss": logged[0], "grad_norm": norm}
-        fetches |= {name: logged[i + 1] for i, name in enumerate(names)}
-        good = None
-        if self.guard:
-            good, state = self.guard.judge(logged[0], norm)
-            fetches |= state
-        if self.world.size > 1:
-            fetches["sent_bytes"] = sent_bytes(opened.main, by_row, self.world)
-        # With a guard the values of every step are read, because the host says which update was skipped.
-        must_stop = paddle.zeros([], "bool") if self.guard else not_finite(logged[0], norm)
-        whole = (each.table if isinstance(each, RowGradient) else each for each in gradients)
-        updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, whole, strict=True)]
-        schedule = RateSchedule(self.learning_rate)
-        add_adamw(updates, self.settings, schedule.variable, self.rate_scale, good)
-        return opened.finish(fetches, schedule, add_step_values(fetches, must_stop))
+    Args:
+        pairs, shares: of this rank, see `add_backward`.
+        settings, world, rate_scale: see `build_training`.
+    """
+    # The terms are exchanged together with the first gradients: that saves one exchange.
+    (logged,), gradients, by_row = sum_gradients([gradient for _, gradient in pairs], [shares], world)
+    norm = clip_by_global_norm(gradients, settings.max_grad_norm, guard and guard.loss_scale)
+    fetches = {"loss": logged[0], "grad_norm": norm}
+    fetches |= {term.name: logged[i + 1] for i, term in enumerate(terms)}
+    good = None
+    if guard:
+        good, state = guard.judge(logged[0], norm)
+        fetches |= state
+    if world.size > 1:
+        fetches["sent_bytes"] = sent_bytes(opened.main, by_row, world)
+    whole = (each.table if isinstance(each, RowGradient) else each for each in gradients)
+    updates = [(parameter, gradient) for (parameter, _), gradient in zip(pairs, whole, strict=True)]
+    add_adamw(updates, settings, rate_scale, good)
+    # With a guard the values of every step are read, because the host says which update was skipped.
+    add_step_values(fetches, paddle.zeros([], "bool") if guard else not_finite(logged[0], norm))
+    return opened.finish(fetches)

@@ -8,7 +8,7 @@ Paddle prepares from the beginning. So the program writes the values into one sm
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import paddle
@@ -36,19 +36,13 @@ class LastStep:
     must_stop: bool
 
 
-@dataclass(frozen=True)
-class StepValues:
-    """The values that a program keeps; `names` are theirs."""
-
-    names: tuple[str, ...]
-
-    def read(self) -> LastStep:
-        """Return what is kept; waits until the device has finished the last step."""
-        *values, steps, must_stop = get_arrays([STEP_VALUES])[STEP_VALUES].tolist()
-        return LastStep(dict(zip(self.names, values, strict=True)), int(steps), bool(must_stop))
+def read_step_values(names: Iterable[str]) -> LastStep:
+    """Return the values that a program keeps, by their names; waits until the device has finished the last step."""
+    *values, steps, must_stop = get_arrays([STEP_VALUES])[STEP_VALUES].tolist()
+    return LastStep(dict(zip(names, values, strict=True)), int(steps), bool(must_stop))
 
 
-def add_step_values(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> StepValues:
+def add_step_values(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> None:
     """Add operations to the current program that keep the values of each step, until a step with `must_stop`.
 
     Args:
@@ -61,7 +55,6 @@ def add_step_values(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) 
     scalars = paddle.stack([value.detach().astype("float32").reshape([]) for value in values.values()])
     new = paddle.concat([scalars, kept[-2:-1] + 1, must_stop.astype("float32").reshape([1])])
     paddle.assign(paddle.where(kept[-1:] > 0, kept, new), kept)
-    return StepValues(tuple(values))
 
 
 def not_finite(*values: paddle.Tensor) -> paddle.Tensor:

@@ -23,6 +23,7 @@ from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.job import Job
 from ernie_gram.training.loss_scale import guard_state, set_guard_state
 from ernie_gram.training.meters import Meters, on_console
+from ernie_gram.training.optimization import set_learning_rate
 from ernie_gram.training.selection import Progress
 from ernie_gram.training.step_values import logged_values, reason_to_stop, skip_message
 from ernie_gram.training.stopping import StopAgreement
@@ -200,7 +201,7 @@ class Trainer:
         # The random numbers of a step depend on these numbers and the micro-batch's index alone, so that a resumed run
         # repeats them.
         seed = partial(_seed, self.job.seed, self.step, self.world.rank)
-        self.program.set_rate(self.step)
+        set_learning_rate(self.job.learning_rate(self.step))
         self.program.step(self.executor, micro_batches, seed)
 
     def _values(self) -> dict[str, float]:

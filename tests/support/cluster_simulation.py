@@ -82,7 +82,7 @@ def exchanges_of(config: PretrainConfig, sizes: CorpusSizes, rank: int, ranks: i
         patch.object(collectives.dist, "all_reduce", lambda tensor: shapes.append(tensor.shape)),
     ):
         network, world = PretrainNetwork(config, sizes, ranks), World(rank, ranks, executor.place)
-        build_training(network, config.optimizer, lambda step: 0.0, world, sparse_parameters=sparse_parameters(config))
+        build_training(network, config.optimizer, world, sparse_parameters=sparse_parameters(config))
     known = tuple(int(np.prod(shape)) for shape in shapes if -1 not in shape)
     return Exchanged(known, len(shapes) - len(known))
 

@@ -27,13 +27,14 @@ STEPS, NGRAMS = 20, 300
 BUCKET_NUMBERS = 5000
 WIDTH = MODEL.hidden_size
 CONFIG = config_of("full", replace(MODEL, num_hidden_layers=1))
+CONFIG = replace(CONFIG, optimizer=replace(CONFIG.optimizer, learning_rate=1e-3))
 
 
 def train(executor: paddle.static.Executor, world: World, sparse: frozenset[str]) -> dict[str, np.ndarray]:
     """Return the parameters after some steps of the full objective, and the bytes that were sent in each."""
     with paddle.static.scope_guard(paddle.static.Scope()):
         network = PretrainNetwork(CONFIG, CorpusSizes(TOKENS, NGRAMS), world.size)
-        program = build_training(network, CONFIG.optimizer, lambda step: 1e-3, world, sparse_parameters=sparse)
+        program = build_training(network, CONFIG.optimizer, world, sparse_parameters=sparse)
         paddle.seed(1)
         executor.run(program.startup)
         sent = []

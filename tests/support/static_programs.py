@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,10 +61,8 @@ def training_program(config: PretrainConfig, sizes: CorpusSizes) -> Program:
     """Build the program that the trainer runs, for one process."""
     from ernie_gram.pretraining.job import PretrainNetwork
     from ernie_gram.pretraining.terms.catalog import sparse_parameters
-    from ernie_gram.training.optimization import learning_rate
     from ernie_gram.training.program import build_training
 
-    rate = partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps)
     world = World(0, 1, current_place())
     network, sparse = PretrainNetwork(config, sizes, 1), sparse_parameters(config)
-    return build_training(network, config.optimizer, rate, world, None, sparse, config.trainer.recompute)
+    return build_training(network, config.optimizer, world, None, sparse, config.trainer.recompute)

@@ -231,23 +231,23 @@ def test_the_temperature_of_the_settings_is_that_of_the_samples() -> None:
 
 def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A training step seeds Paddle from run seed, step and rank; different seeds give different samples."""
-    from ernie_gram.training.trainer import Trainer
+    from ernie_gram.training import trainer
 
     seeds: list[int] = []
 
     def update(seed: int, step: int, rank: int) -> None:
-        program = SimpleNamespace(set_rate=lambda step: None, step=lambda executor, batches, seed: seed())
-        trainer = SimpleNamespace(
+        training = SimpleNamespace(
             job=SimpleNamespace(seed=seed, learning_rate=lambda step: 0.1),
             step=step,
             world=SimpleNamespace(rank=rank),
-            program=program,
+            program=SimpleNamespace(step=lambda executor, batches, seed: seed()),
             executor=None,
         )
-        Trainer._update(trainer, [{}])  # type: ignore[arg-type]
+        trainer.Trainer._update(training, [{}])  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
         patched.setattr(paddle, "seed", seeds.append)
+        patched.setattr(trainer, "set_learning_rate", lambda rate: None)
         for _ in range(2):
             for seed, step, rank in [(1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1), (2, 0, 0)]:
                 update(seed, step, rank)
@@ -261,6 +261,7 @@ def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: py
 def test_a_single_batch_is_overfitted(corpus: Corpus, rung: str) -> None:
     """Every term falls below 0.05 on eight real sequences, so each term reads the labels that it must predict."""
     from ernie_gram.pretraining.sizes import CorpusSizes
+    from ernie_gram.training.optimization import learning_rate, set_learning_rate
     from tests.support.static_programs import training_program
 
     model = dataclasses.replace(
@@ -279,9 +280,8 @@ def test_a_single_batch_is_overfitted(corpus: Corpus, rung: str) -> None:
         program = training_program(config, CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams))
         paddle.seed(1)
         executor.run(program.startup)
-        assert program.schedule is not None
         for step in range(600):
-            program.schedule.step(step)
+            set_learning_rate(learning_rate(step, config.optimizer, config.decay_steps))
             paddle.seed(step)
             values = program.run(executor, batch)
             terms = {name: float(values[name]) for name in values if name not in ("loss", "grad_norm")}

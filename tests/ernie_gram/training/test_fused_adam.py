@@ -22,8 +22,8 @@ def factor_of(name: str) -> float:
 
 def updated(fused: bool, bad_steps: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
     """Return parameters, moments and powers after some updates; those of bad steps are skipped."""
-    from ernie_gram.training.optimization import RateSchedule, add_adamw
-    from ernie_gram.training.variables import get_arrays, optimizer_names, persistent, zeros
+    from ernie_gram.training.optimization import add_adamw, set_learning_rate
+    from ernie_gram.training.variables import LEARNING_RATE, get_arrays, optimizer_names, persistent, zeros
 
     random = np.random.default_rng(0)
     names = optimizer_names(list(SHAPES))
@@ -35,18 +35,18 @@ def updated(fused: bool, bad_steps: tuple[int, ...] = ()) -> dict[str, np.ndarra
             parameters = [
                 persistent(name, random.standard_normal(shape).astype("float32")) for name, shape in SHAPES.items()
             ]
-            schedule = RateSchedule(lambda step: 1e-3 / (1 + step))
             if fused:
                 pairs = list(zip(parameters, gradients, strict=True))
-                add_adamw(pairs, SETTINGS, schedule.variable, factor_of, good if bad_steps else None)
+                add_adamw(pairs, SETTINGS, factor_of, good if bad_steps else None)
             else:
+                base_rate = persistent(LEARNING_RATE, np.zeros(1, np.float32))
                 for parameter, gradient in zip(parameters, gradients, strict=True):
                     moments = [zeros(f"{parameter.name}_moment{i}_0", list(parameter.shape)) for i in (1, 2)]
                     powers = [
                         persistent(f"{parameter.name} beta{i}", np.array([beta], np.float32))
                         for i, beta in ((1, SETTINGS.beta1), (2, SETTINGS.beta2))
                     ]
-                    rate = schedule.variable * factor_of(parameter.name)
+                    rate = base_rate * factor_of(parameter.name)
                     betas = (SETTINGS.beta1, SETTINGS.beta2, SETTINGS.epsilon)
                     decays = parameter.name.endswith(".w_0")
                     paddle._C_ops.adamw_(
@@ -57,7 +57,7 @@ def updated(fused: bool, bad_steps: tuple[int, ...] = ()) -> dict[str, np.ndarra
         executor.run(startup)
         for step in range(STEPS + len(bad_steps)):
             made = {f"gradient {name}": random.standard_normal(shape) for name, shape in SHAPES.items()}
-            schedule.step(step - sum(bad < step for bad in bad_steps))
+            set_learning_rate(1e-3 / (1 + step - sum(bad < step for bad in bad_steps)))
             feed = {name: values.astype("float32") for name, values in made.items()}
             executor.run(main, feed={**feed, "good": np.array(step not in bad_steps)})
         return get_arrays([*SHAPES, *names])

@@ -27,7 +27,7 @@ def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def config_that_clips_at(max_norm: float) -> PretrainConfig:
     config = config_of("full", replace(MODEL, num_hidden_layers=1))
-    return replace(config, optimizer=replace(config.optimizer, max_grad_norm=max_norm))
+    return replace(config, optimizer=replace(config.optimizer, max_grad_norm=max_norm, learning_rate=1e-2))
 
 
 def train(config: PretrainConfig, by_row: bool, recompute: bool = False, skips: bool = False) -> Arrays:
@@ -39,9 +39,7 @@ def train(config: PretrainConfig, by_row: bool, recompute: bool = False, skips: 
     with fresh_scope() as executor:
         world, network = World(0, 1, executor.place), PretrainNetwork(config, CorpusSizes(TOKENS, NGRAMS), 1)
         sparse = sparse_parameters(config) if by_row else frozenset[str]()
-        program = build_training(
-            network, config.optimizer, lambda step: 1e-2, world, None, sparse, recompute=recompute, skips=skips
-        )
+        program = build_training(network, config.optimizer, world, None, sparse, recompute, skips)
         names = [operation.name() for operation in program.main.global_block().ops]
         assert ("pd_op.index_add_" in names) == by_row
         start(executor, program)
@@ -62,9 +60,7 @@ def train_in_parts(config: PretrainConfig, by_row: bool) -> Arrays:
     with fresh_scope() as executor:
         world, network = World(0, 1, executor.place), PretrainNetwork(config, CorpusSizes(TOKENS, NGRAMS), 1)
         sparse = sparse_parameters(config) if by_row else frozenset[str]()
-        accumulating, updating, _ = build_accumulation(
-            network, config.optimizer, lambda step: 1e-2, world, None, sparse
-        )
+        accumulating, updating = build_accumulation(network, config.optimizer, world, None, sparse)
         start(executor, accumulating)
         executor.run(updating.startup)
         for step in range(STEPS):

@@ -157,18 +157,18 @@ def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:
     """Also if only its gradient is not finite, and later steps are."""
     import paddle
 
-    from ernie_gram.training.step_values import add_step_values, not_finite
+    from ernie_gram.training.step_values import add_step_values, not_finite, read_step_values
 
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup):
             values = {name: paddle.static.data(name, [], "float32") for name in ("loss", "grad_norm")}
-            kept = add_step_values(values, not_finite(*values.values()))
+            add_step_values(values, not_finite(*values.values()))
         executor.run(startup)
         found = []
         for loss, norm in ((0.5, 1.0), (0.25, 2.0), (0.125, np.inf), (0.5, 3.0), (np.nan, np.nan)):
             executor.run(main, feed={"loss": np.float32(loss), "grad_norm": np.float32(norm)}, fetch_list=[])
-            last = kept.read()
+            last = read_step_values(values)
             found.append((*last.values.values(), last.steps, last.must_stop))
     assert found == [(0.5, 1.0, 1, False), (0.25, 2.0, 2, False), *[(0.125, np.inf, 3, True)] * 3]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +65,7 @@ def overfit(
         enough: a loss below which the training ends.
     """
     from ernie_gram.distributed.world import World
+    from ernie_gram.training.optimization import set_learning_rate
     from ernie_gram.training.program import build_training
     from tasks.training.network import SCORES, TaskNetwork, build_prediction
 
@@ -77,14 +77,14 @@ def overfit(
     with fresh_scope() as executor:
         import paddle
 
-        program = build_training(network, settings, partial(_rate, rate), World(0, 1, executor.place))
+        program = build_training(network, settings, World(0, 1, executor.place))
         prediction = build_prediction(network)
         paddle.seed(1)
         executor.run(program.startup)
         losses = []
         batch = features.batch(np.arange(len(features)))
         for step in range(steps):
-            program.schedule.step(step)
+            set_learning_rate(_rate(rate, step))
             losses.append(float(program.run(executor, batch)["loss"]))
             if losses[-1] < enough:
                 break

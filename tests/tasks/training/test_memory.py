@@ -60,7 +60,7 @@ def test_memory_is_what_paddle_allocates(tiny_task: Path, tmp_path: Path, case: 
 
     def build() -> Any:
         world = World(0, 1, current_place())
-        return build_training(network, settings, lambda step: 1e-3, world, recompute=recompute)
+        return build_training(network, settings, world, recompute=recompute)
 
     allocated = step_memory(build, features.batch(batch))
     memory = finetuning_memory(run.config, encoder, features, [batch], 1, True, run.kind.reads_first_slots)
