@@ -147,22 +147,6 @@ def numbers(found: InsideAttention) -> dict[str, Any]:
     return counts | ({"inside": rounded(found.inside), "expected": rounded(found.expected)} if found.pairs else {})
 
 
-def record(attention: TextAttention, text: str, layer: int, spans: list[TokenSpan]) -> dict[str, Any]:
-    """Return a layer's attention as an object for JSON; docs/predicting.md has its keys."""
-    weights = layer_weights(attention, layer)
-    texts = span_texts(attention, text, spans)
-    return {
-        "text": text,
-        "layer": layer % len(attention.weights),
-        "layers": len(attention.weights),
-        "tokens": attention.tokens,
-        "offsets": attention.offsets,
-        "ngrams": [{"text": each, "start": start, "end": end} for each, (start, end) in zip(texts, spans, strict=True)],
-        "inside_attention": numbers(inside_attention(weights, spans)),
-        "weights": rounded(weights),
-    }
-
-
 def rounded(values: Floats) -> Any:
     """Return numbers as lists for JSON."""
     return np.round(values.astype(np.float64), DIGITS).tolist()
@@ -199,20 +183,29 @@ def over_texts(arguments: argparse.Namespace, model: Model) -> dict[str, Any]:
 
 
 def of_text(arguments: argparse.Namespace, model: Model, spans: list[TokenSpan]) -> dict[str, Any]:
-    """Print the table of one text and draw its attention; return it as an object for JSON."""
+    """Print the table of one text and draw its attention; return it as an object for JSON (see docs/predicting.md)."""
     attention = model.attention(arguments.text)
-    weights = layer_weights(attention, arguments.layer)
-    shown = ", ".join(span_texts(attention, arguments.text, spans)) or "none"
-    print(f"{counted(len(attention.tokens), 'token')}; n-grams: {shown}")
-    print(table(inside_attention(weights, spans)))
+    layer, layers = arguments.layer % len(attention.weights), len(attention.weights)
+    weights, texts = layer_weights(attention, arguments.layer), span_texts(attention, arguments.text, spans)
+    inside = inside_attention(weights, spans)
+    print(f"{counted(len(attention.tokens), 'token')}; n-grams: {', '.join(texts) or 'none'}")
+    print(table(inside))
     if arguments.plot:
         with claimed_file("--plot", arguments.plot, arguments.overwrite), progress("drawing"):
-            layer, layers = arguments.layer % len(attention.weights), len(attention.weights)
             name = "/".join(model.folder.resolve().parts[-2:])
             title = f"{name}: attention in layer {layer} (of 0 to {layers - 1}); mean of the heads, and each head"
             write_figure(attention_figure(weights, attention.tokens, spans, title), arguments.plot)
         print(f"written  {arguments.plot}")
-    return record(attention, arguments.text, arguments.layer, spans)
+    return {
+        "text": arguments.text,
+        "layer": layer,
+        "layers": layers,
+        "tokens": attention.tokens,
+        "offsets": attention.offsets,
+        "ngrams": [{"text": each, "start": start, "end": end} for each, (start, end) in zip(texts, spans, strict=True)],
+        "inside_attention": numbers(inside),
+        "weights": rounded(weights),
+    }
 
 
 def main() -> None:

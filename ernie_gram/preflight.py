@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed.device import chooses_cpu
+from ernie_gram.distributed.device import visible_gpus
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, World, start_world
 from ernie_gram.planning.sizes import assumed_shape, measured_shape
@@ -171,7 +171,7 @@ def main() -> None:
     utilisation = speeds.utilisation or ASSUMED_UTILISATION
     # A peak is given for GPUs elsewhere, unless the device is a CPU.
     device = config.trainer.device
-    cpu = device == "cpu" or (own.peak_tflops is None and chooses_cpu(device))
+    cpu = device == "cpu" or (own.peak_tflops is None and not visible_gpus())
     cluster = Cluster(ranks, speeds.peak, utilisation, own.memory, speeds.bandwidth, cpu)
     prediction = predict(config, sizes, shape, cluster)
     if RANK > 0:
@@ -218,19 +218,16 @@ def check_corpora(run: Run, world: World | None) -> list[str]:
     import numpy as np
     import paddle
 
-    from ernie_gram.distributed.collectives import check_agreement, sum_vector
+    from ernie_gram.distributed.collectives import check_agreement, sum_array
 
     executor = paddle.static.Executor(world.place)
-    failures = sum_vector(executor, np.array([float(failure is not None)]), world)[0]
+    failures = sum_array(executor, np.array([float(failure is not None)]), world)[0]
     if failure:
         raise failure
     if failures:
         raise InputError(f"the corpora are damaged on {failures:.0f} of {world.size} processes; see their messages")
     seen = repr([(corpus.info.fingerprint, sorted(corpus.info.digests.items())) for corpus in run.corpora])
-    try:
-        check_agreement(executor, zlib.crc32(seen.encode()), "the corpora", world)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    check_agreement(executor, zlib.crc32(seen.encode()), "the corpora", world)
     return [*lines, f"files    equal on all {world.size} processes"]
 
 

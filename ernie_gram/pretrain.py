@@ -14,7 +14,6 @@ import sys
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import check_device
-from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.distributed.world import HEARTBEAT, RANK, WORLD_SIZE, start_world
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
@@ -72,8 +71,7 @@ def train(run: Run) -> None:
 def check(run: Run) -> None:
     """Print what --check has found beyond the summary: the start values of a warm start."""
     if run.start:
-        # Which parameters the run has is known from its network, so this needs Paddle.
+        # Imported late: it loads Paddle.
         from ernie_gram.pretraining.job import describe_start
 
-        load_paddle().enable_static()
         print("\n".join(describe_start(run)))

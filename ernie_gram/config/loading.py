@@ -1,8 +1,7 @@
 """Read a configuration dataclass from a YAML file and the command line.
 
-A file states only what differs from the defaults, or from the file that its `base:` key names. A section may also be
-given as the name of a file that contains it. Relative paths are relative to the file that contains them. The settings
-of this project are found by their names, conf/..., from every folder.
+A file states only what differs from the defaults, or from the file that its `base:` key names, relative to its own
+folder. The settings of this project are found by their names, conf/..., from every folder.
 """
 
 from __future__ import annotations
@@ -133,41 +132,33 @@ def _expected(config_type: type, key: str) -> str:
 
 
 def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
-    """Read a config file, merge its `base:` and the files of its sections into it, and check all keys.
+    """Read a config file, merge it into its `base:`, and check all keys.
 
     The file that sets each flat key is added to `files`.
     """
     tree = read_yaml(path)
     base = tree.pop("base", None)
-    own_files: dict[str, Path] = {}
     for name, value in tree.items():
-        section, source = _types(config_type).get(name), path
-        if not dataclasses.is_dataclass(section):
+        if not dataclasses.is_dataclass(_types(config_type).get(name)):
             if name in _types(config_type) and isinstance(value, dict):
                 raise InputError(f"{path}: {name}: expected {_expected(config_type, name)}, found a section")
         elif value is None:
             tree[name] = {}
-        elif isinstance(value, str):
-            source = path.parent / value
-            tree[name] = read_yaml(source)
         elif not isinstance(value, dict):
-            raise InputError(
-                f"{path}: {name}: expected a section (`key: value` lines, or the name of a file with such lines), "
-                f"found {_as_argument(value)}"
-            )
-        own_files |= dict.fromkeys(flatten({name: tree[name]}), source)
+            raise InputError(f"{path}: {name}: expected a section (`key: value` lines), found {_as_argument(value)}")
         inner = tree[name] if isinstance(tree[name], dict) else {}
         for key in (f"{name}.{key}" for key, value in inner.items() if isinstance(value, dict)):
             if key in all_keys(config_type):
-                raise InputError(f"{source}: {key}: expected {_expected(config_type, key)}, found a section")
-    for key in flatten(tree):
-        _check_key(config_type, key, str(own_files[key]))
+                raise InputError(f"{path}: {key}: expected {_expected(config_type, key)}, found a section")
+    own_keys = flatten(tree)
+    for key in own_keys:
+        _check_key(config_type, key, str(path))
     if base is not None:
         base_path = path.parent / str(base)
         if "base" in read_yaml(base_path):
             raise InputError(f"{base_path}: has a base of its own; only one level of `base:` is allowed")
         tree = merged(read_tree(config_type, base_path, files), tree)
-    files |= own_files
+    files |= dict.fromkeys(own_keys, path)
     return tree
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,9 @@ import paddle.distributed as dist
 from ernie_gram.distributed.buckets import BUCKET_NUMBERS as BUCKET_NUMBERS
 from ernie_gram.distributed.buckets import plan_buckets
 from ernie_gram.distributed.ranks import World
+from reader.errors import InputError
+
+Number = TypeVar("Number", np.float32, np.float64)
 
 
 def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Tensor]:
@@ -54,34 +58,25 @@ def copy_from_first_rank(executor: paddle.static.Executor, names: list[str], wor
         tensor.set(_sum_on_host(executor, value if world.is_first else np.zeros_like(value)), executor.place)
 
 
-def sum_vector(
-    executor: paddle.static.Executor, vector: npt.NDArray[np.float64], world: World
-) -> npt.NDArray[np.float64]:
-    """Return the sum of a host vector over all ranks."""
-    return vector if world.size == 1 else _sum_on_host(executor, vector)
-
-
-def sum_scores(
-    executor: paddle.static.Executor, scores: npt.NDArray[np.float32], world: World
-) -> npt.NDArray[np.float32]:
+def sum_array(executor: paddle.static.Executor, array: npt.NDArray[Number], world: World) -> npt.NDArray[Number]:
     """Return the sum of a host array over all ranks; it has the same shape on all ranks, and any size.
 
     With rows that all ranks but one leave at 0, this gathers the rows of all ranks exactly: x + 0 is x.
     """
-    if world.size == 1 or not scores.size:
-        return scores
-    flat = scores.ravel()
+    if world.size == 1 or not array.size:
+        return array
+    flat = array.ravel()
     parts = [
         _sum_on_host(executor, flat[first : first + BUCKET_NUMBERS]) for first in range(0, len(flat), BUCKET_NUMBERS)
     ]
-    return np.concatenate(parts).reshape(scores.shape)
+    return np.concatenate(parts).reshape(array.shape)
 
 
 def check_agreement(executor: paddle.static.Executor, number: int, what: str, world: World) -> None:
-    """Raise ValueError unless all ranks passed the same number, for example a digest of what they are about to do."""
-    total = sum_vector(executor, np.array([number], np.float64), world)[0]
+    """Raise InputError unless all ranks passed the same number, for example a digest of what they are about to do."""
+    total = sum_array(executor, np.array([number], np.float64), world)[0]
     if total != number * float(world.size):
-        raise ValueError(
+        raise InputError(
             f"rank {world.rank} disagrees with the others about {what}; do all machines see the same files?"
         )
 

@@ -85,11 +85,6 @@ def check_device(
     return True
 
 
-def chooses_cpu(device: str) -> bool:
-    """Return whether a device setting, "cpu", "gpu" or "auto", means the CPU here; Paddle is loaded only if it must."""
-    return device == "cpu" or not visible_gpus()
-
-
 def visible_gpus() -> int:
     """Return the number of GPUs that Paddle sees; 0 with Paddle's package for CPUs, which is not loaded for this."""
     if not is_gpu_package():

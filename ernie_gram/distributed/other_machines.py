@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from typing import Protocol
+from typing import Any
 
 POLL_SECONDS = 2.0
 # A launcher that has shown no sign of life for this time is taken for dead.
@@ -15,21 +15,14 @@ LINGER_SECONDS = 3 * POLL_SECONDS
 RUNNING, DONE, FAILED = "running", "done", "failed"
 
 
-class Store(Protocol):
-    """The key-value store of Paddle's launcher, on the machine of --master."""
-
-    def put(self, key: str, value: str) -> bool:
-        """Return whether the value was stored."""
-
-    def get_prefix(self, key: str) -> dict[str, str] | str | None:
-        """Return the values of all keys with a prefix; "" or None if there are none or the store is out of reach."""
-
-
 class OtherMachines:
     """Tells the other launchers of a job how this one is, and watches them, in a thread."""
 
-    def __init__(self, store: Store, job: str, name: str) -> None:
-        """`name` is that of this machine, unique in the job."""
+    def __init__(self, store: Any, job: str, name: str) -> None:
+        """`store` is the key-value store of Paddle's launcher, on the machine of --master.
+
+        `name` is that of this machine, unique in the job.
+        """
         self._store, self._prefix, self._name = store, f"/{job}/watch/", name
         self._own, self._failure = (RUNNING, ""), ""
         self._count = 0

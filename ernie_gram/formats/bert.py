@@ -40,11 +40,9 @@ from reader.tokenization.wordpiece import WordPieceVocabulary
 NAME = "bert"
 CONFIG = "config.json"
 # The first one that is there is read.
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 LOOKS_FOR = f"{CONFIG} with model_type bert"
 MODEL_TYPES = ("bert", "ernie")
-# Folders in which older versions of sentence-transformers keep the BERT.
-INNER_FOLDERS = ("0_Transformer", "0_BERT")
 MODULES = "modules.json"
 AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
 SEGMENTS_KEY = "use_sentence_embedding"
@@ -55,24 +53,26 @@ ASSUMED = f"{TOKENIZER_SETTINGS} does not say whether text becomes lower case: t
 
 def detect(folder: Path) -> bool:
     """Return whether a folder has the settings of a BERT; raises InputError if config.json is damaged."""
-    return _bert_folder(folder) is not None
+    if not (folder / CONFIG).is_file():
+        return False
+    settings = read_json(folder / CONFIG)
+    return _is_bert(settings) and not is_paddlenlps(folder, settings)
 
 
 def read(folder: Path) -> Model:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
-    inner = _bert_folder(folder)
-    if inner is None:
+    if not detect(folder):
         raise InputError(f"{folder}: no {LOOKS_FOR}")
-    source, settings = str(inner / CONFIG), read_json(inner / CONFIG)
+    source, settings = str(folder / CONFIG), read_json(folder / CONFIG)
     known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
     refuse_other_models(settings, source)
     segments = flag(settings, SEGMENTS_KEY, True, source)
     config = model_config(known | {SEGMENTS_KEY: segments, "use_relative_position": False}, source)
-    weights = next((inner / name for name in WEIGHTS if (inner / name).is_file()), None)
+    weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
-        raise InputError(f"{inner}: no weights; looked for {', '.join(WEIGHTS)}")
+        raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
     loaded = load_parameters(weights, "bert", config, always_read=(SEGMENTS,))
-    vocabulary, notes = _read_tokenizer(inner)
+    vocabulary, notes = _read_tokenizer(folder)
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)
     return assembled(folder, NAME, loaded, vocabulary, notes)
@@ -109,17 +109,6 @@ def write(model: Model, folder: Path, name: str) -> None:
         write_settings(folder / TOKENIZER_SETTINGS, tokenizer | rules)
         write_vocabulary(vocabulary, folder)
     write_settings(folder / CONFIG, settings)
-
-
-def _bert_folder(folder: Path) -> Path | None:
-    """Return the folder with the settings and weights of a BERT: `folder` or, in it, that of sentence-transformers."""
-    for each in (folder, *(folder / name for name in INNER_FOLDERS)):
-        if not (each / CONFIG).is_file():
-            continue
-        settings = read_json(each / CONFIG)
-        if _is_bert(settings) and not is_paddlenlps(each, settings):
-            return each
-    return None
 
 
 def _is_bert(settings: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 # isort: off
 from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
 from ernie_gram.distributed.buckets import BUCKET_NUMBERS
-from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.row_exchange import sum_gradients
 from ernie_gram.distributed.row_gradients import RowGradient
 
@@ -55,7 +55,7 @@ def main() -> None:
     expected = np.sum([gradient_of(rank) for rank in range(world.size)], axis=0)
     rows, whole = (summed(executor, world, by_row) for by_row in (True, False))
     difference = max(_largest(rows, whole), _largest(whole, expected))
-    total = sum_vector(executor, np.array([difference]), world)[0]
+    total = sum_array(executor, np.array([difference]), world)[0]
     if world.is_first:
         print(f"difference {total}")
 

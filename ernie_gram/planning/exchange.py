@@ -35,13 +35,6 @@ class Exchange:
         """Return the bytes that one process sends: in a ring, 2 (ranks - 1) / ranks times those of the tensors."""
         return 2 * (ranks - 1) / ranks * self.bytes
 
-    def seconds(self, ranks: int, bandwidth: float) -> float:
-        """Return the time of the exchanges with a ring of `ranks` processes.
-
-        `bandwidth` is what one process sends per second, in bytes.
-        """
-        return self.sent(ranks) / bandwidth
-
 
 def step_exchange(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int) -> Exchange:
     """Return what a step exchanges (see row_exchange.sum_gradients and program.build_training)."""

@@ -10,11 +10,10 @@ from typing import NamedTuple
 from ernie_gram.planning.encoder_memory import Memory, size_text
 from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints_on_disk, step_exchange
 from ernie_gram.planning.memory import rank_memory
-from ernie_gram.planning.sizes import sequences_per_rank
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import FORWARD, recomputed_flops, step_flops
-from reader.batches.sampler import accumulation_steps
+from reader.batches.sampler import accumulation_steps, largest_share
 from reader.plurals import counted
 
 DAY = 24 * 60 * 60.0
@@ -96,7 +95,7 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     rate, ranks, trainer = cluster.peak * cluster.utilisation, cluster.ranks, config.trainer
     steps = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch)
     # Micro-batches differ by at most one sequence.
-    share = 1.0 if steps == 1 else sequences_per_rank(config, ranks) / shape.sequences
+    share = 1.0 if steps == 1 else largest_share(config.data.batch_size, ranks) / shape.sequences
     computed = shape.computed(cluster.cpu)
     flops = step_flops(config, sizes, computed)
     if trainer.recompute:
@@ -104,7 +103,7 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     flops = {part: share * number for part, number in flops.items()}
     compute = sum(flops.values()) / rate
     exchange = step_exchange(config, sizes, shape, ranks)
-    waiting = exchange.seconds(ranks, cluster.bandwidth) if cluster.bandwidth else 0.0 if ranks == 1 else None
+    waiting = exchange.sent(ranks) / cluster.bandwidth if cluster.bandwidth else 0.0 if ranks == 1 else None
     evaluation = 0.0
     if config.paths.held_out:
         forward = sum(step_flops(config, sizes, computed, FORWARD).values()) / shape.sequences
@@ -143,7 +142,7 @@ def fitting_sequences(config: PretrainConfig, sizes: CorpusSizes, shape: BatchSh
         return rank_memory(scaled, sizes, replace(shape, sequences=sequences), cluster.ranks, cluster.cpu).total
 
     whole = largest_batch(partial(memory, steps=1), cluster.memory)
-    is_enough = whole >= sequences_per_rank(config, cluster.ranks)
+    is_enough = whole >= largest_share(config.data.batch_size, cluster.ranks)
     return whole if is_enough else largest_batch(partial(memory, steps=2), cluster.memory)
 
 
@@ -172,7 +171,7 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
     lines = [
         f"batch    {counted(config.data.batch_size, 'sequence')} on {cluster.ranks} "
         f"process{'es' * (cluster.ranks != 1)}, at most "
-        f"{sequences_per_rank(config, cluster.ranks)} each{_micro_batches(prediction)}: "
+        f"{largest_share(config.data.batch_size, cluster.ranks)} each{_micro_batches(prediction)}: "
         f"{shape.slots} slots, {shape.predicted:.1f} predicted"
         + (f", {shape.fine:.1f} query rows" if shape.queries else "")
         + (f"; {shape.padding:.0%} padding" if shape.padding else ""),

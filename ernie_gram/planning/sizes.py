@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape
-from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.batches.sampler import sample_indices
 from reader.corpus.memmap import SPECIALS_PER_SEQUENCE
 
 # Sequences from which the mean numbers of slots are measured.
 SAMPLE = 256
-
-
-def sequences_per_rank(config: PretrainConfig, ranks: int) -> int:
-    """Return the largest number of sequences of a batch that one of `ranks` processes gets, not all at a time."""
-    return -(-config.data.batch_size // ranks)
 
 
 def measured_shape(feeder: Feeder, sequences: int) -> BatchShape:
@@ -28,16 +22,7 @@ def measured_shape(feeder: Feeder, sequences: int) -> BatchShape:
     """
     count = min(sequences, SAMPLE)
     batch = feeder.batch(*sample_indices(0, count, len(feeder), feeder.masking.seed))
-    slots = batch[fields.INPUT_IDS.name].shape[1]
-    has_queries = fields.QUERY_SLOTS.name in batch
-    return BatchShape(
-        sequences=sequences,
-        slots=slots,
-        predicted=len(batch[fields.SLOTS.name]) / count,
-        queries=batch[fields.QUERY_SLOTS.name].shape[1] if has_queries else 0,
-        fine=len(batch[fields.FINE_ROWS.name]) / count if has_queries else 0.0,
-        padding=1 - float(np.sum(batch[fields.LENGTHS.name])) / (count * slots),
-    )
+    return replace(BatchShape.of(batch), sequences=sequences)
 
 
 def assumed_shape(config: PretrainConfig, sequences: int, tokens_per_unit: float) -> BatchShape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # isort: off
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, World  # before Paddle
-from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.collectives import sum_array
 
 import numpy as np
 import paddle
@@ -33,7 +33,7 @@ def measure_missing(
     executor = paddle.static.Executor(world.place)
 
     def mean(value: float) -> float:
-        return float(sum_vector(executor, np.array([value]), world)[0]) / world.size
+        return float(sum_array(executor, np.array([value]), world)[0]) / world.size
 
     if peak is None:
         peak = mean(matmul_peak(executor, config.optimizer.precision))

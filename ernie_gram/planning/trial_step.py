@@ -11,7 +11,7 @@ from dataclasses import replace
 
 # isort: off
 from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
-from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.collectives import sum_array
 
 import numpy as np
 import paddle
@@ -108,7 +108,7 @@ def _step_seconds(config: PretrainConfig, sizes: CorpusSizes, batch: Batch, worl
         executor.run(program.startup)
         for _ in range(FIRST_STEPS):
             program.run(executor, batch)
-        sum_vector(executor, np.zeros(1), world)  # waits for the other processes, which share the cores of a machine
+        sum_array(executor, np.zeros(1), world)  # waits for the other processes, which share the cores of a machine
         for _ in range(STEPS):
             began = time.perf_counter()
             program.run(executor, batch)  # it fetches the loss, so that a device has finished

@@ -10,24 +10,24 @@ from functools import partial
 import numpy as np
 import paddle
 
-from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.model import Model
 from ernie_gram.kernels.selection import can_fuse_attention
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
-from ernie_gram.pretraining.network import PretrainModel, softmax_options
+from ernie_gram.pretraining.network import PretrainModel, parameter_shapes, softmax_options
 from ernie_gram.pretraining.prepare import Run
 from ernie_gram.pretraining.programs import build_evaluation
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
 from ernie_gram.pretraining.terms.catalog import TERMS, evaluated, fields_of, sparse_parameters, step_flops, terms_of
 from ernie_gram.pretraining.terms.term import Reference
-from ernie_gram.pretraining.warm_start import StartValue, Units, warm_start_values
+from ernie_gram.pretraining.warm_start import StartValue, warm_start_values
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.termination import until_requested
 from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
 from ernie_gram.training.optimization import learning_rate
-from ernie_gram.training.program import Program, open_program
+from ernie_gram.training.program import Program
 from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.batches.fields import Batch, Field
@@ -91,14 +91,10 @@ def start_values(run: Run) -> tuple[StartValues, ...]:
 
 
 def describe_start(run: Run) -> list[str]:
-    """Return the lines that training prints about its warm start. It builds the network, so it needs static mode."""
+    """Return the lines that training prints about its warm start."""
     if run.start is None:
         return []
-    info = run.train.corpus.info
-    network = PretrainNetwork(run.config, CorpusSizes(info.num_tokens, info.num_ngrams), world_size=1)
-    with open_program(network.fields) as opened:
-        network.losses(opened.feeds)
-        names = opened.finish({}).parameters
+    names = sorted(parameter_shapes(run.config, CorpusSizes.of(run.train.corpus)))
     made = _warm_start(run.start.model, run)
     return _of_model(run.start.model, made).describe(made.keys(), names, _biases(run).keys())
 
@@ -110,8 +106,7 @@ def _biases(run: Run) -> Arrays:
 
 
 def _warm_start(model: Model, run: Run) -> dict[str, StartValue]:
-    units = Units.of(run.train.corpus, run.config.objective.is_explicit)
-    return warm_start_values(model, run.config, units, _biases(run))
+    return warm_start_values(model, run.config, run.train.corpus, _biases(run))
 
 
 def _of_model(model: Model, made: dict[str, StartValue]) -> StartValues:
@@ -126,18 +121,7 @@ def _of_model(model: Model, made: dict[str, StartValue]) -> StartValues:
 
 def batch_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
     """Return the floating-point operations of the matrix products of a training step on a batch."""
-    ids, lengths = batch[fields.INPUT_IDS.name], batch[fields.LENGTHS.name]
-    sequences, slots = ids.shape
-    queries, fine = batch.get(fields.QUERY_SLOTS.name), batch.get(fields.FINE_ROWS.name)
-    shape = BatchShape(
-        sequences=sequences,
-        slots=slots,
-        predicted=len(batch[fields.SLOTS.name]) / sequences,
-        queries=0 if queries is None else queries.shape[1],
-        fine=0.0 if fine is None else len(fine) / sequences,
-        padding=1 - float(lengths.sum()) / ids.size,
-    )
-    return sum(step_flops(config, sizes, shape.computed(can_fuse_attention())).values())
+    return sum(step_flops(config, sizes, BatchShape.of(batch).computed(can_fuse_attention())).values())
 
 
 class PretrainNetwork:
@@ -185,7 +169,7 @@ class HeldOutEvaluator:
             baseline = log_frequencies(self._corpus.unit_counts) if same_units else None
             reference = Reference(baseline, self._corpus.info.num_tokens)
             sums = evaluation_sums(self._terms, predict, until_requested(batches), reference, draws)
-        return metrics(self._terms, sum_vector(executor, sums, world))
+        return metrics(self._terms, sum_array(executor, sums, world))
 
 
 def output_biases(corpus: Corpus, explicit: bool) -> Arrays:

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ernie_gram.pretraining.config import PretrainConfig
+from reader.batches import fields
+from reader.batches.fields import Batch
 from reader.corpus.memmap import Corpus
 
 
@@ -69,6 +71,20 @@ class BatchShape:
     queries: int = 0
     fine: float = 0.0
     padding: float = 0.0
+
+    @classmethod
+    def of(cls, batch: Batch) -> BatchShape:
+        """Return the shape of a batch."""
+        ids, lengths = batch[fields.INPUT_IDS.name], batch[fields.LENGTHS.name]
+        queries, fine = batch.get(fields.QUERY_SLOTS.name), batch.get(fields.FINE_ROWS.name)
+        return cls(
+            sequences=len(ids),
+            slots=ids.shape[1],
+            predicted=len(batch[fields.SLOTS.name]) / len(ids),
+            queries=0 if queries is None else queries.shape[1],
+            fine=0.0 if fine is None else len(fine) / len(ids),
+            padding=1 - float(lengths.sum()) / ids.size,
+        )
 
     @property
     def rows(self) -> int:

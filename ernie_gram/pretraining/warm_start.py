@@ -43,39 +43,7 @@ class StartValue:
     how: str = ""
 
 
-@dataclass(frozen=True)
-class Units:
-    """The classes of a run: F tokens, then N n-grams; N is 0 under contiguous masking.
-
-    Attributes:
-        tokens: F.
-        mask: the ID of [MASK].
-        ngram_tokens, ngram_offsets: those of the corpus. The tokens of n-gram i are
-            ngram_tokens[ngram_offsets[i]:ngram_offsets[i + 1]].
-        lexicon: fingerprint of the lexicon; "" without one.
-    """
-
-    tokens: int
-    mask: int
-    ngram_tokens: np.ndarray
-    ngram_offsets: np.ndarray
-    lexicon: str
-
-    @classmethod
-    def of(cls, corpus: Corpus, explicit: bool) -> Units:
-        """Return the classes that a run on this corpus predicts."""
-        info, mask = corpus.info, corpus.vocabulary.mask
-        if not explicit:
-            return cls(info.num_tokens, mask, np.zeros(0, np.int32), np.zeros(1, np.int64), "")
-        return cls(info.num_tokens, mask, corpus.ngram_tokens, corpus.ngram_offsets, info.lexicon)
-
-    @property
-    def ngrams(self) -> int:
-        """N."""
-        return len(self.ngram_offsets) - 1
-
-
-def warm_start_values(model: Model, config: PretrainConfig, units: Units, biases: Arrays) -> Values:
+def warm_start_values(model: Model, config: PretrainConfig, corpus: Corpus, biases: Arrays) -> Values:
     """Return start values by parameter name. Parameters of the run that are not among them are drawn.
 
     - Encoder and token rows: those of the given model; of its positions, as many as the run has.
@@ -91,7 +59,7 @@ def warm_start_values(model: Model, config: PretrainConfig, units: Units, biases
 
     Args:
         config: as returned by fit_to_start.
-        units: the classes of the run.
+        corpus: of the run, whose classes it predicts; under contiguous masking only its tokens.
         biases: output biases by name, [F] or [F + N], for classes that the given model does not have; may be empty.
     """
     found, settings, objective = model.parameters, config.model, config.objective
@@ -102,13 +70,13 @@ def warm_start_values(model: Model, config: PretrainConfig, units: Units, biases
         zero = partial(np.zeros, (NUM_BUCKETS, settings.num_attention_heads), np.float32)
         values.setdefault("rel_pos_embedding", StartValue(zero, "zero"))
     if objective.has_queries:
-        mask_row = found["word_embedding"][units.mask]
+        mask_row = found["word_embedding"][corpus.vocabulary.mask]
         copies = partial(np.tile, mask_row, (settings.max_ngram_tokens, 1))
         values.setdefault("query_embedding", StartValue(copies, "copies of the row of [MASK]"))
-    heads = _Heads(model, config, units, biases)
+    heads = _Heads(model, config, corpus, biases)
     if objective.has_generator or not settings.out_emb_size:
         values |= heads.ngram_table("ngram_embedding", found["word_embedding"])
-    values |= heads.values("mask_lm", "mask_lm", (settings.hidden_size, settings.embedding_size), units.ngrams)
+    values |= heads.values("mask_lm", "mask_lm", (settings.hidden_size, settings.embedding_size), heads.ngrams)
     if objective.has_queries:
         source = "fine_lm" if "fine_lm_trans_fc.w_0" in found else "mask_lm"
         values |= heads.values("fine_lm", source, (settings.hidden_size, settings.embedding_size), 0)
@@ -132,7 +100,7 @@ def _generator_values(heads: _Heads) -> Values:
     if word is not None and not shares and not small.out_emb_size:
         values |= heads.ngram_table(f"{GENERATOR}ngram_embedding", word)
     size = config.model.embedding_size if shares else small.hidden_size
-    return values | heads.values(prefix, prefix, (small.hidden_size, size), heads.units.ngrams)
+    return values | heads.values(prefix, prefix, (small.hidden_size, size), heads.ngrams)
 
 
 @dataclass(frozen=True)
@@ -141,8 +109,13 @@ class _Heads:
 
     model: Model
     config: PretrainConfig
-    units: Units
+    corpus: Corpus
     biases: Arrays
+
+    @property
+    def ngrams(self) -> int:
+        """N, number of n-grams among the classes; 0 under contiguous masking."""
+        return self.corpus.info.num_ngrams if self.config.objective.is_explicit else 0
 
     def values(self, name: str, source: str, tied: tuple[int, int], ngrams: int) -> Values:
         """Return the start values of the head `name` over F tokens and `ngrams` n-grams.
@@ -178,39 +151,38 @@ class _Heads:
         found = self.model.parameters.get(name)
         if found is not None and self._same_lexicon:
             return {name: _taken(found)}
-        if not self.units.ngrams or self.config.objective.ngram_start == "drawn":
+        if not self.ngrams or self.config.objective.ngram_start == "drawn":
             return {}
         return {name: self._ngram_rows(name, token_rows)}
 
     @property
     def _same_lexicon(self) -> bool:
         lexicon = self.model.lexicon
-        return lexicon is not None and lexicon.fingerprint == self.units.lexicon
+        return lexicon is not None and self.ngrams > 0 and lexicon.fingerprint == self.corpus.info.lexicon
 
     def _classes(self, found: np.ndarray, ngrams: int, how: str, new: StartValue) -> StartValue:
         """Return rows of F tokens and `ngrams` n-grams; those of n-grams are `new` unless the lexicon is the same."""
-        tokens = found[: self.units.tokens]
+        tokens = found[: self.corpus.info.num_tokens]
         if not ngrams:
             return _taken(tokens, how)
-        if self._same_lexicon and len(found) == self.units.tokens + ngrams:
+        if self._same_lexicon and len(found) == len(tokens) + ngrams:
             return _taken(found, how)
         return StartValue(lambda: np.concatenate([tokens, new.make()]), f"tokens from it; n-grams: {new.how}")
 
     def _ngram_rows(self, name: str, token_rows: np.ndarray) -> StartValue:
         """Return rows of n-grams for the table `name`, float32 [N, size]."""
-        units = self.units
         if self.config.objective.ngram_start == "mean":
-            make = partial(ngram_means, token_rows, units.ngram_tokens, units.ngram_offsets)
+            make = partial(ngram_means, token_rows, self.corpus.ngram_tokens, self.corpus.ngram_offsets)
             return StartValue(make, "means of the rows of their tokens")
-        shape, seed = (units.ngrams, token_rows.shape[1]), (self.config.seed, crc32(name.encode()))
+        shape, seed = (self.ngrams, token_rows.shape[1]), (self.config.seed, crc32(name.encode()))
         return StartValue(partial(_drawn, shape, self.config.model.initializer_range, seed), "drawn")
 
     def _ngram_biases(self, name: str) -> StartValue:
         """Return output biases of n-grams, float32 [N]."""
         biases = self.biases.get(name)
         if biases is None:
-            return StartValue(partial(np.zeros, self.units.ngrams, np.float32), "zero")
-        of_ngrams = biases[self.units.tokens :]
+            return StartValue(partial(np.zeros, self.ngrams, np.float32), "zero")
+        of_ngrams = biases[self.corpus.info.num_tokens :]
         return StartValue(lambda: of_ngrams, "log frequencies")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 import paddle
 
-from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_gradients import Lookups, RowGradient
 from ernie_gram.training.config import OptimizerConfig
@@ -75,7 +75,7 @@ class Updater:
             return
         assert self._row_counts is not None
         own = np.array([self._row_counts(batch) for batch in micro_batches], np.float64).sum(0)
-        counts = sum_vector(executor, own, self._world).astype(np.float32)
+        counts = sum_array(executor, own, self._world).astype(np.float32)
         for index, batch in enumerate(micro_batches):
             seed(index)
             self._accumulating.step(executor, {**batch, ROW_COUNTS.name: counts})

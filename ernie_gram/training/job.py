@@ -11,7 +11,6 @@ from typing import Any, Protocol
 import paddle
 
 from ernie_gram.distributed.ranks import World
-from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.selection import Selection
@@ -73,16 +72,6 @@ class StartValues:
     is_model: bool = False
     computed: Mapping[str, str] = field(default_factory=dict)
     source_names: frozenset[str] | None = None
-
-    @classmethod
-    def of_checkpoint(cls, path: Path) -> StartValues:
-        """The parameters of a checkpoint `step_N`; `load` raises InputError if it is damaged."""
-
-        def load() -> Arrays:
-            checkpoint.verify(path)
-            return checkpoint.load_model(path)
-
-        return cls(str(path), load, is_model=True)
 
     def describe(self, provided: Collection[str], names: list[str], earlier: Collection[str]) -> list[str]:
         """Return lines for the console that say where every parameter of a model's job comes from.

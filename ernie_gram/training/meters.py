@@ -6,13 +6,12 @@ Each process counts its own share of the batches; at a log line the counts of al
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import paddle
 
-from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak, process_peak
 from ernie_gram.distributed.ranks import World
 from ernie_gram.training.config import TrainerConfig
@@ -31,46 +30,13 @@ METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, CPU, MEMORY, ALLOCATED)
 Flops = Callable[[Batch], float]
 
 
-@dataclass
-class Counts:
-    """The work of one process since the last log line.
-
-    Attributes:
-        seconds: of the steps, with the waiting.
-        waiting: seconds of waiting for batches.
-        tokens: context slots that are not padding.
-        slots: context slots.
-        flops: floating-point operations of the matrix products, with those of padding.
-    """
-
-    seconds: float = 0.0
-    waiting: float = 0.0
-    tokens: float = 0.0
-    slots: float = 0.0
-    flops: float = 0.0
-
-    def add(self, batches: Sequence[Batch], waiting: float, seconds: float, flops: Flops | None) -> None:
-        """Count a step that took `seconds`, `waiting` of them for its batches."""
-        self.seconds += seconds
-        self.waiting += waiting
-        for batch in batches:
-            if INPUT_IDS.name in batch and LENGTHS.name in batch:
-                self.tokens += float(np.sum(batch[LENGTHS.name]))
-                self.slots += batch[INPUT_IDS.name].size
-            if flops is not None:
-                self.flops += flops(batch)
-
-    def vector(self, peak: float) -> npt.NDArray[np.float64]:
-        """Return the counts, and the peak of the process, in the order that `rates` reads; float64 [6]."""
-        return np.array([self.seconds, self.waiting, self.tokens, self.slots, self.flops, peak])
-
-
 def rates(counts: npt.NDArray[np.float64], sequences: int) -> dict[str, float]:
     """Return the meters of some steps, without the memory. What is unknown is left out.
 
     Args:
-        counts: one row per process, [ranks, 6], as from Counts.vector; its last column is the peak in operations per
-            second, 0 if unknown.
+        counts: one row per process, float64 [ranks, 6]: seconds of the steps, with the waiting; seconds of waiting for
+            batches; context slots that are not padding; context slots; floating-point operations of the matrix
+            products, with those of padding; the peak in operations per second, 0 if unknown.
         sequences: number of sequences of these steps, all processes together.
 
     feed_wait_share is that of the process that waited longest: the others wait for it in the exchange.
@@ -114,14 +80,21 @@ class Meters:
         if flops is not None:
             given = settings.peak_tflops
             self._peak = given * 1e12 if given else matmul_peak(executor, precision, PEAK_SECONDS)
-        self._counts, self._steps, self._cpu = Counts(), 0, 0.0
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._counts, self._steps, self._cpu = np.zeros(5), 0, 0.0
 
     def add(self, batches: Sequence[Batch], waiting: float, seconds: float, cpu: float = 0.0) -> None:
         """Count a step of this process that took `seconds`, `waiting` of them for its batches.
 
         `cpu` is the CPU time of all threads of the process in this step; other work on the machine hardly changes it.
         """
-        self._counts.add(batches, waiting, seconds, self._flops)
+        own = [batch for batch in batches if INPUT_IDS.name in batch and LENGTHS.name in batch]
+        tokens = sum(batch[LENGTHS.name].sum() for batch in own)
+        slots = sum(batch[INPUT_IDS.name].size for batch in own)
+        flops = sum(self._flops(batch) for batch in batches) if self._flops else 0.0
+        self._counts += seconds, waiting, tokens, slots, flops
         self._steps, self._cpu = self._steps + 1, self._cpu + cpu
 
     def take(self, batch_size: int) -> dict[str, float]:
@@ -130,11 +103,11 @@ class Meters:
         `batch_size` is the number of sequences of a step. The memory and the CPU time are those of this process.
         """
         world, steps = self._world, self._steps
-        vector = self._counts.vector(self._peak)
+        vector = np.append(self._counts, self._peak)
         rows = np.zeros((world.size, len(vector)))
         rows[world.rank] = vector
-        counts = sum_vector(self._executor, rows.ravel(), world).reshape(rows.shape)
+        counts = sum_array(self._executor, rows.ravel(), world).reshape(rows.shape)
         spent = {CPU: self._cpu / max(1, steps)}
-        self._counts, self._steps, self._cpu = Counts(), 0, 0.0
+        self._start_anew()
         memory = {MEMORY: process_peak() / 1e9, ALLOCATED: allocated_peak(world) / 1e9}
         return rates(counts, steps * batch_size) | spent | memory

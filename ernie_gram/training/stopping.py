@@ -8,7 +8,7 @@ import time
 import numpy as np
 import paddle
 
-from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.ranks import World
 from ernie_gram.run import termination
 
@@ -39,7 +39,7 @@ class StopAgreement:
         """Return the signal after which all ranks end now, or None; always exchanges."""
         number, now = termination.requested(), time.monotonic()
         asked = [number == signal.SIGTERM, number == signal.SIGINT, now - self._time]
-        terminated, interrupted, seconds = sum_vector(self._executor, np.array(asked, np.float64), self._world)
+        terminated, interrupted, seconds = sum_array(self._executor, np.array(asked, np.float64), self._world)
         # The sums are those of all ranks, so all of them compute the same next step.
         steps, mean = max(1, step - self._last_step), max(1e-6, seconds / self._world.size)
         self._next_step = step + int(np.clip(EXCHANGE_SECONDS * steps / mean, 1, MAX_STEPS_BETWEEN))

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import paddle
 
-from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, sum_vector
+from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, sum_array
 from ernie_gram.distributed.device import kernels_used
 from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint, termination
@@ -73,7 +73,7 @@ class Trainer:
         """Take the checkpoint of rank 0, which alone has verified whole files, on all ranks."""
         chosen = self.job.resume_from
         own = checkpoint.load_state(chosen).step if chosen else 0
-        step = int(sum_vector(self.executor, np.array([own * float(self.world.is_first)]), self.world)[0])
+        step = int(sum_array(self.executor, np.array([own * float(self.world.is_first)]), self.world)[0])
         if chosen and step not in (0, own):
             chosen = chosen.with_name(f"step_{step}")
             checkpoint.verify(chosen, (checkpoint.STATE,))
@@ -85,10 +85,7 @@ class Trainer:
         # Micro-batches may differ, because nothing is exchanged within them.
         plan = json.dumps([self.job.identity, resume_from and resume_from.name, self.program.skips], sort_keys=True)
         what = "the settings, the corpus or the checkpoint"
-        try:
-            check_agreement(self.executor, zlib.crc32(plan.encode()), what, self.world)
-        except ValueError as error:
-            raise InputError(str(error)) from error
+        check_agreement(self.executor, zlib.crc32(plan.encode()), what, self.world)
 
     def _initialise(self) -> list[str]:
         """Draw the parameters and apply the start values, or load the checkpoint; all ranks get the same values.
@@ -187,7 +184,7 @@ class Trainer:
             self.save()
         self.saver.finish()
         # A rank that ended before rank 0 has saved would look like one that died.
-        sum_vector(self.executor, np.zeros(1), self.world)
+        sum_array(self.executor, np.zeros(1), self.world)
         self.log.close()
         termination.end(number)
 
@@ -236,7 +233,7 @@ class Trainer:
         else:
             # Only rank 0 has a log; the sum tells the other ranks.
             done = np.array([float(self.step in self.log.evaluated)])
-            is_known = bool(sum_vector(self.executor, done, self.world)[0])
+            is_known = bool(sum_array(self.executor, done, self.world)[0])
         if not is_known:
             self.evaluate()
 
@@ -275,7 +272,7 @@ class Trainer:
         if not self.job.selection or self.progress.best_step is None:
             return
         is_there = self.world.is_first and checkpoint.best_step(self.job.folder) == self.progress.best_step
-        if not sum_vector(self.executor, np.array([float(is_there)]), self.world)[0]:
+        if not sum_array(self.executor, np.array([float(is_there)]), self.world)[0]:
             self.progress = Progress(self.progress.step)
 
     def _state(self) -> checkpoint.State:

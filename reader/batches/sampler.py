@@ -89,15 +89,16 @@ def accumulation_steps(batch_size: int, world: int, micro_batch: int | None) -> 
 
     It is the smallest with which no rank holds more than `micro_batch` rows at a time; without a limit it is 1.
     """
-    return 1 if micro_batch is None else -(-_largest_share(batch_size, world) // micro_batch)
+    return 1 if micro_batch is None else -(-largest_share(batch_size, world) // micro_batch)
 
 
 def largest_micro_batch(batch_size: int, world: int, micro_batch: int | None) -> int:
     """Return the largest number of rows of a batch that a rank holds at a time; see `accumulation_steps`."""
-    return _largest_share(_largest_share(batch_size, world), accumulation_steps(batch_size, world, micro_batch))
+    return largest_share(largest_share(batch_size, world), accumulation_steps(batch_size, world, micro_batch))
 
 
-def _largest_share(rows: int, parts: int) -> int:
+def largest_share(rows: int, parts: int) -> int:
+    """Return the size of the largest of `parts` parts of a batch of `rows` rows, which differ by at most one."""
     return -(-rows // parts)
 
 

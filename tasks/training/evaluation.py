@@ -8,7 +8,7 @@ from typing import Any
 
 import paddle
 
-from ernie_gram.distributed.collectives import sum_scores
+from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.ranks import World
 from ernie_gram.training.program import Program
 from reader.system.atomic_files import atomic_file
@@ -51,7 +51,7 @@ class Predictor:
             world.rank,
             world.size,
         )
-        return sum_scores(executor, scores, world)
+        return sum_array(executor, scores, world)
 
     def predict(
         self, executor: paddle.static.Executor, splits: Sequence[SplitData], world: World

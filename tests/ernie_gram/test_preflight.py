@@ -123,12 +123,8 @@ def test_processes_compare_their_corpora(
     from ernie_gram.preflight import check_corpora
     from ernie_gram.pretraining.prepare import prepare
 
-    def check_agreement(executor: object, number: int, what: str, world: World) -> None:
-        if not same:
-            raise ValueError(f"rank 0 disagrees with the others about {what}")
-
-    monkeypatch.setattr(collectives, "sum_vector", lambda executor, vector, world: vector + failures_elsewhere)
-    monkeypatch.setattr(collectives, "check_agreement", check_agreement)
+    theirs = iter([lambda failures: failures + failures_elsewhere, lambda number: 2 * number + (not same)])
+    monkeypatch.setattr(collectives, "sum_array", lambda executor, own, world: next(theirs)(own))
     run, world = prepare(load(*options(built, built / "run")), 2), World(0, 2, start_world("cpu").place)
     if message:
         with pytest.raises(InputError, match=message):

@@ -12,9 +12,10 @@ import numpy as np  # isort: skip
 import paddle  # isort: skip
 from paddle.nn import functional as F  # isort: skip
 
-from ernie_gram.distributed.collectives import sum_vector
+from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.model.layers import Linear
 from ernie_gram.model.parameters import Normal, linear
+from ernie_gram.run.checkpoint import load_model
 from ernie_gram.run.run_folder import resume_checkpoint
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.job import Feeds, Job, LossTerm, StartValues
@@ -78,7 +79,7 @@ class ToyEvaluator:
 
     def __call__(self, executor: paddle.static.Executor, world: World) -> dict[str, float]:
         right = self._program.run(executor, self._held_out)["best"] == self._held_out["classes"]
-        found, count = sum_vector(executor, np.array([right.sum(), len(right)], np.float64), world)
+        found, count = sum_array(executor, np.array([right.sum(), len(right)], np.float64), world)
         return {"accuracy": float(found / count)}
 
 
@@ -107,7 +108,7 @@ def toy_job(
         evaluators=(ToyEvaluator(),),
         evaluates_start=selection is None,
         selection=selection,
-        start_values=(StartValues.of_checkpoint(start),) if start else (),
+        start_values=(StartValues(str(start), partial(load_model, start), is_model=True),) if start else (),
         learning_rate=partial(learning_rate, settings=optimizer, decay_steps=120),
         rate_scale=rate_scale and rate_scale.__getitem__,
         optimizer=optimizer,

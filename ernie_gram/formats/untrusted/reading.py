@@ -9,15 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays, one_line, quoted
-from ernie_gram.formats.untrusted.json_file import read_json
+from ernie_gram.formats.untrusted.arrays import StoredArrays, checked_arrays, one_line
 from ernie_gram.formats.untrusted.paddle_pickle import read_pdparams
 from ernie_gram.formats.untrusted.paddle_variable import is_paddle_variable, read_paddle_variable
 from ernie_gram.formats.untrusted.safetensors_file import is_safetensors, read_safetensors
 from ernie_gram.formats.untrusted.torch_file import ZIP_START, is_torch_stream, read_torch_archive, read_torch_stream
 from reader.errors import InputError
 
-INDEX_SUFFIX = ".index.json"
 LFS_POINTER = b"version https://git-lfs"
 # What the readers raise for damaged files, those of `zipfile` included. InputError is no ValueError.
 DAMAGED = (
@@ -30,14 +28,12 @@ def read_arrays(path: Path) -> StoredArrays:
     """Return the arrays of a file, floating-point numbers as float32.
 
     Formats: safetensors; Paddle's `.pdparams` and one-variable file (the name of the array is the name of the file), or
-    a folder of these; PyTorch's `.bin` of tensors; the index of a model in several such files (`*.index.json`).
+    a folder of these; PyTorch's `.bin` of tensors.
     Raises InputError, one line that names the file and the array, for a file of another format, a damaged or truncated
     file, and a file that asks for more than arrays. Nothing of such a file is run.
     """
     if path.is_dir():
         found, size = _read_folder(path)
-    elif path.name.endswith(INDEX_SUFFIX):
-        found, size = _read_shards(path)
     else:
         found, size = _read_file(path, _mapped(path)), path.stat().st_size
     return checked_arrays(path, found, size)
@@ -96,30 +92,3 @@ def _read_folder(folder: Path) -> tuple[StoredArrays, int]:
             raise InputError(f"{path}: {one_line(error)}") from error
         size += len(data)
     return StoredArrays(arrays), size
-
-
-def _read_shards(index: Path) -> tuple[StoredArrays, int]:
-    """Return the arrays of the files that an index lists, and the total size of the files."""
-    shard_of = read_json(index).get("weight_map")
-    if not isinstance(shard_of, dict) or not shard_of or not all(isinstance(shard, str) for shard in shard_of.values()):
-        raise InputError(f"{index}: has no weight_map from names of arrays to names of files")
-    arrays: dict[str, np.ndarray] = {}
-    notes: list[str] = []
-    size = 0
-    for shard in dict.fromkeys(shard_of.values()):
-        # 255 bytes are the limit of common file systems.
-        is_short = 1 <= len(shard.encode(errors="replace")) <= 255
-        if not shard.isprintable() or not is_short or shard in (".", "..") or set(shard) & set("/\\:"):
-            raise InputError(f"{index}: {quoted(shard)} is not a name of a file in the same folder")
-        path = index.with_name(shard)
-        found = _read_file(path, _mapped(path))
-        listed = [name for name, holder in shard_of.items() if holder == shard]
-        missing = next((name for name in listed if name not in found.arrays), None)
-        if missing is not None:
-            raise InputError(f"{path}: does not hold {quoted(missing)}, which {index.name} lists")
-        arrays |= {name: found.arrays[name] for name in listed}
-        notes += found.notes
-        if left_out := len(found.arrays) - len(listed):
-            notes.append(f"{shard}: {left_out} arrays that {index.name} does not list; left out")
-        size += path.stat().st_size
-    return StoredArrays(arrays, tuple(notes)), size

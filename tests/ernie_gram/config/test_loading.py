@@ -32,8 +32,10 @@ def test_every_pretraining_config_in_conf_loads(path: Path) -> None:
 
 def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    write(tmp_path / "model.yaml", "{hidden_size: 64, num_attention_heads: 8}")
-    write(tmp_path / "base.yaml", "model: model.yaml\ndata: {batch_size: 16, max_seq_len: 64}\nseed: 5\n")
+    write(
+        tmp_path / "base.yaml",
+        "model: {hidden_size: 64, num_attention_heads: 8}\ndata: {batch_size: 16, max_seq_len: 64}\nseed: 5\n",
+    )
     over = write(tmp_path / "sub" / "over.yaml", "base: ../base.yaml\ndata: {batch_size: 32}\nmodel: {emb_size: 16}\n")
     config = load("--config", over, "--data.max_seq_len", "100", "--model.emb_size=null")
     assert (config.model.hidden_size, config.model.num_attention_heads, config.model.emb_size) == (64, 8, None)
@@ -60,8 +62,6 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
         ("optimizer: {learning_rate: fast}", r"x\.yaml: optimizer\.learning_rate: expected a number, got 'fast'$"),
         ("model: {emb_size: wide}", r"x\.yaml: model\.emb_size: expected a whole number or null, got 'wide'$"),
         ("base: bad.yaml", r"bad\.yaml: data\.batch_size: expected a whole number, got 'few'$"),
-        ("data: bad_section.yaml", r"bad_section\.yaml: data\.batch_size: expected a whole number, got 'few'$"),
-        ("data: deep.yaml", r"deep\.yaml: unknown key data\.base"),
         ("model: 7", r"x\.yaml: model: expected a section .*, found 7$"),
         ("seed: {a: 1}", r"x\.yaml: seed: expected a whole number, found a section$"),
         ("seed: 1\ndata: {batch_size: 8}\nseed: 2", r"x\.yaml, line 3: seed is given twice, first in line 1$"),
@@ -69,7 +69,7 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
         ("optimizer: {precision: half}", r"optimizer\.precision: expected float32 or bfloat16 or float16, got 'half'$"),
         ("base: nowhere.yaml", r"nowhere\.yaml: cannot read"),
         ("base: deep.yaml", r"deep\.yaml: has a base of its own"),
-        ("model: nowhere.yaml", r"nowhere\.yaml: cannot read"),
+        ("model: tiny.yaml", r"x\.yaml: model: expected a section .*, found tiny\.yaml$"),
         ("optimizer: {max_grad_norm: 1e999}", r"optimizer\.max_grad_norm: inf is not finite"),
         ("- a\n- b", r"x\.yaml: expected `key: value`"),
         ("a: [", r"x\.yaml: not YAML"),
@@ -90,7 +90,6 @@ def test_a_file_overrides_its_base_and_the_command_line_overrides_both(tmp_path:
 def test_an_invalid_config_gives_an_error_that_names_the_file_or_key(tmp_path: Path, text: str, message: str) -> None:
     write(tmp_path / "deep.yaml", "base: deeper.yaml")
     write(tmp_path / "bad.yaml", "data: {batch_size: few}")
-    write(tmp_path / "bad_section.yaml", "batch_size: few")
     path = write(tmp_path / "x.yaml", text)
     with pytest.raises(InputError, match=message):
         load("--config", path)

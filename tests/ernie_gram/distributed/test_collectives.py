@@ -58,7 +58,7 @@ def test_large_arrays_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rows:
     monkeypatch.setattr(collectives, "BUCKET_NUMBERS", 10)
     monkeypatch.setattr(collectives, "_sum_on_host", add_up)
     scores = np.random.default_rng(0).standard_normal((rows, 3)).astype(np.float32)
-    summed = collectives.sum_scores(None, scores, World(0, RANKS, paddle.CPUPlace()))
+    summed = collectives.sum_array(None, scores, World(0, RANKS, paddle.CPUPlace()))
     np.testing.assert_array_equal(summed, scores * RANKS)
     assert max(sizes, default=0) <= 10
     assert sum(sizes) == scores.size

@@ -135,18 +135,10 @@ def test_a_written_bert_has_the_names_and_the_orientation_of_berts_files(tmp_pat
     assert again.vocabulary.tokens == VOCABULARY.tokens
 
 
-def test_folders_of_sentence_transformers_sharded_weights_and_tokenizer_json_are_read(tmp_path: Path) -> None:
-    folder = tmp_path / "sentences"
-    folder.mkdir()
-    inner = bert_folder(folder / "0_Transformer", bare(BERT), vocabulary=False)
+def test_folders_of_sentence_transformers_and_tokenizer_json_are_read(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "sentences", bare(BERT), vocabulary=False)
     (folder / "modules.json").write_text("[]")
-    names = sorted(bare(BERT))
-    (inner / "model.safetensors").unlink()
-    for number in range(2):
-        save_file({name: bare(BERT)[name] for name in names[number::2]}, inner / f"part-{number}.safetensors")
-    weight_map = {name: f"part-{number}.safetensors" for number in range(2) for name in names[number::2]}
-    (inner / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
-    (inner / "tokenizer.json").write_text(json.dumps(TOKENIZER))
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER))
     model = read_model(folder)
     whole = read_model(bert_folder(tmp_path / "whole", bare(BERT)))
     assert all(np.array_equal(model.parameters[name], values) for name, values in whole.parameters.items())

@@ -26,8 +26,8 @@ SHAPE = BatchShape(4, 475, 40.0, 77, 77.0)
 
 def test_a_ring_sends_each_byte_nearly_twice() -> None:
     exchange = Exchange(bytes=1000, sums=2)
-    assert [exchange.seconds(ranks, 100) for ranks in (1, 2, 4)] == [0, 10, 15]
-    assert exchange.seconds(512, 100) == pytest.approx(20, rel=0.01)
+    assert [exchange.sent(ranks) for ranks in (1, 2, 4)] == [0, 1000, 1500]
+    assert exchange.sent(512) == pytest.approx(2000, rel=0.01)
 
 
 def test_one_process_exchanges_nothing() -> None:

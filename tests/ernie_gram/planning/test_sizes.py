@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.planning.sizes import measured_shape, sequences_per_rank
-from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.planning.sizes import measured_shape
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
-from tests.support.configs import load
 
 
 @pytest.mark.parametrize("queries", [False, True])
@@ -32,8 +30,3 @@ def test_large_batches_are_measured_on_a_sample(built: Path) -> None:
     feeder = Feeder(Corpus(built / "corpus"), 32, Masking(True, 0.15, seed=3))
     assert measured_shape(feeder, 10_000).predicted == measured_shape(feeder, 256).predicted
     assert measured_shape(feeder, 10_000).sequences == 10_000
-
-
-def test_the_first_share_is_not_the_largest_but_the_largest_is_planned_for() -> None:
-    assert sequences_per_rank(load("--data.batch_size=5112"), 64) == 80
-    assert sequences_per_rank(PretrainConfig(), 16) == 16

@@ -21,10 +21,10 @@ def measure(
     others measure half of each, and send 3 GB/s."""
     from ernie_gram.planning import speeds
 
-    def sum_vector(executor: object, values: npt.NDArray[np.float64], world: World) -> npt.NDArray[np.float64]:
+    def sum_array(executor: object, values: npt.NDArray[np.float64], world: World) -> npt.NDArray[np.float64]:
         return values + (world.size - 1) * values / 2
 
-    monkeypatch.setattr(speeds, "sum_vector", sum_vector)
+    monkeypatch.setattr(speeds, "sum_array", sum_array)
     monkeypatch.setattr(speeds, "matmul_peak", lambda executor, precision: 2e12)
     monkeypatch.setattr(speeds, "measured_utilisation", lambda config, sizes, shape, peak, world: 0.4)
     monkeypatch.setattr(speeds, "exchange_bandwidth", lambda executor, world: 3e9)

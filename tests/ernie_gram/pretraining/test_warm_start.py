@@ -12,7 +12,7 @@ from ernie_gram.formats.model import Model
 from ernie_gram.pretraining import warm_start
 from ernie_gram.pretraining.config import DataConfig, GeneratorConfig, PathsConfig, PretrainConfig
 from ernie_gram.pretraining.start_model import fit_to_start
-from ernie_gram.pretraining.warm_start import Units, ngram_means, warm_start_values
+from ernie_gram.pretraining.warm_start import ngram_means, warm_start_values
 from reader.corpus.memmap import Corpus
 from tests.support import reference_model as reference
 from tests.support.given_model import BERT, POSITIONS, H, given_bert
@@ -41,8 +41,7 @@ def values_of(
     model: Model, config: PretrainConfig, corpus: Corpus, biases: Arrays | None = None
 ) -> tuple[Arrays, dict[str, str]]:
     """Return the start values, and how those that are computed are computed."""
-    units = Units.of(corpus, config.objective.is_explicit)
-    made = warm_start_values(model, config, units, biases or {})
+    made = warm_start_values(model, config, corpus, biases or {})
     return {name: value.make() for name, value in made.items()}, {n: v.how for n, v in made.items() if v.how}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
 from ernie_gram.training.config import TrainerConfig
-from ernie_gram.training.meters import CPU, METERS, Counts, Meters, on_console, rates
+from ernie_gram.training.meters import CPU, METERS, Meters, on_console, rates
 from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 
@@ -18,12 +18,9 @@ def batch(*lengths: int) -> dict[str, np.ndarray]:
 
 
 def test_the_rates_of_two_processes_are_those_of_the_whole_job() -> None:
-    """Two steps of 2 + 2 sequences, the second in two micro-batches. The second process waited longer."""
-    first, second = Counts(), Counts()
-    for counts, waiting in ((first, 0.0), (second, 0.5)):
-        counts.add([batch(6, 10)], waiting, 2.0, lambda each: 100.0 * each["input_ids"].size)
-        counts.add([batch(8), batch(4)], 0.0, 3.0, lambda each: 100.0 * each["input_ids"].size)
-    found = rates(np.stack([first.vector(1000.0), second.vector(3000.0)]), sequences=8)
+    """The second process waited longer."""
+    rows = [[5.0, 0.0, 28.0, 32.0, 3200.0, 1000.0], [5.0, 0.5, 28.0, 32.0, 3200.0, 3000.0]]
+    found = rates(np.array(rows), sequences=8)
     assert found == {
         "sequences_per_second": 8 / 5,
         "tokens_per_second": 2 * 28 / 5,
@@ -35,12 +32,14 @@ def test_the_rates_of_two_processes_are_those_of_the_whole_job() -> None:
 
 
 def test_what_is_unknown_is_left_out() -> None:
-    """A job without the fields of sequences, without known operations, in one process."""
-    counts = Counts()
-    counts.add([{"points": np.ones((4, 2))}], 0.0, 2.0, None)
-    assert rates(counts.vector(0.0)[None], 4) == {"sequences_per_second": 2.0, "feed_wait_share": 0.0}
-    counts.add([batch(3)], 0.0, 2.0, lambda each: 7.0)
-    assert "mfu" not in rates(counts.vector(0.0)[None], 4)
+    """A job without the fields of sequences, without known operations; and one of which only the peak is unknown."""
+    with fresh_scope() as executor:
+        meters = Meters(TrainerConfig(), "float32", None, executor, World(0, 1, executor.place))
+        meters.add([{"points": np.ones((4, 2))}], 0.0, 2.0)
+        found = meters.take(batch_size=4)
+    assert found["sequences_per_second"] == 2.0
+    assert not found.keys() & {"tokens_per_second", "slots_per_second", "mfu"}
+    assert "mfu" not in rates(np.array([[2.0, 0.0, 3.0, 3.0, 7.0, 0.0]]), 4)
 
 
 def test_the_console_shows_waiting_only_if_it_matters() -> None:
@@ -57,10 +56,10 @@ def test_meters_start_anew_after_each_log_line() -> None:
         for _ in range(4):
             meters.add([batch(4, 2)], waiting=1.0, seconds=8.0, cpu=3.0)
         first = meters.take(batch_size=2)
-        meters.add([batch(4, 2)], waiting=0.0, seconds=4.0)
+        meters.add([batch(4, 1), batch(1)], waiting=0.0, seconds=4.0)  # in two micro-batches
         second = meters.take(batch_size=2)
     assert [first[name] for name in METERS[:5]] == [0.25, 0.75, 1.0, 0.25, 0.125]
-    assert [second[name] for name in METERS[:5]] == [0.5, 1.5, 2.0, 0.5, 0.0]
+    assert [second[name] for name in METERS[:5]] == [0.5, 1.5, 2.25, 1.0, 0.0]
     assert (first[CPU], second[CPU]) == (3.0, 0.0)
     assert 0.05 < second["peak_memory_gb"] < 64
     assert second["peak_allocated_gb"] <= second["peak_memory_gb"]

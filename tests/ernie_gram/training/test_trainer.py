@@ -102,14 +102,6 @@ def test_start_values_of_another_shape_are_refused(train: Callable[..., str], tm
         train(tmp_path / "run", start=source)
 
 
-def test_damaged_start_values_are_refused(train: Callable[..., str], tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    source = checkpoint.save(tmp_path / "other", checkpoint.State(1, 1, 0.1, {}, {}), {}, {}, keep=1)
-    (source / "model.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match=r"model.safetensors: truncated or altered"):
-        train(tmp_path / "run", start=source)
-
-
 def test_learning_rates_are_scaled_per_parameter(train: Callable[..., str], tmp_path: Path) -> None:
     """Adam's first update moves every number by about the learning rate, so the factors can be read off directly."""
     factors = {"body_fc.w_0": 0.0, "body_fc.b_0": 0.25, "head_fc.w_0": 1.0, "head_fc.b_0": 2.0}
