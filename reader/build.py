@@ -14,7 +14,6 @@ from reader.build_messages import (
     after_corpus,
     after_lexicon,
     after_vocab,
-    explain_empty_lexicon,
     print_corpus_summary,
     print_lexicon_summary,
     training_command,
@@ -101,7 +100,10 @@ def build_lexicon(args: argparse.Namespace) -> None:
             result = CountingJob(engine, settings, print).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
-            raise InputError(f"{', '.join(args.input)}: {explain_empty_lexicon(lexicon.info, min(args.top))}")
+            raise InputError(
+                f"{', '.join(args.input)}: no n-gram is left; use more text, other orders in --top, a lower "
+                "--min_count or a higher --max_ngram_tokens"
+            )
         lexicon.save(args.output)
     words = result.words
     unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
