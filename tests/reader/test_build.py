@@ -72,8 +72,6 @@ def test_an_empty_lexicon_is_refused(built: Path, tmp_path: Path, options: list[
     with pytest.raises(InputError, match=message):
         run("lexicon", *arguments, *options)
     assert not (tmp_path / "l.tsv").exists()
-    with pytest.raises(InputError, match="--threshold: order 3 is not in --top"):
-        run("lexicon", *arguments, "--top", "2:1", "--threshold", "3:1")
 
 
 def test_an_order_given_twice_is_refused() -> None:

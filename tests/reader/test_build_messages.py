@@ -28,12 +28,6 @@ def test_one_of_a_thing_is_singular(built: Path, tmp_path: Path) -> None:
     assert " in 1 unit: 100.0% of the tokens are in n-grams (1 n-gram, 1 distinct: " in shown
 
 
-def test_help_distinguishes_threshold_from_min_count() -> None:
-    shown = " ".join(call(main, "lexicon", "--help").stdout.split())
-    assert "hint for the speed, which does not change the lexicon" in shown
-    assert "Unlike --threshold, it changes the lexicon" in shown
-
-
 def next_after(*arguments: str) -> list[str]:
     """Run a command of the reader; return the words of the command that its last line names."""
     done = call(main, *arguments)
