@@ -50,7 +50,6 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.reader
 	$(BIN)/python -m tests.benchmarks.tokenizer
 	$(BIN)/python -m tests.benchmarks.pretrain_step
-	$(BIN)/python -m tests.benchmarks.softmax
 
 # pip leaves a package of Paddle for GPUs alone that is installed already, unless this project needs another version.
 gpu-check:
