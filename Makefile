@@ -31,7 +31,7 @@ TEXTS ?=
 install: $(READY)
 
 demo: $(READY)
-	$(BIN)/python -m ernie_gram.demo $(DEMO)
+	$(BIN)/python -m reader.console_script demo $(DEMO)
 
 test: $(READY) $(SPARK)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 9 --dist worksteal
@@ -50,14 +50,13 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.reader
 	$(BIN)/python -m tests.benchmarks.tokenizer
 	$(BIN)/python -m tests.benchmarks.pretrain_step
-	$(BIN)/python -m tests.benchmarks.softmax
 
 # pip leaves a package of Paddle for GPUs alone that is installed already, unless this project needs another version.
 gpu-check:
 	@! $(BIN)/pip show --quiet paddlepaddle 2>/dev/null || \
 		{ echo "error: .venv has Paddle's package for CPUs; remove the folder .venv" >&2; exit 1; }
 	$(MAKE) EXTRAS=gpu .venv/ready-gpu
-	$(BIN)/python -m ernie_gram.gpu_check --overwrite $(CHECK)
+	$(BIN)/python -m reader.console_script gpu-check --overwrite $(CHECK)
 
 # Not part of `test`: PaddleNLP's environment takes about 2 GB.
 hub-test: $(READY) $(HUB)/ready

@@ -8,11 +8,6 @@ answered in order, and the exit status is then 2.
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.fill_mask")
-
 import json
 import sys
 from dataclasses import asdict
@@ -23,6 +18,7 @@ from ernie_gram.distributed.device import check_device, use_device
 from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.inference.requests import Answers, answering, read_lines, single_request
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
+from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.progress import progress
 from reader.tokenization.vocabulary import MASK
@@ -52,21 +48,20 @@ def main() -> None:
         help="a run's folder (its newest checkpoint), a step_N, or another model folder with prediction heads",
     )
     parser.add_argument("text", nargs="*", help=f"texts with {MASK} in place of whole words (default: standard input)")
-    parser.add_argument("--top", type=int, default=5, metavar="K", help="number of units to show (%(default)s)")
+    parser.add_argument(
+        "--top", type=parse_positive, default=5, metavar="K", help="number of units to show (%(default)s)"
+    )
     parser.add_argument("--ngrams", action="store_true", help="rank n-grams only")
     parser.add_argument("--json", action="store_true", help="print one JSON object per line: text and masks")
     parser.add_argument(
         "--draws",
-        type=int,
+        type=parse_positive,
         default=DRAWS,
         metavar="N",
         help="for a model trained with a generator, the number of its samples to average over (%(default)s)",
     )
     # With parse_args, an option between MODEL and the first text would be an error.
     arguments = parser.parse_intermixed_args()
-    for name in ("top", "draws"):
-        if getattr(arguments, name) < 1:
-            raise InputError(f"--{name}: must be at least 1")
     # Bytes of an argument that are not UTF-8 are surrogates here.
     texts = [
         (f"text {number}", text.encode("utf-8", "surrogateescape")) for number, text in enumerate(arguments.text, 1)

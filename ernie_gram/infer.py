@@ -9,11 +9,6 @@ lines are named on standard error; the valid ones are answered in order, and the
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("ernie_gram.infer")
-
 import argparse
 import json
 import sys
@@ -33,6 +28,7 @@ from ernie_gram.inference.requests import (
     read_lines,
 )
 from ernie_gram.inference.units import LINES_PER_BATCH
+from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
@@ -62,7 +58,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--batch_size",
-        type=int,
+        type=parse_positive,
         default=LINES_PER_BATCH,
         metavar="N",
         help="texts per batch (%(default)s); with 1, each line is answered before the next one is read",
@@ -77,8 +73,6 @@ def parse_arguments() -> argparse.Namespace:
     meaning = "write arrays instead: vectors [N, H] and the lines' names [N]"
     add_output_file(parser, "--output", meaning, metavar="FILE.npz")
     arguments = parser.parse_args()
-    if arguments.batch_size < 1:
-        raise InputError("--batch_size: must be at least 1")
     for path in arguments.input:
         if not path.is_file():
             raise InputError(f"{path}: no such file")

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("reader.build")
-
 import argparse
 import sys
 from collections.abc import Callable, Iterator
@@ -19,7 +14,6 @@ from reader.build_messages import (
     after_corpus,
     after_lexicon,
     after_vocab,
-    explain_empty_lexicon,
     print_corpus_summary,
     print_lexicon_summary,
     training_command,
@@ -94,11 +88,9 @@ def build_lexicon(args: argparse.Namespace) -> None:
     if args.master and args.engine != "spark":
         raise InputError("--master: only valid with --engine spark")
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
-    if unknown := args.threshold.keys() - args.top.keys():
-        raise InputError(f"--threshold: order {min(unknown)} is not in --top")
     text = open_text(args, folder=False)
     check_output_path("--output", info_path(args.output), args.overwrite)
-    settings = Settings(args.lowercase, args.segmenter, args.top, args.threshold, args.min_count)
+    settings = Settings(args.lowercase, args.segmenter, args.top, args.min_count)
     conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
     with resumable_folder(args.output, conditions) as folder:
         check_output(args, folder=False)  # another process may have written it meanwhile
@@ -106,7 +98,10 @@ def build_lexicon(args: argparse.Namespace) -> None:
             result = CountingJob(engine, settings, print).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
-            raise InputError(f"{', '.join(args.input)}: {explain_empty_lexicon(lexicon.info, min(args.top))}")
+            raise InputError(
+                f"{', '.join(args.input)}: no n-gram is left; use more text, other orders in --top, a lower "
+                "--min_count or a higher --max_ngram_tokens"
+            )
         lexicon.save(args.output)
     words = result.words
     unknown = unknown_share_of_words(unpack_strings(words.strings), words.counts, vocabulary)
@@ -244,21 +239,12 @@ def build_parser() -> OneLineParser:
         "not use, keeps words of several Han characters, ranked by count",
     )
     command.add_argument(
-        "--threshold",
-        type=parse_orders,
-        default={},
-        metavar="ORDER:COUNT,...",
-        help="hint for the speed, which does not change the lexicon: minimum counts with which the counting starts "
-        "(default: estimated from a sample). A value that may exclude one of the best n-grams is lowered, and the "
-        "counting is repeated. To leave out rare n-grams, use --min_count",
-    )
-    command.add_argument(
         "--min_count",
         type=parse_positive,
         default=1,
         metavar="N",
         help="leave out n-grams that occur less than N times in the text; --top then selects among the others "
-        "(%(default)s). Unlike --threshold, it changes the lexicon",
+        "(%(default)s)",
     )
     command.add_argument(
         "--max_ngram_tokens",

@@ -12,7 +12,7 @@ import numpy as np
 from reader.corpus.memmap import Corpus
 from reader.corpus.occurrences import large_lexicon_warning
 from reader.errors import print_warning
-from reader.lexicon.lexicon_file import Lexicon, LexiconInfo
+from reader.lexicon.lexicon_file import Lexicon
 from reader.plurals import counted
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.basic_tokenizer import is_han
@@ -24,37 +24,11 @@ BERT_CONFIG = "conf/pretrain/from_bert_en.yaml"  # for a corpus with the vocabul
 PROGRAM = "ernie-gram"
 # The name of the corpus for evaluation, as in README.md.
 HELD_OUT = "held_out"
-# N-grams that occur at most RARE_COUNT times are called rare. They are reported if they are more than RARE_SHARE of a
-# lexicon.
-RARE_COUNT, RARE_SHARE = 2, 0.2
 CURE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
 
 
-def explain_empty_lexicon(info: LexiconInfo, order: int) -> str:
-    """Return why the lexicon is empty; `order` is the lowest order of --top."""
-    if info.left_out:
-        return (
-            f"every n-gram ({info.left_out:,}) has a single sub-word token, or more than {info.max_ngram_tokens} "
-            "(--max_ngram_tokens)"
-        )
-    if info.min_count > 1 and info.totals[str(order)]:
-        return f"no n-gram of {counted(order, 'word')} occurs {info.min_count:,} times (--min_count)"
-    return "no words of several Han characters" if order == 1 else f"too little text for an n-gram of {order} words"
-
-
-def rare_ngrams_note(lexicon: Lexicon) -> str | None:
-    """Return how many n-grams occur once or twice, and which option leaves them out; None if they are few."""
-    num_rare, size = int((lexicon.ngrams.counts <= RARE_COUNT).sum()), len(lexicon)
-    if num_rare <= RARE_SHARE * size:
-        return None
-    return (
-        f"{num_rare:,} of {counted(size, 'n-gram')} ({num_rare / size:.0%}) occur only once or twice: "
-        f"--min_count {RARE_COUNT + 1} would keep the other {size - num_rare:,}"
-    )
-
-
 def print_lexicon_summary(path: Path, lexicon: Lexicon, orders: Sequence[int], unknown: float) -> None:
-    """Print the size of a lexicon, the share of [UNK] in the tokens of the words, and a note about rare n-grams."""
+    """Print the size of a lexicon, and the share of [UNK] in the tokens of the words."""
     info = lexicon.info
     sizes = ", ".join(f"{(lexicon.ngrams.orders == order).sum():,} of {counted(order, 'word')}" for order in orders)
     print(
@@ -62,8 +36,6 @@ def print_lexicon_summary(path: Path, lexicon: Lexicon, orders: Sequence[int], u
         f"{unknown:.2%} of the tokens of frequent words are [UNK]"
     )
     print(f"left out with more than {info.max_ngram_tokens} sub-word tokens, or with a single one: {info.left_out:,}")
-    if note := rare_ngrams_note(lexicon):
-        print(note)
 
 
 def print_corpus_summary(path: Path) -> None:
@@ -98,20 +70,22 @@ def after_vocab(args: argparse.Namespace) -> str:
     """Return the command that makes a lexicon of the same text."""
     segmenter = [] if args.segmenter == SEGMENTERS[0] else ["--segmenter", args.segmenter]
     made_with = ["--vocab", args.output, *segmenter]
-    return _command(PROGRAM, "lexicon", *_text_options(args), *made_with, "--output", _free(args.output, "lexicon.tsv"))
+    return _command(
+        PROGRAM, "lexicon", *_text_options(args), *made_with, "--output", args.output.with_name("lexicon.tsv")
+    )
 
 
 def after_lexicon(args: argparse.Namespace) -> str:
     """Return the command that makes a corpus of the same text."""
     made_with = ["--vocab", args.vocab, "--lexicon", args.output]
-    return _command(PROGRAM, "corpus", *_text_options(args), *made_with, "--output", _free(args.output, "corpus"))
+    return _command(PROGRAM, "corpus", *_text_options(args), *made_with, "--output", args.output.with_name("corpus"))
 
 
 def after_corpus(args: argparse.Namespace) -> str:
     """Return the command that trains on the corpus; for a shard, the command that joins the shards."""
     if args.shard:
         num_shards = args.shard[1]
-        joined = _command("--output", _free(args.output, "corpus"))
+        joined = _command("--output", args.output.with_name("corpus"))
         return f"{_command(PROGRAM, 'join', '--input')} SHARD_1 ... SHARD_{num_shards} {joined}"
     return training_command(args.output, args.vocab)
 
@@ -130,7 +104,7 @@ def training_command(path: Path, vocab: Path | None = None) -> str:
     config, start = CHINESE_CONFIG if _is_chinese(Corpus(path)) else CONFIG, []
     if vocab and any((vocab.parent / name).is_file() for name in ("config.json", "ernie_config.json")):
         config, start = BERT_CONFIG, ["--paths.start", vocab.parent]
-    return _command(PROGRAM, "pretrain", config, *start, *paths, "--paths.output", _free(path, "run"))
+    return _command(PROGRAM, "pretrain", config, *start, *paths, "--paths.output", path.with_name("run"))
 
 
 def _is_chinese(corpus: Corpus) -> bool:
@@ -142,15 +116,6 @@ def _is_chinese(corpus: Corpus) -> bool:
 def _text_options(args: argparse.Namespace) -> list[object]:
     field = [] if args.text_field == "text" else ["--text_field", args.text_field]
     return ["--input", *args.input, *field, *([] if args.lowercase else ["--cased"])]
-
-
-def _free(beside: Path, name: str) -> Path:
-    """Return a path in the folder of `beside` that does not exist: `name`, or `name` with a number."""
-    path = free = beside.with_name(name)
-    number = 2
-    while free.exists():
-        free, number = path.with_name(f"{path.stem}_{number}{path.suffix}"), number + 1
-    return free
 
 
 def _command(*words: object) -> str:

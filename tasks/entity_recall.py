@@ -11,11 +11,6 @@ with the same average are in the same group; the groups are as equally large as 
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.entity_recall")
-
 import argparse
 import json
 from collections.abc import Sequence
@@ -29,6 +24,7 @@ from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.world import start_world
 from ernie_gram.experiments.tables import markdown_table
 from ernie_gram.plot import image_format, new_figure, save_figure
+from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
@@ -63,9 +59,15 @@ def parse_arguments() -> argparse.Namespace:
     add_data_option(parser, is_required=True)
     parser.add_argument("--split", help="a split with labels (default: the first dev split)")
     parser.add_argument(
-        "--longest", type=int, default=4, metavar="N", help="entities of N or more count together (%(default)s)"
+        "--longest",
+        type=parse_positive,
+        default=4,
+        metavar="N",
+        help="entities of N or more count together (%(default)s)",
     )
-    parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="samples per batch (%(default)s)")
+    parser.add_argument(
+        "--batch_size", type=parse_positive, default=32, metavar="N", help="samples per batch (%(default)s)"
+    )
     parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="(%(default)s)")
     add_bad_row_option(parser)
     add_output_files(
@@ -74,8 +76,6 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     names, runs = arguments.names, len(arguments.runs)
     require(names is None or len(names) == runs, "--names", f"must be one name for each of {counted(runs, 'run')}")
-    for name in ("longest", "batch_size"):
-        require(getattr(arguments, name) > 0, f"--{name}", "must be at least 1")
     if arguments.plot:
         image_format(arguments.plot)
         require(arguments.plot != arguments.json, "--json", "is the file of --plot; give another name")

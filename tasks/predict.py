@@ -21,6 +21,7 @@ from pathlib import Path
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device, visible_gpus
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
+from reader.build_options import parse_positive
 from reader.errors import OneLineParser, print_warning
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
@@ -96,17 +97,19 @@ def parse_arguments() -> argparse.Namespace:
         help="a question has no answer if that scores higher than the best answer by more than X (default: as the run "
         "was set; or else that with which the run's chosen model is best on the first dev split)",
     )
-    parser.add_argument("--batch_size", type=int, default=32, metavar="N", help="samples per batch (%(default)s)")
+    parser.add_argument(
+        "--batch_size", type=parse_positive, default=32, metavar="N", help="samples per batch (%(default)s)"
+    )
     parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="(%(default)s)")
     parser.add_argument(
         "--precision", choices=("float32", "bfloat16"), help="of matrix products (default: as in training)"
     )
-    parser.add_argument("--processes", type=int, default=1, metavar="N", help="processes that share the work (1)")
+    parser.add_argument(
+        "--processes", type=parse_positive, default=1, metavar="N", help="processes that share the work (1)"
+    )
     arguments = parser.parse_args()
     arguments.data = arguments.data or (None if arguments.input else data_folder())
     require(bool(arguments.data or arguments.input), "--data or --input", "must be given")
-    for name in ("batch_size", "processes"):
-        require(getattr(arguments, name) > 0, f"--{name}", "must be at least 1")
     for name in ("split", "json"):
         require(not (arguments.input and getattr(arguments, name)), f"--{name}", "is for --data; leave it out")
     require(not (arguments.data and arguments.layout), "--layout", "is for --input; leave it out")

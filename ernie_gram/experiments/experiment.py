@@ -10,14 +10,12 @@ import argparse
 import json
 import signal
 import sys
-import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.experiments.planned_run import PlannedRun, Result
-from ernie_gram.experiments.processes import CONSOLE, last_error, train_each
+from ernie_gram.experiments.processes import train_all
 from ernie_gram.experiments.tables import Finished, write_csv
 from ernie_gram.run.run_folder import check_output, lock_output
 from reader.build_options import parse_positive
@@ -100,20 +98,12 @@ def train(runs: Sequence[PlannedRun], output: Path, jobs: int, processes: int) -
     print(f"{counted(len(runs), 'run')}, {len(results)} finished before; {jobs} at a time", flush=True)
     for run, result in results.items():
         append_result(run, result, output / RESULTS)
-    began, failed = time.monotonic(), list[str]()
-    with closing(train_each(unfinished, jobs, processes)) as ended:
-        for number, (run, status) in enumerate(ended, 1):
-            result = None if status else run.result()
-            if result is None:
-                failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
-                print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
-                continue
-            results[run] = result
-            append_result(run, result, output / RESULTS)
-            minutes = (time.monotonic() - began) / number * (len(unfinished) - number) / 60
-            left = f"; about {max(1, round(minutes))} min left" if number < len(unfinished) else ""
-            name, value = next(iter(result.items()))
-            print(f"done  {run.name}: {name} {value:,.2f}{left}", flush=True)
+
+    def record(run: PlannedRun, result: Result) -> None:
+        results[run] = result
+        append_result(run, result, output / RESULTS)
+
+    failed = train_all(unfinished, jobs, processes, record)
     return [(run, results[run]) for run in runs if run in results], failed
 
 

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from ernie_gram.experiments.planned_run import PlannedRun
+from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import check_output
 from reader.errors import InputError
 from reader.system.installation import child_environment
@@ -38,6 +39,34 @@ def check_folders_and_devices(runs: Sequence[PlannedRun], processes: int) -> Non
         done = subprocess.run(command, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode:
             raise InputError(done.stderr.strip().rpartition("\n")[2].removeprefix("error: "))
+
+
+def train_all(
+    runs: Sequence[PlannedRun],
+    jobs: int,
+    processes: int,
+    record: Callable[[PlannedRun, Result], object],
+    needs: Mapping[PlannedRun, PlannedRun] | None = None,
+    threads: int | None = None,
+) -> list[str]:
+    """Train runs as `train_each` does, print a line for each, and return a line for each that failed.
+
+    `record` is called with each run that has finished, and its result. At an exception, the other runs are stopped.
+    """
+    failed, began = list[str](), time.monotonic()
+    with closing(train_each(runs, jobs, processes, needs or {}, threads)) as ended:
+        for number, (run, status) in enumerate(ended, 1):
+            result = None if status else run.result()
+            if result is None:
+                failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
+                print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
+                continue
+            record(run, result)
+            minutes = (time.monotonic() - began) / number * (len(runs) - number) / 60
+            left = f"; about {max(1, round(minutes))} min left" if number < len(runs) else ""
+            name, value = next(iter(result.items()))
+            print(f"done  {run.name}: {name} {value:,.2f}{left}", flush=True)
+    return failed
 
 
 def train_each(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,21 +28,6 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class CutSegment:
-    """Callable that cuts a segment of text into units and saves two arrays in a folder.
-
-    `units`: identities, [n]; `documents`: int64, the index in `units` at which each document ends.
-    """
-
-    cutter: UnitCutter
-    dtype: type[np.uint16] | type[np.uint32]
-
-    def __call__(self, segment: Segment, folder: Path) -> None:
-        cut = self.cutter.cut(segment.text())
-        save_arrays(folder, units=cut.units.astype(self.dtype), documents=cut.documents)
-
-
 def build_corpus(
     text: TextFiles,
     vocabulary: Vocabulary,
@@ -58,14 +43,22 @@ def build_corpus(
     """
     cutter = UnitCutter(vocabulary, lexicon)
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
-    cut_segment = CutSegment(cutter, unit_dtype(num_units))
+    cut_segment = partial(_cut_segment, cutter, unit_dtype(num_units))
     segments, digest = map_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
-    sources = CorpusSources(vocabulary, lexicon, digest)
     if not any(len(mapped_array(segment, "units")) for segment in segments):
         raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
     # Map one segment at a time, because every mapped array keeps a file open.
     parts = ((mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments)
-    _write_corpus(output, sources, NgramTokens(cutter.ngram_offsets, cutter.ngram_tokens), parts)
+    _write_corpus(output, vocabulary, lexicon, digest, cutter.ngram_offsets, cutter.ngram_tokens, parts)
+
+
+def _cut_segment(cutter: UnitCutter, dtype: type[np.uint16] | type[np.uint32], segment: Segment, folder: Path) -> None:
+    """Cut a segment of text into units and save two arrays in a folder.
+
+    `units`: identities, [n]; `documents`: int64, the index in `units` at which each document ends.
+    """
+    cut = cutter.cut(segment.text())
+    save_arrays(folder, units=cut.units.astype(dtype), documents=cut.documents)
 
 
 def join_corpora(paths: list[Path], output: Path) -> None:
@@ -83,38 +76,30 @@ def join_corpora(paths: list[Path], output: Path) -> None:
         # The joined corpus gets digests of its own, which would hide a damaged shard.
         check_files(path, info)
     text = hashlib.sha256("\n".join(info.text for info in infos).encode()).hexdigest()
-    sources = CorpusSources(first.vocabulary, first.lexicon, text)
     # Map one corpus at a time, because every mapped array keeps a file open.
     parts = ((np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in map(Corpus, paths))
-    _write_corpus(output, sources, NgramTokens(first.ngram_offsets, first.ngram_tokens), parts)
-
-
-class CorpusSources(NamedTuple):
-    """What a corpus is made from: a vocabulary, an optional lexicon, and the digest of a text."""
-
-    vocabulary: Vocabulary
-    lexicon: Lexicon | None
-    text: str
-
-
-class NgramTokens(NamedTuple):
-    """Token IDs of all n-grams, int32: those of n-gram i are tokens[offsets[i]:offsets[i + 1]]; int64 [N + 1]."""
-
-    offsets: Int64s
-    tokens: Int32s
+    _write_corpus(output, first.vocabulary, first.lexicon, text, first.ngram_offsets, first.ngram_tokens, parts)
 
 
 def _write_corpus(
-    output: Path, sources: CorpusSources, ngrams: NgramTokens, parts: Iterable[tuple[np.ndarray, Int64s]]
+    output: Path,
+    vocabulary: Vocabulary,
+    lexicon: Lexicon | None,
+    text: str,
+    ngram_offsets: Int64s,
+    ngram_tokens: Int32s,
+    parts: Iterable[tuple[np.ndarray, Int64s]],
 ) -> None:
-    """Write a corpus of several parts. A part holds units, and the indices in these units at which documents end."""
-    vocabulary, lexicon, text = sources
-    num_tokens, num_ngrams = len(vocabulary), len(ngrams.offsets) - 1
+    """Write a corpus of several parts. A part holds units, and the indices in these units at which documents end.
+
+    `text` is the digest of the text; the token IDs of n-gram i are ngram_tokens[ngram_offsets[i]:ngram_offsets[i + 1]].
+    """
+    num_tokens, num_ngrams = len(vocabulary), len(ngram_offsets) - 1
     unit_counts = np.zeros(num_tokens + num_ngrams, np.int64)
     documents = [np.zeros(1, np.int64)]
     written = 0
-    with atomic_folder(output) as partial, progress(f"writing {output}"):
-        with (partial / "units.bin").open("wb") as file:
+    with atomic_folder(output) as folder, progress(f"writing {output}"):
+        with (folder / "units.bin").open("wb") as file:
             for units, ends in parts:
                 file.write(np.ascontiguousarray(units).data)
                 unit_counts += np.bincount(units, minlength=len(unit_counts))
@@ -122,14 +107,14 @@ def _write_corpus(
                 written += len(units)
         # Consecutive blank lines end a single document: `unique` drops the empty documents between them.
         ends = np.unique(np.concatenate(documents))
-        unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(ngrams.offsets)])
-        (partial / "documents.bin").write_bytes(ends.tobytes())
-        np.save(partial / "ngram_tokens.npy", ngrams.tokens)
-        np.save(partial / "ngram_offsets.npy", ngrams.offsets)
-        np.save(partial / "unit_counts.npy", unit_counts)
-        (partial / vocabulary.file_name).write_bytes(vocabulary.content)
+        unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(ngram_offsets)])
+        (folder / "documents.bin").write_bytes(ends.tobytes())
+        np.save(folder / "ngram_tokens.npy", ngram_tokens)
+        np.save(folder / "ngram_offsets.npy", ngram_offsets)
+        np.save(folder / "unit_counts.npy", unit_counts)
+        (folder / vocabulary.file_name).write_bytes(vocabulary.content)
         if lexicon:
-            lexicon.save(partial / LEXICON)
+            lexicon.save(folder / LEXICON)
         info = CorpusInfo(
             format=FORMAT,
             vocabulary=vocabulary.fingerprint,
@@ -142,6 +127,6 @@ def _write_corpus(
             units=written,
             tokens=int(unit_counts @ unit_tokens),
             ngram_units=int(unit_counts[num_tokens:].sum()),
-            digests=digests_in(partial),
+            digests=digests_in(folder),
         )
-        (partial / CORPUS_INFO).write_text(json.dumps(asdict(info), indent=1) + "\n")
+        (folder / CORPUS_INFO).write_text(json.dumps(asdict(info), indent=1) + "\n")

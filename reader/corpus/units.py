@@ -91,11 +91,6 @@ class UnitNames:
     vocabulary: Vocabulary
     lexicon: Lexicon | None
 
-    @property
-    def num_ngrams(self) -> int:
-        """N."""
-        return len(self.lexicon) if self.lexicon else 0
-
     def text(self, identity: int) -> str:
         """Return the unit as readable text."""
         if identity < len(self.vocabulary):

@@ -49,14 +49,12 @@ class Settings:
     Attributes:
         lowercase, segmenter: how text is split into words (see word_index.py and chinese_segmentation.py).
         top: order l -> k_l, the number of l-grams to keep; order 1 means words of several Han characters, by count.
-        thresholds: order l -> initial T_l, instead of an estimate. They affect the speed, never the result.
         min_count: l-grams that occur less often are left out; the best k_l are chosen from all others.
     """
 
     lowercase: bool
     segmenter: str
     top: dict[int, int]
-    thresholds: dict[int, int]
     min_count: int = 1
 
 
@@ -113,8 +111,7 @@ class CountingJob:
         Raises InputError for invalid text, and SystemRefusedError if the disk or the system fails.
         """
         self.totals, digest = self.engine.split(SplitSegment(self.settings.lowercase, self.settings.segmenter))
-        thresholds = self._estimate_thresholds() | self.settings.thresholds
-        thresholds = {order: max(self.settings.min_count, threshold) for order, threshold in thresholds.items()}
+        thresholds = {order: max(self.settings.min_count, t) for order, t in self._estimate_thresholds().items()}
         while True:
             best, words, lowered = self._best(thresholds)
             if not lowered:

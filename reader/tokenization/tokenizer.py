@@ -45,8 +45,8 @@ class Encoding:
             that folding reorders, which occurs in hardly any text.) A span does not begin or end with white space or
             with dropped characters. It contains the accents that folding removes from its letters. The span of [UNK] is
             what it replaces. Only the token "▁", which marks the beginning of a word, and the [UNK] of an empty word
-            (see `Tokenizer.encode_words`) may have an empty span.
-        word_ids: int32 [n], the index of the word of each token (see `Tokenizer.encode` and `Tokenizer.encode_words`).
+            (see `Tokenizer.encode_words_batch`) may have an empty span.
+        word_ids: int32 [n], the index of the word of each token (see `encode` and `encode_words_batch` of Tokenizer).
     """
 
     ids: Int32s
@@ -108,18 +108,14 @@ class Tokenizer:
         """Return the tokens of each text, as `encode` does. Many texts in one call take less time."""
         return [encoding for group in _groups(texts, len) for encoding in self._encode_texts(group)]
 
-    def encode_words(self, words: Sequence[str]) -> Encoding:
-        """Return the tokens of a text that is already split into words, such as a sentence with one tag per word.
+    def encode_words_batch(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:
+        """Return the tokens of texts that are already split into words, such as sentences with one tag per word.
 
         Each word is converted independently: "1", "9" are two tokens even if the vocabulary contains "19". `word_ids`
-        has indices into `words`. A word without tokens (an empty string, white space or control characters) becomes
-        one [UNK], so that every word has at least one token and no tag is lost. Spans are positions in
-        `" ".join(words)`. Without such [UNK]s, the IDs are those of `encode(" ".join(words))`.
+        has indices into the words of a sentence. A word without tokens (an empty string, white space or control
+        characters) becomes one [UNK], so that every word has at least one token and no tag is lost. Spans are positions
+        in `" ".join(words)`. Without such [UNK]s, the IDs are those of `encode(" ".join(words))`.
         """
-        return self.encode_words_batch([words])[0]
-
-    def encode_words_batch(self, sentences: Sequence[Sequence[str]]) -> list[Encoding]:
-        """Return the tokens of each sentence, as `encode_words` does."""
         groups = _groups(sentences, lambda sentence: sum(map(len, sentence)) + len(sentence))
         return [encoding for group in groups for encoding in self._encode_sentences(group)]
 

@@ -118,7 +118,7 @@ def tokenize_texts(tokenizer: Tokenizer, texts: Iterable[str], with_spans: bool 
 
 
 def tokenize_sentences(tokenizer: Tokenizer, sentences: Sequence[Sequence[str]]) -> TokenTable:
-    """Return the tokens of sentences that are split into words (see Tokenizer.encode_words), with their words."""
+    """Return the tokens of sentences that are split into words (see Tokenizer.encode_words_batch), with their words."""
     groups = (tokenizer.encode_words_batch(sentences[i : i + GROUP]) for i in range(0, len(sentences), GROUP))
     return _table(groups, np.arange(len(sentences)), tokenizer.vocabulary, with_spans=False, with_words=True)
 

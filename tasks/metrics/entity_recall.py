@@ -78,8 +78,8 @@ def _counts(gold: Sequence[Iterable[Entity]], predictions: Sequence[Iterable[Ent
     return counts
 
 
-def columns_by_group(gold: Sequence[Sequence[Entity]], everything: Column, groups: int = GROUPS) -> list[Column]:
-    """Return a column for each group of sentences, from short to long entities.
+def columns_by_group(gold: Sequence[Sequence[Entity]], everything: Column) -> list[Column]:
+    """Return a column for each of GROUPS groups of sentences, from short to long entities.
 
     The sentences that have entities are ordered by the average length of these and cut into groups. Sentences with the
     same average are in the same group; the groups have as equal numbers of sentences as this allows, one after the
@@ -91,7 +91,7 @@ def columns_by_group(gold: Sequence[Sequence[Entity]], everything: Column, group
     averages = np.array([np.mean([entity.end - entity.start for entity in each]) if each else 0 for each in gold])
     values, counts = np.unique(averages[averages > 0], return_counts=True)
     columns, first, left = list[Column](), 0, int(counts.sum())
-    for group in range(groups, 0, -1):
+    for group in range(GROUPS, 0, -1):
         if first == len(values):
             break
         # The share of this group in the sentences that are left, as nearly as equal averages allow.

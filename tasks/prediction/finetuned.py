@@ -93,28 +93,19 @@ def load_finetuned(run: Path, checkpoint: Path | None = None) -> LoadedModel:
     return LoadedModel(model.source if model else run, description, Tokenizer(vocabulary, description.segmenter), model)
 
 
-def null_threshold_of(run: Path) -> float | None:
-    """Return the threshold for "no answer" of a finished run, chosen on its first dev split; None if it has no result.
-
-    Args:
-        run: the run's folder, or a checkpoint in it.
-    """
-    try:
-        return float(json.loads((described_folder(run) / RESULT).read_text(encoding="utf-8"))[NULL_THRESHOLD])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
 def with_null_threshold_of(finetuned: LoadedModel, run: Path, warn: Callable[[str], None]) -> LoadedModel:
     """Return a model with the threshold for "no answer" of its run, unless it has one or needs none.
 
     Args:
-        run: as for `null_threshold_of`: the threshold is that of the run's chosen model. If it has no result, the
-            threshold is 0, and `warn` is called with a line.
+        run: the run's folder, or a checkpoint in it. The threshold is that of the run's chosen model, chosen on its
+            first dev split. If the run has no result, it is 0, and `warn` is called with a line.
     """
     if not finetuned.task.unanswerable or finetuned.description.settings.span.null_threshold is not None:
         return finetuned
-    threshold = null_threshold_of(run)
-    if threshold is None:
+    try:
+        result = json.loads((described_folder(run) / RESULT).read_text(encoding="utf-8"))
+        threshold = float(result[NULL_THRESHOLD])
+    except (OSError, ValueError, KeyError, TypeError):
         warn(f'warning: {run}: no {RESULT} with a threshold for "no answer": 0 is used')
-    return finetuned.with_null_threshold(threshold or 0.0)
+        threshold = 0.0
+    return finetuned.with_null_threshold(threshold)

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
 import paddle
 
 from ernie_gram.distributed.ranks import World
-from ernie_gram.formats.model import Model
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
+from reader.batches.fields import Batch
 from reader.system.progress import progress
 from tasks.data.features import Features, Float32s
 from tasks.prediction.finetuned import LoadedModel
-from tasks.training.evaluation import Predictor
-from tasks.training.network import SCORES, TaskNetwork, build_prediction
-from tasks.training.scoring import batch_scores
-
-
-def model_of(finetuned: LoadedModel) -> Model:
-    """Return the parameters of a model that is not an exported program."""
-    assert finetuned.model is not None
-    return finetuned.model
-
-
-def network_of(finetuned: LoadedModel) -> TaskNetwork:
-    """Return the network of a fine-tuned model."""
-    model = model_of(finetuned)
-    rows = len(model.parameters["word_embedding"])
-    return TaskNetwork(finetuned.kind, model.config, rows, HEAD_TRANSFORM[0] in model.parameters)
+from tasks.training.evaluation import batch_scores
+from tasks.training.network import TaskNetwork, build_prediction
 
 
 def prediction_program(finetuned: LoadedModel, portable: bool = False) -> Program:
     """Return a program that fetches the scores of the units of a batch (see network.build_prediction)."""
-    return build_prediction(network_of(finetuned), finetuned.description.precision, portable)
+    model = finetuned.model
+    assert model is not None, "an exported program"
+    rows = len(model.parameters["word_embedding"])
+    network = TaskNetwork(finetuned.kind, model.config, rows, HEAD_TRANSFORM[0] in model.parameters)
+    return build_prediction(network, finetuned.description.precision, portable)
 
 
 class Scorer:
@@ -44,21 +38,18 @@ class Scorer:
 
         Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded.
         """
-        self._finetuned, self._world = finetuned, world
+        self._kind, self._world = finetuned.kind, world
+        self._executor = paddle.static.Executor(world.place)
+        self._run: Callable[[Batch], Mapping[str, Any]]
         if finetuned.model is None:
             device = "auto" if world.place.is_gpu_place() else "cpu"
-            self._exported = ExportedProgram(finetuned.source, device=device)
+            self._run = ExportedProgram(finetuned.source, device=device).run
             return
         with progress("building the program"):
-            self._program = prediction_program(finetuned)
-            set_parameters(self._program.main, finetuned.model.parameters, str(finetuned.source), world.place)
-        self._executor = paddle.static.Executor(world.place)
+            program = prediction_program(finetuned)
+            set_parameters(program.main, finetuned.model.parameters, str(finetuned.source), world.place)
+        self._run = partial(program.run, self._executor)
 
     def scores(self, features: Features, batch_size: int) -> Float32s:
         """Return the scores of all units of some features, float32 [U, width], on every rank."""
-        finetuned = self._finetuned
-        if finetuned.model is None:
-            run = self._exported.run
-            return batch_scores(lambda batch: run(batch)[SCORES], features, finetuned.kind.width, batch_size)
-        predictor = Predictor(network_of(finetuned), batch_size, finetuned.description.precision, self._program)
-        return predictor.scores(self._executor, features, self._world)
+        return batch_scores(self._executor, self._run, features, self._kind.width, batch_size, self._world)

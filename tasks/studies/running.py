@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.planned_run import PlannedRun, Result
-from ernie_gram.experiments.processes import CONSOLE, check_folders_and_devices, last_error, train_each
+from ernie_gram.experiments.planned_run import Result
+from ernie_gram.experiments.processes import check_folders_and_devices, train_all
 from ernie_gram.pretraining.count_baselines import count_baselines
 from ernie_gram.pretraining.planned_run import PretrainingRun
 from ernie_gram.pretraining.prepare import feeders, prepare
@@ -87,27 +85,24 @@ class StudyRunner:
         """
         for each in self.missing:
             self._record_if_known(each, prepared, keep)
-        trained, failed, began = self.to_train(), list[str](), time.monotonic()
+        trained = self.to_train()
         of_run = {each.run: each for each in trained if each.run}
-        needs = {run: each.model.run for run, each in of_run.items() if each.model and each.model.run in of_run}
+        models = {run: each.model.run for run, each in of_run.items() if each.model}
+        needs = {run: model for run, model in models.items() if model in of_run}
         print(
             f"{len(self.planned)} results, {len(self.planned) - len(self.missing)} there; {len(trained)} to train",
             flush=True,
         )
         for run in of_run:
             run.folder.parent.mkdir(exist_ok=True)
-        with closing(train_each(list(of_run), jobs, processes, _only_runs(needs), threads)) as ended:
-            for number, (run, status) in enumerate(ended, 1):
-                each = of_run[run]
-                if status or _result(each) is None:
-                    failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
-                    print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
-                    continue
-                name, value = next(iter((_result(each) or {}).items()))
-                self._record_if_known(each, prepared, keep)
-                minutes = (time.monotonic() - began) / number * (len(trained) - number) / 60
-                print(f"done  {run.name}: {name} {value:,.2f}; about {round(minutes)} min left", flush=True)
-        return failed
+        return train_all(
+            list(of_run),
+            jobs,
+            processes,
+            lambda run, _: self._record_if_known(of_run[run], prepared, keep),
+            needs,
+            threads,
+        )
 
     def _record_if_known(self, each: Planned, prepared: Prepared, keep: bool) -> None:
         """Append the result of a training that is finished, or that only counts, unless it is there."""
@@ -119,10 +114,6 @@ class StudyRunner:
             self._done.add(each.name)
         if each.kind == FINETUNING and each.run and not keep:
             shutil.rmtree(each.run.folder)
-
-
-def _only_runs(needs: Mapping[PlannedRun, PlannedRun | None]) -> dict[PlannedRun, PlannedRun]:
-    return {run: needed for run, needed in needs.items() if needed is not None}
 
 
 def _result(each: Planned) -> Result | None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import paddle
 
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.ranks import World
+from ernie_gram.run.termination import until_requested
 from ernie_gram.training.program import Program
+from reader.batches.fields import Batch
 from reader.system.atomic_files import atomic_file
+from reader.system.progress import progress
+from tasks.data.batches import evaluation_batches
 from tasks.data.features import Features, Float32s
 from tasks.kinds.base import Kind, Predictions
 from tasks.metrics.metric import Scores
 from tasks.reading.submissions import form_of
 from tasks.training.network import SCORES, TaskNetwork, build_prediction
 from tasks.training.prepare import PREDICTIONS
-from tasks.training.scoring import batch_scores
 from tasks.training.splits import SplitData
 
 # The metric of the loop that chooses the best evaluation.
@@ -27,31 +32,44 @@ SCORE = "score"
 MAX_SHOWN = 4
 
 
+def batch_scores(
+    executor: paddle.static.Executor,
+    run: Callable[[Batch], Mapping[str, Any]],
+    features: Features,
+    width: int,
+    batch_size: int,
+    world: World,
+) -> Float32s:
+    """Return the scores of all units of some features, float32 [U, width], on every rank.
+
+    Each rank computes whole batches. They, and thus the scores, do not depend on the number of ranks.
+
+    Args:
+        run: returns the scores of the units of a batch as SCORES, whatever computes them.
+        width: see Kind.width.
+    """
+    scores = np.zeros((features.num_units, width), np.float32)
+    batches = evaluation_batches(features.lengths, batch_size)[world.rank :: world.size]
+    with progress("predicting", sum(map(len, batches)), " samples") as phase:
+        for samples in until_requested(batches):
+            scores[features.unit_rows(samples)] = run(features.batch(samples))[SCORES]
+            phase.advance(len(samples))
+    # The rows of other ranks are 0.
+    return sum_array(executor, scores, world)
+
+
 class Predictor:
     """Computes the scores of a network with the parameters of the current scope."""
 
-    def __init__(
-        self, network: TaskNetwork, batch_size: int, precision: str = "float32", program: Program | None = None
-    ) -> None:
-        """`program` is that of `build_prediction`, which is built at the first use if it is not given."""
+    def __init__(self, network: TaskNetwork, batch_size: int, precision: str = "float32") -> None:
         self._network, self._batch_size, self._precision = network, batch_size, precision
-        self._program = program
+        self._program: Program | None = None  # built at the first use
 
     def scores(self, executor: paddle.static.Executor, features: Features, world: World) -> Float32s:
-        """Return the scores of all units of some features, float32 [U, width], on every rank.
-
-        Each rank computes whole batches. They, and thus the scores, do not depend on the number of ranks.
-        """
+        """Return the scores of all units of some features, see `batch_scores`."""
         program = self._program = self._program or build_prediction(self._network, self._precision)
-        scores = batch_scores(
-            lambda batch: program.run(executor, batch)[SCORES],
-            features,
-            self._network.kind.width,
-            self._batch_size,
-            world.rank,
-            world.size,
-        )
-        return sum_array(executor, scores, world)
+        run = partial(program.run, executor)
+        return batch_scores(executor, run, features, self._network.kind.width, self._batch_size, world)
 
     def predict(
         self, executor: paddle.static.Executor, splits: Sequence[SplitData], world: World
@@ -94,6 +112,6 @@ def write_predictions(folder: Path, split: str, predictions: Predictions) -> Pat
     """Write the predictions for a split in the form of the task's submissions; return the file."""
     form = form_of(predictions.task)
     path = folder / f"{PREDICTIONS}{split}{Path(form.file_name(predictions.task, split)).suffix}"
-    with atomic_file(path) as partial:
-        partial.write_text(form.content(predictions), encoding="utf-8")
+    with atomic_file(path) as file:
+        file.write_text(form.content(predictions), encoding="utf-8")
     return path

@@ -83,7 +83,7 @@ def count(text: bytes, segmenter: str, folder: Path) -> CountingResult:
         path = Path(name) / "text.txt"
         path.write_bytes(text)
         engine = LocalEngine(TextFiles([path]), RESOURCES, Path(name))
-        return CountingJob(engine, Settings(True, segmenter, TOP, {}), print).run()
+        return CountingJob(engine, Settings(True, segmenter, TOP), print).run()
 
 
 def measure_splitting(text: bytes) -> None:
@@ -208,7 +208,7 @@ def main() -> None:
         if arguments.chinese:
             measure_chinese(beginning(find_files(arguments.chinese), arguments.megabytes * 1_000_000), folder)
         result = measure_lexicon(text, folder)
-        make_lexicon(result, vocabulary, Settings(True, "char", TOP, {}), 8).save(folder / "lexicon.tsv")
+        make_lexicon(result, vocabulary, Settings(True, "char", TOP), 8).save(folder / "lexicon.tsv")
         measure_corpus(text, vocabulary, Lexicon.load(folder / "lexicon.tsv"), folder)
         measure_masking(folder)
 

@@ -125,7 +125,7 @@ def test_invalid_input_gives_a_one_line_error(trained: Path, tmp_path: Path, fil
         ([str(tmp_path / "nowhere"), "[MASK]"], b"", "nowhere: no such folder"),
         ([str(tmp_path), "[MASK]"], b"", "not a checkpoint, and not a run's folder"),
         ([run, "no mask"], b"", "text 1: no [MASK] in it"),
-        ([run, "--top", "0", "[MASK]"], b"", "--top: must be at least 1"),
+        ([run, "--top", "0", "[MASK]"], b"", "argument --top: '0': expected an integer of at least 1"),
         ([run], b"a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
         ([run], b"\xff [MASK]\n", "standard input, line 1: not UTF-8"),
         ([run, long], b"", "tokens, but the model was trained on at most 32"),

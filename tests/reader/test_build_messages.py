@@ -10,35 +10,8 @@ import pytest
 
 from reader.build import main
 from reader.build_messages import BERT_CONFIG, CHINESE_CONFIG, CONFIG
-from reader.lexicon.lexicon_file import Lexicon
-from tests.support.commands import ROOT, build, call
+from tests.support.commands import ROOT, call
 from tests.support.runs import TINY, pretrain_with
-
-
-@pytest.fixture
-def small_text(tmp_path: Path) -> Path:
-    """A text with 10 bigrams that occur 20 times, and 30 that occur once or twice."""
-    lines = [f"aa{i} bb{i}" for i in range(10)] * 20 + [f"cc{i} dd{i}" for i in range(30)]
-    lines += [f"cc{i} dd{i}" for i in range(15)]
-    (tmp_path / "text.txt").write_text("\n".join(lines))
-    return tmp_path / "text.txt"
-
-
-def test_a_lexicon_of_rare_ngrams_says_so_and_its_advice_holds(built: Path, tmp_path: Path, small_text: Path) -> None:
-    common = ["lexicon", "--input", str(small_text), "--vocab", str(built / "vocab.txt"), "--output"]
-    done = call(main, *common, str(tmp_path / "all.tsv"), "--top", "2:1000")
-    assert done.returncode == 0, done.stderr
-    expected = "30 of 40 n-grams (75%) occur only once or twice: --min_count 3 would keep the other 10"
-    assert expected in done.stdout.splitlines()
-    build(*common, str(tmp_path / "frequent.tsv"), "--top", "2:1000", "--min_count", "3")
-    assert len(Lexicon.load(tmp_path / "frequent.tsv")) == 10
-
-
-def test_a_lexicon_of_frequent_ngrams_prints_no_note(built: Path, tmp_path: Path, small_text: Path) -> None:
-    common = ["lexicon", "--input", str(small_text), "--vocab", str(built / "vocab.txt")]
-    done = call(main, *common, "--top", "2:12", "--output", str(tmp_path / "lexicon.tsv"))
-    assert done.returncode == 0, done.stderr
-    assert "once or twice" not in done.stdout
 
 
 def test_one_of_a_thing_is_singular(built: Path, tmp_path: Path) -> None:
@@ -53,12 +26,6 @@ def test_one_of_a_thing_is_singular(built: Path, tmp_path: Path) -> None:
     shown = call(main, "inspect", lexicon, *text, *vocab).stdout
     assert "2 words: 1 of 1 requested; the text has 1 occurrence\n" in shown
     assert " in 1 unit: 100.0% of the tokens are in n-grams (1 n-gram, 1 distinct: " in shown
-
-
-def test_help_distinguishes_threshold_from_min_count() -> None:
-    shown = " ".join(call(main, "lexicon", "--help").stdout.split())
-    assert "hint for the speed, which does not change the lexicon" in shown
-    assert "Unlike --threshold, it changes the lexicon" in shown
 
 
 def next_after(*arguments: str) -> list[str]:
@@ -91,8 +58,6 @@ def test_the_chain_of_named_commands_leads_from_text_to_training(
     assert (ROOT / CONFIG).is_file()
     done = pretrain_with("--config", *named[2:], *TINY, "--check")
     assert done.returncode == 0, done.stderr
-    # A result that exists would be refused, so another name is given.
-    assert next_after(*words, *options, "--overwrite")[-1] == str(folder / "lexicon_2.tsv")
 
 
 def test_a_corpus_called_held_out_is_for_evaluation(built: Path, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ WITHOUT_PADDLE = (
     *("ernie_gram.plot", "ernie_gram.gpu_check"),
     *(f"tasks.{name}" for name in ("list", "check_files", "score", "sweep", "benchmark", "study", "study_tables")),
     *(f"tasks.{name}" for name in TASK_PACKAGES if name not in ("training", "prediction")),
-    *(f"tasks.training.{name}" for name in ("config", "memory", "prepare", "splits", "description", "scoring")),
+    *(f"tasks.training.{name}" for name in ("config", "memory", "prepare", "splits", "description")),
     *(f"tasks.prediction.{name}" for name in ("finetuned", "own_texts")),
     "ernie_gram.training.selection",
 )

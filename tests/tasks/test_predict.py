@@ -209,7 +209,7 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
         ([rte, "--data", tmp_path, "--split", "tset"], "--split: RTE has no split 'tset'; it has train, dev, test"),
         ([rte, "--data", tmp_path / "empty"], "no files of the split 'test' of RTE"),
         ([rte, "--input", texts, "--null_threshold", "1"], "--null_threshold: RTE has no such questions; leave it out"),
-        ([rte, "--input", texts, "--batch_size", "0"], "--batch_size: must be at least 1"),
+        ([rte, "--input", texts, "--batch_size", "0"], "argument --batch_size: '0': expected an integer of at least 1"),
         ([rte, "--input", texts, "--checkpoint", tmp_path / "step_9"], "step_9: no such folder"),
     ):
         done = predict(*arguments, "--output", output)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ernie_gram.experiments import processes
 from ernie_gram.pretraining.prepare import HELD_OUT
 from ernie_gram.run.run_folder import lock_output
-from tasks.studies import running
 from tasks.study import main
 from tests.support.commands import Done, call, kill_when
 from tests.support.made_once import made_once
@@ -28,7 +28,7 @@ def options(built: Path, tiny_task: Path, output: Path) -> list[str]:
 @pytest.fixture
 def study(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command with the trainings in this process."""
-    monkeypatch.setattr(running, "train_each", train_here)
+    monkeypatch.setattr(processes, "train_each", train_here)
     return lambda *arguments: call(main, *arguments)
 
 
@@ -39,7 +39,7 @@ def finished_study(built: Path, tiny_task: Path, tmp_path_factory: pytest.TempPa
     def make(folder: Path) -> None:
         path = write_study(folder, tiny_task / "data" / "task.yaml")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(running, "train_each", train_here)
+            patch.setattr(processes, "train_each", train_here)
             done = call(main, str(path), *options(built, tiny_task, folder / "out"))
         assert done.returncode == 0, done.stderr
 
@@ -80,7 +80,7 @@ def test_a_killed_study_that_is_resumed_gives_the_same_results(
     first = ("models/explicit_1/step_*", "finetuned/explicit_1,task,seed=1/config.yaml")
     for half_done in (*first, "models/contiguous_1/step_*"):
         assert not (output / "models" / "contiguous_1").exists()
-        kill_when(["-m", "tasks.study", *command], lambda path=half_done: list(output.glob(path)))
+        kill_when(["-m", "reader.console_script", "study", *command], lambda path=half_done: list(output.glob(path)))
     results = output / "results.jsonl"
     with results.open("a") as file:
         file.write('{"run": "expl')

@@ -5,7 +5,7 @@ Shape letters: W tokens of a window, P tokens that belong to it, K maximum lengt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -69,13 +69,15 @@ def best_spans(
     all_scores = np.concatenate([grid.ravel() for grid in grids])
     firsts = np.concatenate([np.arange(*own) for own in zip(windows.own_starts, windows.own_stops, strict=True)])
     width = grids[0].shape[1]
-    available = int(np.isfinite(all_scores).sum())
-    taken = min(2 * limit, available)
-    while True:
-        found = _candidates(_best(all_scores, taken), all_scores, firsts, width, text, context)
-        if len(found) >= limit or taken == available:
-            return found[:limit]
-        taken = min(4 * taken, available)
+    found: dict[str, Candidate] = {}
+    for index in _descending(all_scores, 2 * limit):
+        if len(found) == limit:
+            break
+        first = int(firsts[index // width])
+        start, end = context.characters_of(first, first + index % width + 1)
+        if start < end:
+            found.setdefault(text[start:end], Candidate(text[start:end], start, float(all_scores[index])))
+    return list(found.values())
 
 
 def _span_scores(
@@ -96,28 +98,14 @@ def _span_scores(
     return scores
 
 
-def _best(scores: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
-    """Return the indices of the `count` highest scores in descending order, the first index first of equal ones."""
-    if count == 0:
-        return np.zeros(0, np.int64)
-    least = np.partition(scores, len(scores) - count)[len(scores) - count]
-    indices = np.flatnonzero(scores >= least)
-    return indices[np.argsort(-scores[indices], kind="stable")][:count]
+def _descending(scores: npt.NDArray[np.float64], few: int) -> Iterator[int]:
+    """Yield the indices of the finite scores in descending order, the first index first of equal ones.
 
-
-def _candidates(
-    indices: npt.NDArray[np.int64],
-    scores: npt.NDArray[np.float64],
-    firsts: npt.NDArray[np.int64],
-    width: int,
-    text: str,
-    context: Encoding,
-) -> list[Candidate]:
-    """Return the spans with these indices as texts, without those whose text is empty or occurs earlier."""
-    found: dict[str, Candidate] = {}
-    for index in indices.tolist():
-        first = int(firsts[index // width])
-        start, end = context.characters_of(first, first + index % width + 1)
-        if start < end:
-            found.setdefault(text[start:end], Candidate(text[start:end], start, float(scores[index])))
-    return list(found.values())
+    Sorting all takes much longer than sorting a few, which mostly suffice.
+    """
+    rest = np.flatnonzero(np.isfinite(scores))
+    if len(rest) > few:
+        is_high = scores[rest] >= np.partition(scores[rest], -few)[-few]
+        high, rest = rest[is_high], rest[~is_high]
+        yield from high[np.argsort(-scores[high], kind="stable")].tolist()
+    yield from rest[np.argsort(-scores[rest], kind="stable")].tolist()

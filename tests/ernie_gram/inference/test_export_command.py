@@ -1,4 +1,4 @@
-"""`python -m ernie_gram.export_inference` exports a run; `fill_mask` then gives what it gives for the run."""
+"""`ernie-gram export-inference` exports a run; `fill_mask` then gives what it gives for the run."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_invalid_options_give_one_line(
         ([tmp_path / "nowhere"], "nowhere: no such folder"),
         ([damaged], "model.pdiparams: truncated or altered"),
         ([encoder_folder, "--input", tmp_path / "missing.txt"], "missing.txt: no such file"),
-        ([encoder_folder, "--batch_size", 0], "--batch_size: must be at least 1"),
+        ([encoder_folder, "--batch_size", 0], "argument --batch_size: '0': expected an integer of at least 1"),
         ([plain, "--vector", "pooled"], "has no pooler; use mean or cls"),
         ([encoder_folder, "--output", tmp_path / "vectors.json"], "the name must end in .npz"),
         ([encoder_folder, "--output", "/nowhere/at/all.npz"], "there is no folder"),

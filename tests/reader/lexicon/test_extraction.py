@@ -19,7 +19,7 @@ from reader.tables.string_table import unpack_strings
 from reader.text import map_segments
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
-from tests.reader.lexicon.test_lexicon_file import entries_of, reference_lexicon
+from tests.reader.lexicon.test_lexicon_file import entries_of, estimate, reference_lexicon
 from tests.support.commands import build, call, kill_when
 
 TOP = {2: 300, 3: 200}
@@ -38,13 +38,12 @@ def count(
     *,
     memory: int = 2 << 30,
     workers: int = 1,
-    thresholds: dict[int, int] | None = None,
     segmenter: str = "char",
 ) -> tuple[CountingResult, list[str], int]:
     """Run a counting job; return its result, its messages, and the number of segments."""
     folder.mkdir(exist_ok=True)
     messages: list[str] = []
-    settings = Settings(True, segmenter, top, thresholds or {})
+    settings = Settings(True, segmenter, top)
     engine = LocalEngine(TextFiles([path]), Resources(memory, workers), folder)
     result = CountingJob(engine, settings, messages.append).run()
     return result, messages, len(engine.segments)
@@ -103,8 +102,11 @@ def test_error_names_the_invalid_option(built: Path, tmp_path: Path, option: str
 
 
 @pytest.mark.parametrize("thresholds", [{2: 50}, {3: 50}, {2: 10**6, 3: 10**6}])
-def test_a_threshold_that_is_too_high_is_lowered(built: Path, tmp_path: Path, thresholds: dict[int, int]) -> None:
-    result, messages, _ = count(built / "train.txt", tmp_path / "work", TOP, thresholds=thresholds)
+def test_a_threshold_that_is_too_high_is_lowered(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int]
+) -> None:
+    estimate(monkeypatch, TOP, thresholds)
+    result, messages, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert entries_of(result.best) == reference_lexicon(built / "train.txt", TOP)
     for order, threshold in thresholds.items():
         assert any(
@@ -142,7 +144,18 @@ def test_order_1_keeps_words_of_several_han_characters(tmp_path: Path) -> None:
 
 def arguments(built: Path, output: Path) -> list[str]:
     text = ["--input", str(output.with_name("text.txt")), "--vocab", str(built / "vocab.txt")]
-    return ["-m", "reader.build", "lexicon", *text, "--processes", "2", "--top", "2:300,3:200", "--output", str(output)]
+    return [
+        "-m",
+        "reader.console_script",
+        "lexicon",
+        *text,
+        "--processes",
+        "2",
+        "--top",
+        "2:300,3:200",
+        "--output",
+        str(output),
+    ]
 
 
 @pytest.mark.parametrize("stage", ["split/1", "order_2_of_*/0", "order_3_of_*/0"])

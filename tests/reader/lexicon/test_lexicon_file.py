@@ -13,6 +13,8 @@ from scipy.stats import ttest_1samp
 from tokenizers.models import WordPiece
 
 from reader.errors import InputError
+from reader.lexicon import extraction
+from reader.lexicon.extraction import estimate_threshold
 from reader.lexicon.lexicon_file import Lexicon, NGrams, info_path
 from reader.lexicon.t_test import t_statistic
 from reader.tokenization.basic_tokenizer import split_words
@@ -56,6 +58,16 @@ def entries_of(ngrams: NGrams) -> list[Scored]:
     return list(zip(words, ngrams.counts.tolist(), ngrams.t.tolist(), strict=True))
 
 
+def estimate(monkeypatch: pytest.MonkeyPatch, top: dict[int, int], thresholds: dict[int, int]) -> None:
+    """Let the estimates of some orders be these; `top` has another number for each order."""
+    wanted = {top[order]: threshold for order, threshold in thresholds.items()}
+
+    def estimated(scores: extraction.Float64s, k: int, sample_fraction: float) -> int:
+        return wanted[k] if k in wanted else estimate_threshold(scores, k, sample_fraction)
+
+    monkeypatch.setattr(extraction, "estimate_threshold", estimated)
+
+
 def test_entries_counts_and_scores_equal_the_reference(built: Path) -> None:
     lexicon = Lexicon.load(built / "lexicon.tsv")
     reference = reference_lexicon(built / "train.txt", {2: 400, 3: 200})
@@ -86,7 +98,9 @@ def test_t_is_students_t_up_to_the_degrees_of_freedom() -> None:
 
 
 @pytest.mark.parametrize("min_count", [3, 12])
-def test_min_count_leaves_out_rare_ngrams_and_is_kept(built: Path, tmp_path: Path, min_count: int) -> None:
+def test_min_count_leaves_out_rare_ngrams_and_is_kept(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, min_count: int
+) -> None:
     path = tmp_path / "lexicon.tsv"
     text = ["--input", str(built / "train.txt"), "--vocab", str(built / "vocab.txt"), "--top", "2:200,3:100"]
     limits = ["--max_ngram_tokens", "1000", "--min_count", str(min_count)]
@@ -95,9 +109,10 @@ def test_min_count_leaves_out_rare_ngrams_and_is_kept(built: Path, tmp_path: Pat
     assert entries_of(lexicon.ngrams) == reference_lexicon(built / "train.txt", {2: 200, 3: 100}, min_count)
     assert lexicon.ngrams.counts.min() >= min_count
     assert lexicon.info.min_count == min_count
-    # A hint for the speed does not change the lexicon.
-    build("lexicon", *text, *limits, "--threshold", "2:1,3:500", "--output", str(tmp_path / "hint.tsv"))
-    assert (tmp_path / "hint.tsv").read_bytes() == path.read_bytes()
+    # Other estimates do not change the lexicon.
+    estimate(monkeypatch, {2: 200, 3: 100}, {2: 1, 3: 500})
+    build("lexicon", *text, *limits, "--output", str(tmp_path / "other.tsv"))
+    assert (tmp_path / "other.tsv").read_bytes() == path.read_bytes()
 
 
 def test_loading_a_damaged_lexicon_fails(built: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from reader.lexicon.spark_session import REQUIREMENT, spark_context, spark_setti
 from reader.text.input_files import find_files
 from reader.text.map_segments import Resources
 from reader.text.text_files import TextFiles
-from tests.reader.lexicon.test_lexicon_file import Scored, entries_of
+from tests.reader.lexicon.test_lexicon_file import Scored, entries_of, estimate
 from tests.support.commands import ROOT, call, python
 
 TOP = {2: 300, 3: 200, 4: 20}
@@ -74,7 +74,7 @@ def count_locally(folder: Path, settings: Settings) -> CountingResult:
 def test_result_equals_the_local_engine_for_every_kind_of_file_and_segment_size(
     context: Any, text: Path, max_segment_bytes: int
 ) -> None:
-    settings = Settings(True, "char", TOP, {})
+    settings = Settings(True, "char", TOP)
     engine = SparkEngine(context, TextFiles(find_files([str(text)])), max_segment_bytes)
     assert comparable(CountingJob(engine, settings, print).run()) == comparable(count_locally(text, settings))
     assert engine.num_segments > (8 if max_segment_bytes < MAX_SEGMENT_BYTES else 2)
@@ -82,14 +82,15 @@ def test_result_equals_the_local_engine_for_every_kind_of_file_and_segment_size(
 
 @needs_spark
 @pytest.mark.parametrize("thresholds", [{2: 500}, {2: 10**6, 3: 10**6}])
-def test_a_threshold_that_is_too_high_is_lowered(context: Any, text: Path, thresholds: dict[int, int]) -> None:
+def test_a_threshold_that_is_too_high_is_lowered(
+    context: Any, text: Path, monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int]
+) -> None:
     messages: list[str] = []
-    job = CountingJob(
-        SparkEngine(context, TextFiles(find_files([str(text)]))),
-        Settings(True, "char", TOP, thresholds),
-        messages.append,
-    )
-    assert comparable(job.run()) == comparable(count_locally(text, Settings(True, "char", TOP, {})))
+    settings = Settings(True, "char", TOP)
+    expected = comparable(count_locally(text, settings))
+    estimate(monkeypatch, TOP, thresholds)
+    job = CountingJob(SparkEngine(context, TextFiles(find_files([str(text)]))), settings, messages.append)
+    assert comparable(job.run()) == expected
     for order, threshold in thresholds.items():
         assert any(
             f"order {order}: n-grams that occur fewer than {threshold:,} times" in message for message in messages
@@ -101,7 +102,7 @@ def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Pat
     folder = tmp_path / "zh"
     folder.mkdir()
     (folder / "a.txt").write_text(CHINESE * 300, encoding="utf-8")
-    settings = Settings(True, "jieba", {1: 5, 2: 10}, {})
+    settings = Settings(True, "jieba", {1: 5, 2: 10})
     result = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)])), 1 << 12), settings, print).run()
     assert comparable(result) == comparable(count_locally(folder, settings))
     assert "北京大学" in result.best.texts()
@@ -123,7 +124,7 @@ def test_errors_for_invalid_text_equal_those_of_the_local_engine(
     monkeypatch.chdir(tmp_path)
     Path("text").mkdir()
     (Path("text") / name).write_bytes(content)
-    settings = Settings(True, "char", {2: 10}, {})
+    settings = Settings(True, "char", {2: 10})
     with pytest.raises(InputError, match=f"^text/{message}") as by_spark:
         CountingJob(SparkEngine(context, TextFiles(find_files(["text"]))), settings, print).run()
     with pytest.raises(InputError) as locally:
@@ -138,10 +139,10 @@ def arguments(built: Path, text: Path, output: Path) -> list[str]:
 
 @needs_spark
 def test_command_makes_the_same_files_and_prints_nothing_else(built: Path, text: Path, tmp_path: Path) -> None:
-    local = python("-m", "reader.build", *arguments(built, text, tmp_path / "local.tsv"))
+    local = python("-m", "reader.console_script", *arguments(built, text, tmp_path / "local.tsv"))
     assert local.returncode == 0, local.stderr
     spark = ["--engine", "spark", "--master", "local[2]"]
-    made = python("-m", "reader.build", *arguments(built, text, tmp_path / "spark.tsv"), *spark)
+    made = python("-m", "reader.console_script", *arguments(built, text, tmp_path / "spark.tsv"), *spark)
     assert made.returncode == 0, made.stderr
     assert made.stdout == local.stdout.replace("local.tsv", "spark.tsv")
     assert not re.search("warn|exception|log4j", made.stderr, re.IGNORECASE)
@@ -154,7 +155,9 @@ def test_command_makes_the_same_files_and_prints_nothing_else(built: Path, text:
 def test_only_the_error_is_printed_for_an_invalid_line(built: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_bytes(b"good\nbad \xff\n")
     spark = ["--engine", "spark", "--master", "local[2]"]
-    done = python("-m", "reader.build", *arguments(built, tmp_path / "text.txt", tmp_path / "lexicon.tsv"), *spark)
+    done = python(
+        "-m", "reader.console_script", *arguments(built, tmp_path / "text.txt", tmp_path / "lexicon.tsv"), *spark
+    )
     assert done.returncode == 2
     *bars, error = done.stderr.splitlines()
     assert error == f"error: {tmp_path / 'text.txt'}:2: not UTF-8 (invalid start byte at byte 4)"

@@ -169,7 +169,7 @@ def test_groups_of_texts_and_a_full_cache_do_not_change_the_tokens(monkeypatch: 
     assert [tokens_of(encoding) for encoding in shared.encode_batch(texts)] == expected
     sentences = [text.split("a") for text in texts]
     assert [tokens_of(encoding) for encoding in shared.encode_words_batch(sentences)] == [
-        tokens_of(Tokenizer(vocabulary).encode_words(sentence)) for sentence in sentences
+        tokens_of(Tokenizer(vocabulary).encode_words_batch([sentence])[0]) for sentence in sentences
     ]
     assert shared.encode_batch([]) == shared.encode_words_batch([]) == []
 
@@ -195,7 +195,7 @@ def test_each_word_of_a_sentence_is_converted_independently(lowercase: bool) -> 
             start += len(word) + 1
         assert tokens_of(encoding) == expected, words
         assert set(encoding.word_ids) == set(range(len(words)))
-    assert converter.encode_words(["aA", "中0"]).ids.tolist() == converter.encode("aA 中0").ids.tolist()
+    assert converter.encode_words_batch([["aA", "中0"]])[0].ids.tolist() == converter.encode("aA 中0").ids.tolist()
 
 
 def test_ranges_of_tokens_and_characters_are_inverse() -> None:
