@@ -23,7 +23,7 @@ def parse_arguments() -> argparse.Namespace:
     """Return the parsed options; raises InputError."""
     parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run or of an experiment")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="HTML file to write")
+    parser.add_argument("--output", "--to", type=Path, required=True, metavar="FILE", help="HTML file to write")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing --output")
     parser.add_argument(
         "--examples",
