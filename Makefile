@@ -31,7 +31,7 @@ TEXTS ?=
 install: $(READY)
 
 demo: $(READY)
-	$(BIN)/python -m reader.console_script demo $(DEMO)
+	$(BIN)/python -m ernie_gram.demo $(DEMO)
 
 test: $(READY) $(SPARK)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 9 --dist worksteal
@@ -56,7 +56,7 @@ gpu-check:
 	@! $(BIN)/pip show --quiet paddlepaddle 2>/dev/null || \
 		{ echo "error: .venv has Paddle's package for CPUs; remove the folder .venv" >&2; exit 1; }
 	$(MAKE) EXTRAS=gpu .venv/ready-gpu
-	$(BIN)/python -m reader.console_script gpu-check --overwrite $(CHECK)
+	$(BIN)/python -m ernie_gram.gpu_check --overwrite $(CHECK)
 
 # Not part of `test`: PaddleNLP's environment takes about 2 GB.
 hub-test: $(READY) $(HUB)/ready

@@ -11,6 +11,11 @@ attention at the same distances between tokens of the same text that are in no n
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.attention")
+
 import argparse
 import json
 from pathlib import Path

@@ -8,6 +8,11 @@ a format cannot hold is refused with the reason; --accept_loss writes everything
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.convert")
+
 import argparse
 import shlex
 from pathlib import Path

@@ -6,6 +6,11 @@ trained with explicit masking only: without comprehensive prediction, generator 
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.demo")
+
 import resource
 import shlex
 import shutil

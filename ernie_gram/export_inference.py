@@ -9,6 +9,11 @@ ernie_gram/inference/description.py.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.export_inference")
+
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING

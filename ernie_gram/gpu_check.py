@@ -8,6 +8,11 @@ to a report of a fault. The exit status is 1 if a check fails. Checks of several
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.gpu_check")
+
 import json
 import shutil
 import sys

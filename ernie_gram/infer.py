@@ -9,6 +9,11 @@ lines are named on standard error; the valid ones are answered in order, and the
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.infer")
+
 import argparse
 import json
 import sys

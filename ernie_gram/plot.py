@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("ernie_gram.plot")
+
 import re
 import warnings
 from collections.abc import Callable

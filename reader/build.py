@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("reader.build")
+
 import argparse
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Start a command. Interrupts end it with one line while it still imports."""
+"""Start a command: `python -m reader.build` and the like. Interrupts end it with one line while it still imports."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ INTERRUPTED = 128 + signal.SIGINT
 def run_command(name: str, program: str = "") -> NoReturn:
     """Import the module of a command, call its `main` as `one_line_errors` does, and end this process.
 
-    The console script calls this. So does a module that other commands start with `python -m`, before its own
-    imports, which take seconds, if it is run as `__main__`.
+    A command's module calls this before its own imports, which take seconds, if it is run as `__main__`.
 
     Args:
         name: of the module.

@@ -7,6 +7,11 @@ installed modules.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("reader.demo_text")
+
 import ast
 import re
 import sysconfig

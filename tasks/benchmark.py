@@ -8,6 +8,11 @@ passed to every run. After an interruption, the same command resumes; it does no
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.benchmark")
+
 from pathlib import Path
 
 from ernie_gram.config.checks import require

@@ -7,6 +7,11 @@ reads every split that is there; without names, every task of the registry that 
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.check_files")
+
 from pathlib import Path
 
 from reader.errors import InputError, OneLineParser

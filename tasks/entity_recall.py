@@ -11,6 +11,11 @@ with the same average are in the same group; the groups are as equally large as 
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.entity_recall")
+
 import argparse
 import json
 from collections.abc import Sequence

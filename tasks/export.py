@@ -8,6 +8,11 @@
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.export")
+
 import argparse
 from dataclasses import replace
 from pathlib import Path

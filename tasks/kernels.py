@@ -7,6 +7,11 @@ The output is a line of JSON: name of a program -> its kernels, each as [name, t
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.kernels")
+
 import json
 from collections.abc import Iterator
 from functools import partial

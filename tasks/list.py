@@ -7,6 +7,11 @@ there.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.list")
+
 from pathlib import Path
 from textwrap import TextWrapper
 

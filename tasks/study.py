@@ -10,6 +10,11 @@ its run is gone. After an interruption, the same command resumes. `ernie-gram st
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.study")
+
 import argparse
 import signal
 import sys

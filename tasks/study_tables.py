@@ -7,6 +7,11 @@ Writes results.md, perplexities.png and scores.png into the folder. Runs without
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.study_tables")
+
 import argparse
 from pathlib import Path
 

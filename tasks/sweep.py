@@ -8,6 +8,11 @@ does not repeat finished runs.
 
 from __future__ import annotations
 
+from reader.commands import run_command
+
+if __name__ == "__main__":
+    run_command("tasks.sweep")
+
 import argparse
 from pathlib import Path
 

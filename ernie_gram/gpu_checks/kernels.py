@@ -110,7 +110,7 @@ def _is_on_gpu(kernel: Kernel, variants: Iterable[str]) -> bool:
 
 def _task_programs(chosen: Iterable[str]) -> dict[str, Iterable[Kernel]]:
     """Return the kernels of the programs of all kinds of tasks. Another process lists them: this package is below."""
-    command = [sys.executable, "-m", "reader.console_script", "kernels", *chosen]
+    command = [sys.executable, "-m", "tasks.kernels", *chosen]
     done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
     last = (done.stderr.strip().splitlines() or ["no output"])[-1]
     require(done.returncode == 0, f"tasks.kernels ended with status {done.returncode}: {last}")

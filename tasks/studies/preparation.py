@@ -98,8 +98,8 @@ class Prepared:
             make_folder(self.folder)
         for path, command in missing:
             print(f"build {path}", flush=True)
-            started = [sys.executable, "-m", "reader.console_script", *command]
-            done = subprocess.run(started, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
+            module = [sys.executable, "-m", "reader.build", *command]
+            done = subprocess.run(module, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
             if done.returncode:
                 raise InputError(done.stderr.strip().rpartition("\n")[2].removeprefix("error: "))
         self.check()

@@ -1,4 +1,4 @@
-"""`ernie-gram gpu-check` on pretended GPUs: all of it, and with faults put in from outside."""
+"""`python -m ernie_gram.gpu_check` on pretended GPUs: all of it, and with faults put in from outside."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(folder: Path, *arguments: str, **variables: str) -> Checked:
     """Run the command in a new process; its own folder for files is in `folder`."""
     output = folder / "gpu_check.json"
     done = subprocess.run(
-        [sys.executable, "-m", "reader.console_script", "gpu-check", "--quick", "--output", str(output), *arguments],
+        [sys.executable, "-m", "ernie_gram.gpu_check", "--quick", "--output", str(output), *arguments],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(folder), **variables},
         capture_output=True,

@@ -16,22 +16,20 @@ from ernie_gram.pretraining.config import PretrainConfig
 from reader.console_script import MODULES, TOPICS, main
 from reader.errors import InputError
 from reader.system.installation import CONF, child_environment, settings_file
-from tests.reader.test_commands import COMMANDS, STARTED
+from tests.reader.test_commands import COMMANDS
 from tests.support.commands import ROOT, Done, call, python
 from tests.support.further_cases import only
 from tests.support.import_graph import sources
 from tests.support.task_files import write
 
-# Modules that only other commands start: the rank of a training, and parts of the launcher.
+# Modules that other commands start: the rank of a training, and parts of the launcher.
 INTERNAL = {
     *("ernie_gram.pretrain", "tasks.finetune"),
     *(f"ernie_gram.distributed.{name}" for name in ("launch", "count_gpus", "check_device")),
 }
-RUN_PRETRAIN = "ernie_gram.run_pretrain"
-# Commands that other commands, or the launcher, also start by the name of their module or file.
-BOTH = {RUN_PRETRAIN, "tasks.run_finetune", "tasks.predict", "ernie_gram.preflight"}
 # Commands that load within a second.
 SOON = ["inspect", "pretrain", "finetune", "tasks", "score"]
+RUN_PRETRAIN = "ernie_gram.run_pretrain"
 # Starts commands of the console script, each in a process of its own, and prints the end of each and what it imported.
 START = """
 import contextlib, io, json, os, sys
@@ -60,7 +58,6 @@ def start(*commands: list[str]) -> list[tuple[str, set[str]]]:
 
 def test_every_command_is_in_the_list_with_one_line() -> None:
     assert {*MODULES.values(), *INTERNAL} == set(COMMANDS)
-    assert set(STARTED) == INTERNAL | BOTH
     [(shown, _)] = start(["--help"])
     lines = shown.splitlines()
     for commands in TOPICS.values():

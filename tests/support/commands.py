@@ -28,7 +28,7 @@ class Done(NamedTuple):
 
 
 def call(main: Callable[[], None], *arguments: str) -> Done:
-    """Run a command's `main` in this process, as `ernie-gram` would, and capture its output."""
+    """Run a command's `main` in this process, as `python -m` would, and capture its output."""
     status, stdout, stderr = 0, io.StringIO(), io.StringIO()
     with patch.object(sys, "argv", ["command", *arguments]), redirect_stdout(stdout), redirect_stderr(stderr):
         try:
@@ -58,7 +58,7 @@ def two_ranks(log: Path, script: str = "ernie_gram/pretrain.py") -> list[str]:
 
 
 def build(*arguments: str) -> None:
-    """Run a command of reader/build.py in this process; it must succeed."""
+    """Run `python -m reader.build` in this process; it must succeed."""
     from reader.build import main
 
     done = call(main, *arguments)

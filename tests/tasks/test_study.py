@@ -80,7 +80,7 @@ def test_a_killed_study_that_is_resumed_gives_the_same_results(
     first = ("models/explicit_1/step_*", "finetuned/explicit_1,task,seed=1/config.yaml")
     for half_done in (*first, "models/contiguous_1/step_*"):
         assert not (output / "models" / "contiguous_1").exists()
-        kill_when(["-m", "reader.console_script", "study", *command], lambda path=half_done: list(output.glob(path)))
+        kill_when(["-m", "tasks.study", *command], lambda path=half_done: list(output.glob(path)))
     results = output / "results.jsonl"
     with results.open("a") as file:
         file.write('{"run": "expl')

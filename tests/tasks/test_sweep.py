@@ -136,8 +136,8 @@ def test_a_sweep_killed_resumes_and_goes_on_after_a_failed_run(tiny_task: Path, 
     command.append("--optimizer.warmup_share=0")
     good, bad = (output / f"learning_rate={rate},epochs=2,max_grad_norm=1e+30,seed=1" for rate in ("0.01", "1e+30"))
     rates = ["--learning_rates", "1e-2", "1e30"]
-    kill_when(["-m", "reader.console_script", "sweep", *command, *rates], lambda: (good / "console.txt").exists())
-    done = python("-m", "reader.console_script", "sweep", *command, *rates)
+    kill_when(["-m", "tasks.sweep", *command, *rates], lambda: (good / "console.txt").exists())
+    done = python("-m", "tasks.sweep", *command, *rates)
     assert done.returncode == 2, done.stdout
     assert f"{bad / 'console.txt'}: the run failed: error: " in done.stderr
     assert "the same command runs the failed ones again" in done.stderr

@@ -1,4 +1,4 @@
-"""`ernie-gram export-inference` exports a run; `fill_mask` then gives what it gives for the run."""
+"""`python -m ernie_gram.export_inference` exports a run; `fill_mask` then gives what it gives for the run."""
 
 from __future__ import annotations
 

@@ -144,18 +144,7 @@ def test_order_1_keeps_words_of_several_han_characters(tmp_path: Path) -> None:
 
 def arguments(built: Path, output: Path) -> list[str]:
     text = ["--input", str(output.with_name("text.txt")), "--vocab", str(built / "vocab.txt")]
-    return [
-        "-m",
-        "reader.console_script",
-        "lexicon",
-        *text,
-        "--processes",
-        "2",
-        "--top",
-        "2:300,3:200",
-        "--output",
-        str(output),
-    ]
+    return ["-m", "reader.build", "lexicon", *text, "--processes", "2", "--top", "2:300,3:200", "--output", str(output)]
 
 
 @pytest.mark.parametrize("stage", ["split/1", "order_2_of_*/0", "order_3_of_*/0"])

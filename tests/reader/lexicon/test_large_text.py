@@ -43,9 +43,7 @@ def memory_of(group: int) -> int:
 
 def peaks_of(arguments: list[str], folder: Path) -> tuple[int, int]:
     """Run a command of the reader; return its peak memory, and the peak size of `folder` on disk, in bytes."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "reader.console_script", *arguments], cwd=ROOT, start_new_session=True
-    )
+    process = subprocess.Popen([sys.executable, "-m", "reader.build", *arguments], cwd=ROOT, start_new_session=True)
     memory = disk = 0
     while process.poll() is None:
         memory = max(memory, memory_of(process.pid))

@@ -139,10 +139,10 @@ def arguments(built: Path, text: Path, output: Path) -> list[str]:
 
 @needs_spark
 def test_command_makes_the_same_files_and_prints_nothing_else(built: Path, text: Path, tmp_path: Path) -> None:
-    local = python("-m", "reader.console_script", *arguments(built, text, tmp_path / "local.tsv"))
+    local = python("-m", "reader.build", *arguments(built, text, tmp_path / "local.tsv"))
     assert local.returncode == 0, local.stderr
     spark = ["--engine", "spark", "--master", "local[2]"]
-    made = python("-m", "reader.console_script", *arguments(built, text, tmp_path / "spark.tsv"), *spark)
+    made = python("-m", "reader.build", *arguments(built, text, tmp_path / "spark.tsv"), *spark)
     assert made.returncode == 0, made.stderr
     assert made.stdout == local.stdout.replace("local.tsv", "spark.tsv")
     assert not re.search("warn|exception|log4j", made.stderr, re.IGNORECASE)
@@ -155,9 +155,7 @@ def test_command_makes_the_same_files_and_prints_nothing_else(built: Path, text:
 def test_only_the_error_is_printed_for_an_invalid_line(built: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_bytes(b"good\nbad \xff\n")
     spark = ["--engine", "spark", "--master", "local[2]"]
-    done = python(
-        "-m", "reader.console_script", *arguments(built, tmp_path / "text.txt", tmp_path / "lexicon.tsv"), *spark
-    )
+    done = python("-m", "reader.build", *arguments(built, tmp_path / "text.txt", tmp_path / "lexicon.tsv"), *spark)
     assert done.returncode == 2
     *bars, error = done.stderr.splitlines()
     assert error == f"error: {tmp_path / 'text.txt'}:2: not UTF-8 (invalid start byte at byte 4)"

@@ -39,7 +39,7 @@ def pieces(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     train.write_text((built / "train.txt").read_text(encoding="utf-8") + "\n\n" + HAN * 60, encoding="utf-8")
     vocab, lexicon = str(folder / "spm.model"), str(folder / "lexicon.tsv")
     made = python(
-        *("-m", "reader.console_script", "vocab", "--tokenizer", "sentencepiece", "--size", "1000"),
+        *("-m", "reader.build", "vocab", "--tokenizer", "sentencepiece", "--size", "1000"),
         *("--input", str(train), "--output", vocab),
     )
     assert made.returncode == 0, made.stderr

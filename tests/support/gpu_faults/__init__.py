@@ -1,4 +1,4 @@
-"""What `ernie-gram gpu-check` asks of a pretended GPU beyond the device (see pretended_gpu), and faults.
+"""What `python -m ernie_gram.gpu_check` asks of a pretended GPU beyond the device (see pretended_gpu), and faults.
 
 The registered kernels are those of a package for GPUs. What is meant to be float16, for which Paddle has no kernels on
 a CPU, is bfloat16. A fault is put into new processes from outside: nothing in the project knows of it.
