@@ -95,10 +95,3 @@ def test_rows_of_ngrams_are_summed_as_predicted_for_every_number_of_processes(fe
     assert rows == len(set(chain(*sampled_ngrams(feeder, 0, BATCH, 1))))
     assert rows == pytest.approx(sizes.expected_ngrams(shape.predicted * BATCH), rel=0.1)
     assert rows < 0.95 * sizes.ngrams  # so that not all of them are used anyway
-
-
-def test_fingerprints_of_512_processes_are_summed_exactly() -> None:
-    """They are 32-bit numbers, summed as float64 (see collectives.check_agreement)."""
-    largest = float(2**32 - 1)
-    assert np.sum(np.full(512, largest)) == 512 * largest
-    assert np.sum(np.array([largest - 1, *[largest] * 511])) != 512 * largest
