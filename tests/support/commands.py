@@ -27,10 +27,19 @@ class Done(NamedTuple):
     stderr: str
 
 
-def call(main: Callable[[], None], *arguments: str) -> Done:
-    """Run a command's `main` in this process, as `python -m` would, and capture its output."""
+def call(main: Callable[[], None], *arguments: str, stdin: bytes | None = None) -> Done:
+    """Run a command's `main` in this process, as `python -m` would, and capture its output.
+
+    Without `stdin`, standard input is closed.
+    """
     status, stdout, stderr = 0, io.StringIO(), io.StringIO()
-    with patch.object(sys, "argv", ["command", *arguments]), redirect_stdout(stdout), redirect_stderr(stderr):
+    given = None if stdin is None else io.TextIOWrapper(io.BytesIO(stdin))
+    with (
+        patch.object(sys, "argv", ["command", *arguments]),
+        patch.object(sys, "stdin", given),
+        redirect_stdout(stdout),
+        redirect_stderr(stderr),
+    ):
         try:
             one_line_errors(main)
         except SystemExit as exit_:
