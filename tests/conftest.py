@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import traceback
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -118,6 +119,17 @@ def phases(monkeypatch: pytest.MonkeyPatch) -> dict[str, Phase]:
 
     monkeypatch.setattr(_Display, "enter", enter)
     return entered
+
+
+@pytest.fixture
+def dynamic_mode() -> Iterator[None]:
+    """Switch Paddle to dynamic mode, and back to the mode that it was in."""
+    import paddle
+
+    was_dynamic = paddle.in_dynamic_mode()
+    paddle.disable_static()
+    yield
+    (paddle.disable_static if was_dynamic else paddle.enable_static)()
 
 
 @pytest.fixture
