@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ernie_gram.experiments import experiment
-from ernie_gram.experiments.planned_run import PlannedRun
-from tasks import benchmark, finetune
+from tasks import benchmark
 from tasks.benchmark import main
-from tasks.registry.settings_file import settings_of
 from tests.support.commands import Done, call
-from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write
 from tests.support.tiny_task import LETTERS, SETTINGS
-
-
-def train_here(runs: Sequence[PlannedRun], jobs: int, processes: int) -> Iterator[tuple[PlannedRun, int]]:
-    """Run the commands of an experiment in this process. The tests of sweeps start real ones."""
-    for run in runs:
-        task, model, *options = run.arguments
-        run.folder.mkdir(exist_ok=True)
-        with fresh_scope():
-            done = call(finetune.main, *settings_of(task), "--paths.model", model, *options)
-        (run.folder / "console.txt").write_text(done.stdout + done.stderr)
-        yield run, done.returncode
+from tests.support.toy_study import train_here
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Done:
