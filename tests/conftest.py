@@ -103,7 +103,6 @@ def finetuned(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     def make(folder: Path) -> None:
         done = finetune(tiny_task, folder / "run")
         assert done.returncode == 0, done.stderr
-        (folder / "console").write_text(done.stdout)
 
     return made_once(tmp_path_factory, "finetuned", make) / "run"
 
