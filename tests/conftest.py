@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import traceback
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -102,7 +103,6 @@ def finetuned(tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     def make(folder: Path) -> None:
         done = finetune(tiny_task, folder / "run")
         assert done.returncode == 0, done.stderr
-        (folder / "console").write_text(done.stdout)
 
     return made_once(tmp_path_factory, "finetuned", make) / "run"
 
@@ -118,6 +118,17 @@ def phases(monkeypatch: pytest.MonkeyPatch) -> dict[str, Phase]:
 
     monkeypatch.setattr(_Display, "enter", enter)
     return entered
+
+
+@pytest.fixture
+def dynamic_mode() -> Iterator[None]:
+    """Switch Paddle to dynamic mode, and back to the mode that it was in."""
+    import paddle
+
+    was_dynamic = paddle.in_dynamic_mode()
+    paddle.disable_static()
+    yield
+    (paddle.disable_static if was_dynamic else paddle.enable_static)()
 
 
 @pytest.fixture

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 from tasks.registry import TASKS
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, python
 from tests.support.finetuned_runs import made_run
 
 BEFORE = """
@@ -42,15 +39,7 @@ def test_the_page_runs_in_one_process_beside_code_of_ones_own(built: Path, finis
         (first / name).symlink_to(built / name)
     (first / "model").symlink_to(finished)
     # Blocks only print; what they compute is checked at the end.
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join([BEFORE, *blocks, AFTER])],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = python("-c", "\n".join([BEFORE, *blocks, AFTER]), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("end of the page\n")
     assert "nowhere: no corpus there" in done.stdout

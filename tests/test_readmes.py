@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, shell
 from tests.support.further_cases import FURTHER
 from tests.support.readme import sections
 
@@ -124,15 +121,7 @@ def test_the_ten_minutes_can_be_typed(page: Path, tmp_path: Path) -> None:
     assert all(new in typed or "max_size" in new for new in SMALLER.values())
     folders = {"output/first": str(tmp_path / "first"), "--input texts": f"--input {tmp_path / 'texts'}"}
     script = f'ernie-gram() {{ "$PYTHON" -m reader.console_script "$@"; }}\nset -x\n{replaced(typed, folders)}'
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=ROOT,
-        env={**os.environ, "PYTHON": sys.executable, "NPROC": "1", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-    )
+    done = shell("bash", "-euo", "pipefail", "-c", script, timeout=900, NPROC="1")
     assert done.returncode == 0, done.stdout + done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()[-2:]]
     assert all(answer["label"] in answer["probabilities"] for answer in answers)

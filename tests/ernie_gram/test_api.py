@@ -41,16 +41,10 @@ PAIRS = {"use_sentence_embedding": True, "use_pooler": True, "use_relative_posit
 
 
 @pytest.fixture(autouse=True)
-def dynamic() -> Iterator[None]:
+def dynamic(dynamic_mode: None) -> Iterator[None]:
     """The caller is in dynamic mode, at the beginning and still at the end."""
-    was_dynamic = paddle.in_dynamic_mode()
-    paddle.disable_static()
-    try:
-        yield
-        assert paddle.in_dynamic_mode()
-    finally:
-        if not was_dynamic:
-            paddle.enable_static()
+    yield
+    assert paddle.in_dynamic_mode()
 
 
 def tensors(*arrays: np.ndarray) -> list[paddle.Tensor]:

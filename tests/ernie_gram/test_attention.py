@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +20,8 @@ from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.exported_models import made_up_lexicon, random_model
 from tests.support.small_model import TOKENS
 
-import paddle  # isort: skip
+# As in a process of its own.
+pytestmark = pytest.mark.usefixtures("dynamic_mode")
 
 TEXT = "di ba be  bi du bo Bu du ga de do"
 NGRAMS = [(2, 4), (6, 8)]  # "ba be" and "bo Bu" after [CLS] and "di"
@@ -35,16 +35,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_model(model, made / "model", "ernie_gram", True)
     made_up_lexicon().save(made / "lexicon.tsv")
     return made
-
-
-@pytest.fixture(autouse=True)
-def dynamic() -> Iterator[None]:
-    """As in a process of its own."""
-    was_dynamic = paddle.in_dynamic_mode()
-    paddle.disable_static()
-    yield
-    if not was_dynamic:
-        paddle.enable_static()
 
 
 def attention(folder: Path, *arguments: object) -> Done:

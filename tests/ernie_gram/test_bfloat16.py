@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +10,7 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import last_evaluation
 from tests.support.bfloat16 import needs_bfloat16
-from tests.support.commands import ROOT, two_ranks
+from tests.support.commands import python, two_ranks
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, options, pretrain, train_losses
 from tests.support.static_programs import Arrays
@@ -70,10 +67,9 @@ def test_micro_batches_and_two_processes_make_nearly_the_same_updates(built: Pat
     """Sums of gradients are rounded otherwise, and a rounding error of float32 can become one of bfloat16."""
     done = pretrain(built, tmp_path / "parts", *HALF, *NO_DROPOUT, "--trainer.micro_batch=3")
     assert done.returncode == 0, done.stderr
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DUMP": str(tmp_path)}
     script = two_ranks(tmp_path / "log", "tests/support/train_and_dump.py")
-    command = [sys.executable, *script, *options(built, tmp_path / "together", *HALF, *NO_DROPOUT)]
-    ended = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    command = [*script, *options(built, tmp_path / "together", *HALF, *NO_DROPOUT)]
+    ended = python(*command, cwd=tmp_path, DUMP=str(tmp_path))
     assert ended.returncode == 0, ended.stderr + ended.stdout
     first, second = (np.load(tmp_path / name) for name in ("0.npz", "1.npz"))
     assert all(np.array_equal(first[name], second[name]) for name in first.files)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from ernie_gram.fill_mask import main
-from reader.errors import one_line_errors
 from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
+from tests.support.commands import Done, call
 from tests.support.made_once import made_once
 from tests.support.objectives import as_options
 from tests.support.runs import TINY, pretrain_with
@@ -33,46 +29,23 @@ def trained(request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytes
     return made_once(tmp_path_factory, f"fill_{request.param}", make) / request.param
 
 
-class Filled(NamedTuple):
-    """The result of a command; `error` is the last line on standard error, if the command failed."""
+def fill(*arguments: str, stdin: bytes | None = None) -> Done:
+    """Run `ernie-gram fill-mask` in this process; a new one would load Paddle, which takes seconds.
 
-    returncode: int
-    stdout: str
-    error: str
-
-
-@pytest.fixture
-def fill(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Filled]:
-    """Return a function that runs `ernie-gram fill-mask` in this process.
-
-    A new process would load Paddle, which takes seconds.
+    Texts among the arguments are answered without standard input, which may be closed.
     """
-
-    def call(*arguments: str, stdin: bytes = b"") -> Filled:
-        monkeypatch.setattr(sys, "argv", ["fill", *arguments])
-        # Texts among the arguments are answered without standard input, which may be closed.
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)) if stdin else None)
-        capsys.readouterr()
-        status = 0
-        with fresh_scope():
-            try:
-                one_line_errors(main)
-            except SystemExit as exit_:
-                status = int(exit_.code or 0)
-        captured = capsys.readouterr()
-        return Filled(status, captured.out, captured.err.strip().splitlines()[-1] if status else "")
-
-    return call
+    with fresh_scope():
+        return call(main, *arguments, stdin=stdin)
 
 
 LINES = b"the [MASK] of a [MASK] is\nin [MASK]\n\n"
 
 
 def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
-    trained: Path, fill: Callable[..., Filled], monkeypatch: pytest.MonkeyPatch, phases: dict[str, Phase]
+    trained: Path, monkeypatch: pytest.MonkeyPatch, phases: dict[str, Phase]
 ) -> None:
     done = fill(str(trained), "--json", "--top", "4000", stdin=LINES)
-    assert done.returncode == 0, done.error
+    assert done.returncode == 0, done.stderr
     announced = {f"reading the model in {trained}", "loading Paddle", "building the network", "answering"}
     assert set(phases) == announced
     assert (phases["answering"].unit, phases["answering"].done) == ("B", len(LINES))
@@ -98,9 +71,7 @@ def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
     assert fill(str(trained), "--json", "--top", "4000", stdin=LINES).stdout == done.stdout
 
 
-def test_an_argument_gives_a_readable_list_of_the_best_units_per_mask(
-    trained: Path, fill: Callable[..., Filled]
-) -> None:
+def test_an_argument_gives_a_readable_list_of_the_best_units_per_mask(trained: Path) -> None:
     done = fill(str(trained), "--top", "3", "the [MASK] of a [MASK] is")
     lines = done.stdout.splitlines()
     assert lines[0] == "the [MASK] of a [MASK] is"
@@ -109,44 +80,43 @@ def test_an_argument_gives_a_readable_list_of_the_best_units_per_mask(
     ngrams = fill(str(trained), "--top", "3", "--ngrams", "the [MASK] is")
     if trained.name == "contiguous":
         assert ngrams.returncode == 2
-        assert ngrams.error.endswith("was not trained to predict n-grams")
+        assert ngrams.stderr.splitlines()[-1].endswith("was not trained to predict n-grams")
     else:
-        assert ngrams.returncode == 0, ngrams.error
+        assert ngrams.returncode == 0, ngrams.stderr
         shown = [line.split("%")[1].strip() for line in ngrams.stdout.splitlines() if "%" in line]
         assert len(shown) == 3
         assert all(" " in unit for unit in shown)
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)
-def test_invalid_input_gives_a_one_line_error(trained: Path, tmp_path: Path, fill: Callable[..., Filled]) -> None:
+def test_invalid_input_gives_a_one_line_error(trained: Path, tmp_path: Path) -> None:
     run = str(trained)
     long = " ".join(["word"] * 40) + " [MASK]"
     for arguments, stdin, message in (
-        ([str(tmp_path / "nowhere"), "[MASK]"], b"", "nowhere: no such folder"),
-        ([str(tmp_path), "[MASK]"], b"", "not a checkpoint, and not a run's folder"),
-        ([run, "no mask"], b"", "text 1: no [MASK] in it"),
-        ([run, "--top", "0", "[MASK]"], b"", "argument --top: '0': expected an integer of at least 1"),
+        ([str(tmp_path / "nowhere"), "[MASK]"], None, "nowhere: no such folder"),
+        ([str(tmp_path), "[MASK]"], None, "not a checkpoint, and not a run's folder"),
+        ([run, "no mask"], None, "text 1: no [MASK] in it"),
+        ([run, "--top", "0", "[MASK]"], None, "argument --top: '0': expected an integer of at least 1"),
         ([run], b"a [MASK]\nnone\n", "standard input, line 2: no [MASK] in it"),
         ([run], b"\xff [MASK]\n", "standard input, line 1: not UTF-8"),
-        ([run, long], b"", "tokens, but the model was trained on at most 32"),
+        ([run, long], None, "tokens, but the model was trained on at most 32"),
     ):
         done = fill(*arguments, stdin=stdin)
         assert done.returncode == 2
-        assert message in done.error
-        assert done.error.startswith("error: ")
+        error = done.stderr.splitlines()[-1]
+        assert message in error
+        assert error.startswith("error: ")
     (tmp_path / "run").mkdir()
     for path in trained.rglob("*"):
         target = tmp_path / "run" / path.relative_to(trained)
         target.mkdir(exist_ok=True, parents=True) if path.is_dir() else target.write_bytes(path.read_bytes())
     (tmp_path / "run/vocab.txt").write_text((trained / "vocab.txt").read_text() + "more\n")
     done = fill(str(tmp_path / "run"), "[MASK]")
-    assert "vocab.txt: not the vocabulary the model was trained with" in done.error
+    assert "vocab.txt: not the vocabulary the model was trained with" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("trained", ["explicit"], indirect=True)
-def test_bad_texts_are_named_and_the_good_ones_among_them_answered(
-    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_texts_are_named_and_the_good_ones_among_them_answered(trained: Path) -> None:
     # More lines than one batch.
     good = [f"{number} is [MASK]" for number in range(20)]
     long = "word " * 40 + "[MASK]"
@@ -157,14 +127,9 @@ def test_bad_texts_are_named_and_the_good_ones_among_them_answered(
         ([], [*good, "last [MASK]"], names),
         (arguments, ["a [MASK]", "b [MASK]"], ["text 2: no [MASK] in it", "text 3: not UTF-8 (invalid start byte"]),
     ):
-        monkeypatch.setattr(sys, "argv", ["fill", str(trained), "--json", "--top", "1", *given])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capsys.readouterr()
-        with fresh_scope(), pytest.raises(SystemExit) as exited:
-            one_line_errors(main)
-        assert exited.value.code == 2
-        captured = capsys.readouterr()
-        assert [json.loads(line)["text"] for line in captured.out.splitlines()] == texts
-        errors = [line for line in captured.err.splitlines() if line.startswith("error: ")]
+        done = fill(str(trained), "--json", "--top", "1", *given, stdin=stdin)
+        assert done.returncode == 2
+        assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == texts
+        errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         assert len(errors) == len(named)
         assert all(line.startswith(f"error: {name}") for line, name in zip(errors, named, strict=True))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from ernie_gram.gpu_checks.catalog import NAMES
-from tests.support.commands import ROOT, call
+from tests.support.commands import call, python
 from tests.support.further_cases import FURTHER
 from tests.support.gpu_faults import HANG, PARAMETER, WRONG_GRADIENT, environment
 
@@ -34,15 +31,8 @@ class Checked(NamedTuple):
 def check(folder: Path, *arguments: str, **variables: str) -> Checked:
     """Run the command in a new process; its own folder for files is in `folder`."""
     output = folder / "gpu_check.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "ernie_gram.gpu_check", "--quick", "--output", str(output), *arguments],
-        cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(folder), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1800,
-    )
+    command = ["-m", "ernie_gram.gpu_check", "--quick", "--output", str(output), *arguments]
+    done = python(*command, timeout=1800, TMPDIR=str(folder), **variables)
     assert done.stderr == ""
     words = (
         line.split(maxsplit=4) for line in done.stdout.splitlines() if line.startswith(("PASS", "FAIL", "SKIPPED"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from ernie_gram.distributed import count_gpus
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, call
+from tests.support.commands import ROOT, call, shell
 from tests.support.further_cases import FURTHER
 from tests.support.runs import options
 
@@ -27,15 +26,8 @@ def pretrain_sh(
     built: Path, output: Path, *more: str, config: str = "conf/pretrain/demo.yaml", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run run_pretrain.sh; its variables are those of `environment` only."""
-    inherited = {key: value for key, value in os.environ.items() if key not in ("NPROC", "CUDA_VISIBLE_DEVICES")}
-    return subprocess.run(
-        [str(ROOT / "run_pretrain.sh"), config, *options(built, output, *more)],
-        cwd=ROOT,
-        env={**inherited, "PYTHON": sys.executable, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = {"NPROC": None, "CUDA_VISIBLE_DEVICES": None, **environment}
+    return shell(str(ROOT / "run_pretrain.sh"), config, *options(built, output, *more), **variables)
 
 
 @pytest.mark.parametrize(
@@ -190,15 +182,9 @@ def slurm(built: Path, folder: Path, *more: str, **environment: str) -> subproce
         path.chmod(0o755)
     job = next(job for job in range(os.getpid(), os.getpid() + 9999) if is_free(20000 + job % 10000))
     slurm = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": str(job), "SLURM_JOB_NUM_NODES": "2"}
-    return subprocess.run(
-        ["srun", str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml", *options(built, folder / "run", *more)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHON": sys.executable, "LOG_DIR": str(folder / "log"), **slurm, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    command = ["srun", str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml"]
+    variables = {"LOG_DIR": str(folder / "log"), **slurm, **environment}
+    return shell(*command, *options(built, folder / "run", *more), timeout=120, **variables)
 
 
 def is_free(port: int) -> bool:
@@ -237,13 +223,8 @@ def test_bad_slurm_steps_are_refused(built: Path, tmp_path: Path) -> None:
 
 
 def test_a_slurm_job_without_srun_is_noted() -> None:
-    done = subprocess.run(
-        [str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml"],
-        # An error that ends the command early.
-        env={**os.environ, "SLURM_JOB_NUM_NODES": "2", "LAUNCH_ARGS": "--master localhost"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # Python is the default one. An error ends the command early.
+    variables = {"PYTHON": None, "SLURM_JOB_NUM_NODES": "2", "LAUNCH_ARGS": "--master localhost"}
+    done = shell(str(ROOT / "run_pretrain.sh"), "conf/ablation/explicit.yaml", **variables)
     note = "note: the Slurm job has 2 machines, but only this one is used; start the command with srun"
     assert done.stderr.splitlines()[0] == note

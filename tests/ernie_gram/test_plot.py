@@ -18,16 +18,34 @@ from tests.support.commands import assert_one_line_error, call
 BEGINNINGS = {"png": b"\x89PNG", "PDF": b"%PDF", "svg": b"<?xml"}
 
 
-def test_a_resumed_run_is_plotted_in_the_format_of_the_ending(tmp_path: Path) -> None:
+@pytest.fixture
+def saved(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that a test saves."""
+    figures: list[Figure] = []
+    usual = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **b: figures.append(figure) or usual(figure, *a, **b))
+    return figures
+
+
+def test_a_resumed_run_is_plotted_in_the_format_of_the_ending(tmp_path: Path, saved: list[Figure]) -> None:
     log = RunLog(tmp_path, True, visualdl=False, start=0, max_steps=20)
     for step in (0, 10, 20):
-        log.record("eval", step, {"perplexity": 100.0 - step, "frequency_perplexity": 50.0})
+        perplexities = {"perplexity": 100.0 - step, "ngram_perplexity": 200.0 - step, "frequency_perplexity": 50.0}
+        log.record("eval", step, perplexities)
         log.record("train", step, {"loss": 5.0 - step / 10})
     log.close()
     RunLog(tmp_path, True, visualdl=False, start=10, max_steps=20).close()
     for ending, beginning in BEGINNINGS.items():
         plot_runs([tmp_path], tmp_path / f"curve.{ending}")
         assert (tmp_path / f"curve.{ending}").read_bytes().startswith(beginning)
+    losses, perplexity = saved[0].axes
+    # A line of running means, here over one value, and one of the values.
+    assert [line.get_xydata().tolist() for line in losses.lines] == [[[0, 5], [10, 4]]] * 2
+    assert {line.get_label(): line.get_xydata().tolist() for line in perplexity.lines} == {
+        f"{tmp_path.name}: units": [[0, 100], [10, 90]],
+        f"{tmp_path.name}: n-grams": [[0, 200], [10, 190]],
+        f"{tmp_path.name}: unit frequencies": [[0, 50], [10, 50]],
+    }
 
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
@@ -66,15 +84,6 @@ def logged(folder: Path, steps: range) -> Path:
         log.record("eval", step, {"score": 0.5})
     log.close()
     return folder
-
-
-@pytest.fixture
-def saved(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures that a test saves."""
-    figures: list[Figure] = []
-    usual = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **b: figures.append(figure) or usual(figure, *a, **b))
-    return figures
 
 
 @pytest.mark.parametrize(("steps", "marker"), [(range(6, 7), "o"), (range(1, 4), "o"), (range(1, 90), "")])

@@ -18,7 +18,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.system.progress import Phase
 from tests.support.bfloat16 import needs_bfloat16
-from tests.support.commands import ROOT, kill_when, two_ranks
+from tests.support.commands import ROOT, kill_when, python, two_ranks
 from tests.support.further_cases import only
 from tests.support.objectives import as_options
 from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses
@@ -34,10 +34,9 @@ def test_two_processes_give_the_same_result_as_one(
         patched.setattr("ernie_gram.pretraining.chunked_softmax._sample", lambda p, blocks: p.argmax(-1))
         assert pretrain(built, tmp_path / "run1", *more).returncode == 0
     alone = checkpoint.load_model(tmp_path / "run1" / "step_20")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DUMP": str(tmp_path)}
     script = two_ranks(tmp_path / "log", "tests/support/train_and_dump.py")
-    command = [sys.executable, *script, *options(built, tmp_path / "run2", *more)]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    command = [*script, *options(built, tmp_path / "run2", *more)]
+    done = python(*command, cwd=tmp_path, DUMP=str(tmp_path))
     assert done.returncode == 0, done.stderr + done.stdout
     first, second = (np.load(tmp_path / name) for name in ("0.npz", "1.npz"))
     assert set(first.files) == set(alone)

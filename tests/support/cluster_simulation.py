@@ -85,24 +85,3 @@ def exchanges_of(config: PretrainConfig, sizes: CorpusSizes, rank: int, ranks: i
         build_training(network, config.optimizer, world, sparse_parameters=sparse_parameters(config))
     known = tuple(int(np.prod(shape)) for shape in shapes if -1 not in shape)
     return Exchanged(known, len(shapes) - len(known))
-
-
-def sampled_ngrams(feeder: Feeder, consumed: int, batch_size: int, ranks: int) -> list[set[int]]:
-    """Return for each process the n-grams that a perfect generator samples: those at its masked slots, from 0."""
-    found = []
-    for rank in range(ranks):
-        first, last = rank_share(batch_size, rank, ranks)
-        indices, epochs = sample_indices(consumed + first, consumed + last, len(feeder), feeder.masking.seed)
-        units = feeder.batch(indices, epochs)["coarse_labels"] if last > first else np.zeros(0, np.int64)
-        num_tokens = feeder.corpus.info.num_tokens
-        found.append({int(unit) - num_tokens for unit in units if unit >= num_tokens})
-    return found
-
-
-def sum_by_row(gradients: list[np.ndarray]) -> tuple[np.ndarray, int]:
-    """Sum the gradients of some processes as row_exchange.sum_gradients does; also return the number of rows sent."""
-    counts = np.sum([(gradient != 0).any(1) for gradient in gradients], axis=0)
-    rows = np.flatnonzero(counts)
-    total = gradients[0].copy()
-    total[rows] = np.sum([gradient[rows] for gradient in gradients], axis=0)
-    return total, len(rows)

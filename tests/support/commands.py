@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from reader.errors import one_line_errors
@@ -27,10 +27,19 @@ class Done(NamedTuple):
     stderr: str
 
 
-def call(main: Callable[[], None], *arguments: str) -> Done:
-    """Run a command's `main` in this process, as `python -m` would, and capture its output."""
+def call(main: Callable[[], None], *arguments: str, stdin: bytes | None = None) -> Done:
+    """Run a command's `main` in this process, as `python -m` would, and capture its output.
+
+    Without `stdin`, standard input is closed.
+    """
     status, stdout, stderr = 0, io.StringIO(), io.StringIO()
-    with patch.object(sys, "argv", ["command", *arguments]), redirect_stdout(stdout), redirect_stderr(stderr):
+    given = None if stdin is None else io.TextIOWrapper(io.BytesIO(stdin))
+    with (
+        patch.object(sys, "argv", ["command", *arguments]),
+        patch.object(sys, "stdin", given),
+        redirect_stdout(stdout),
+        redirect_stderr(stderr),
+    ):
         try:
             one_line_errors(main)
         except SystemExit as exit_:
@@ -38,17 +47,28 @@ def call(main: Callable[[], None], *arguments: str) -> Done:
     return Done(status, stdout.getvalue(), stderr.getvalue())
 
 
-def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in a new process from the root of the checkout, and capture its output."""
+def shell(
+    *command: str, cwd: Path | str = ROOT, timeout: float = 300, **environment: str | None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a new process, by default from the root of the checkout, and capture its output.
+
+    Variables that are None are not inherited.
+    """
+    variables = {**os.environ, "PYTHON": sys.executable, **environment}
     return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        command,
+        cwd=cwd,
+        env={name: value for name, value in variables.items() if value is not None},
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=timeout,
     )
+
+
+def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Run Python with this project in a new process, and capture its output; `more` is as in `shell`."""
+    return shell(sys.executable, *arguments, **{"PYTHONPATH": str(ROOT), **more})
 
 
 def two_ranks(log: Path, script: str = "ernie_gram/pretrain.py") -> list[str]:

@@ -79,27 +79,11 @@ def encoder_output_for(
     Args:
         ids, sentences: int64 [B, L]; lengths: int64 [B], the slots that are no padding.
     """
-    import paddle
+    from ernie_gram.inference.export import build_encoder
+    from ernie_gram.training.variables import set_parameters
 
-    from ernie_gram.model.encoder import Encoder, Pooler
-    from ernie_gram.model.parameters import encoder as declare_encoder
-    from ernie_gram.training.variables import set_arrays
-
-    feeds = {"ids": ids, "lengths": lengths, "sentences": sentences}
     with fresh_scope() as executor:
-        main, startup = paddle.static.Program(), paddle.static.Program()
-        with paddle.static.program_guard(main, startup), paddle.utils.unique_name.guard():
-            data = {key: paddle.static.data(key, [None] * value.ndim, "int64") for key, value in feeds.items()}
-            encoder = Encoder(declare_encoder(config, config.vocab_size or len(VOCABULARY)), config)
-            encoder.eval()
-            hidden = encoder(data["ids"], data["lengths"], data["sentences"])[0]
-            fetches = [hidden]
-            if config.use_pooler:
-                fetches.append(
-                    Pooler(config)(hidden.reshape([-1, paddle.shape(data["ids"])[1], config.hidden_size])[:, 0])
-                )
-        executor.run(startup)
-        names = [parameter.name for parameter in main.global_block().all_parameters()]
-        set_arrays(parameters, names, "test", executor.place)
-        outputs = executor.run(main, feed=feeds, fetch_list=fetches)
-    return [outputs[0].reshape(*ids.shape, -1), *outputs[1:]]
+        program = build_encoder(config, config.vocab_size or len(VOCABULARY))
+        set_parameters(program.main, parameters, "test", executor.place)
+        found = program.run(executor, {"input_ids": ids, "lengths": lengths, "sentence_ids": sentences})
+    return [found[name] for name in ("hidden", "pooled") if name in found]

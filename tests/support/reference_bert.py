@@ -12,21 +12,15 @@ EPSILON = 1e-12
 Arrays = dict[str, np.ndarray]
 
 
-def random_bert(
-    tokens: int, hidden: int, layers: int, inner: int, positions: int, rows: int | None = None, seed: int = 3
-) -> Arrays:
-    """Return random float32 parameters of a BertForPreTraining; matrices are [out, in].
-
-    `tokens` is the number of classes of the head over tokens, `rows` (default: `tokens`) that of the embedding.
-    """
-    random = np.random.default_rng(seed)
+def random_bert(tokens: int, hidden: int, layers: int, inner: int, positions: int) -> Arrays:
+    """Return random float32 parameters of a BertForPreTraining; matrices are [out, in]."""
+    random = np.random.default_rng(3)
 
     def numbers(*shape: int) -> np.ndarray:
         return (0.3 * random.standard_normal(shape)).astype("float32")
 
-    rows = rows or tokens
     arrays = {
-        "bert.embeddings.word_embeddings.weight": numbers(rows, hidden),
+        "bert.embeddings.word_embeddings.weight": numbers(tokens, hidden),
         "bert.embeddings.position_embeddings.weight": numbers(positions, hidden),
         "bert.embeddings.token_type_embeddings.weight": numbers(2, hidden),
         "cls.predictions.bias": numbers(tokens),

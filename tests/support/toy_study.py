@@ -53,12 +53,16 @@ def write_study(folder: Path, task: Path, **changes: Any) -> Path:
 
 
 def train_here(
-    runs: Sequence[PlannedRun], jobs: int, processes: int, needs: Mapping[PlannedRun, PlannedRun], threads: int | None
+    runs: Sequence[PlannedRun],
+    jobs: int,
+    processes: int,
+    needs: Mapping[PlannedRun, PlannedRun] | None = None,
+    threads: int | None = None,
 ) -> Iterator[tuple[PlannedRun, int]]:
     """Run the trainings of a study or an experiment in this process, in order. The tests of sweeps start real ones."""
     failed = set()
     for run in runs:
-        if needs.get(run) in failed:
+        if needs and needs.get(run) in failed:
             continue
         run.folder.mkdir(exist_ok=True)
         with fresh_scope():

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from fnmatch import fnmatch
@@ -25,7 +22,7 @@ from reader.errors import InputError
 from reader.system.progress import Phase
 from tasks.training.description import read_description
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, call, kill_when
+from tests.support.commands import ROOT, call, kill_when, shell
 from tests.support.further_cases import FURTHER
 from tests.support.given_model import BERT
 from tests.support.span_task import span_task
@@ -198,14 +195,8 @@ def test_two_processes_from_the_shell_predict_as_one(
     """61 and 23 samples: batches of uneven size in training, and 6 batches in evaluation, the last one of 3."""
     arguments = options(tiny_task, tmp_path / "run", "--evaluation.batch_size=5", *more)[1:]
     calls = {pretended_gpu.CALLS: str(tmp_path)}
-    done = subprocess.run(
-        [str(ROOT / "run_finetune.sh"), str(tiny_task / "data" / "task.yaml"), str(tiny_task / "model"), *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHON": sys.executable, "LOG_DIR": str(tmp_path / "log"), **environment, **calls},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [str(ROOT / "run_finetune.sh"), str(tiny_task / "data" / "task.yaml"), str(tiny_task / "model")]
+    done = shell(*command, *arguments, LOG_DIR=str(tmp_path / "log"), **environment, **calls)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "run" / PREDICTIONS).read_bytes() == (finetuned / PREDICTIONS).read_bytes()
     assert result_of(tmp_path / "run")["processes"] == 2

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tasks.list import main
 from tasks.registry import TASKS
-from tests.support.commands import ROOT, call
+from tests.support.commands import ROOT, call, shell
 from tests.support.task_files import write
 
 
 def launch(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the launcher from the root of the file system."""
-    return subprocess.run(
-        [str(ROOT / "run_finetune.sh"), *arguments],
-        cwd="/",
-        env={**os.environ, "PYTHON": sys.executable, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return shell(str(ROOT / "run_finetune.sh"), *arguments, cwd="/", **environment)
 
 
 def rows_of(text: str) -> dict[str, str]:

@@ -32,6 +32,13 @@ def study(monkeypatch: pytest.MonkeyPatch) -> Run:
     return lambda *arguments: call(main, *arguments)
 
 
+@pytest.fixture
+def prepared(finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path) -> list[str]:
+    """Options of a study in `out` of the test's folder, where what the finished study prepared is there already."""
+    shutil.copytree(finished_study / "out" / "prepared", tmp_path / "out" / "prepared")
+    return options(built, tiny_task, tmp_path / "out")
+
+
 @pytest.fixture(scope="module")
 def finished_study(built: Path, tiny_task: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished study, with study.yaml and results.jsonl. Tests must not change it."""
@@ -92,14 +99,12 @@ def test_a_killed_study_that_is_resumed_gives_the_same_results(
 
 
 def test_a_recorded_result_counts_even_if_its_folder_is_gone(
-    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+    finished_study: Path, tmp_path: Path, study: Run, prepared: list[str]
 ) -> None:
     output = tmp_path / "out"
-    output.mkdir()
-    shutil.copytree(finished_study / "out" / "prepared", output / "prepared")
     lines = (finished_study / "out" / "results.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "all.jsonl").write_text("".join(lines))
-    command = [str(finished_study / "study.yaml"), *options(built, tiny_task, output)]
+    command = [str(finished_study / "study.yaml"), *prepared]
     done = study(*command, "--results", str(tmp_path / "all.jsonl"))
     assert "0 to train" in done.stdout, done.stderr
     assert not (output / "models").exists()
@@ -116,16 +121,14 @@ def test_a_recorded_result_counts_even_if_its_folder_is_gone(
 
 
 def test_studies_with_one_file_of_results_share_what_they_have_in_common(
-    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+    finished_study: Path, tiny_task: Path, tmp_path: Path, study: Run, prepared: list[str]
 ) -> None:
-    output, results = tmp_path / "out", tmp_path / "results.jsonl"
-    output.mkdir()
-    shutil.copytree(finished_study / "out" / "prepared", output / "prepared")
+    results = tmp_path / "results.jsonl"
     shutil.copy(finished_study / "out" / "results.jsonl", results)
     explicit = json.loads((finished_study / "study.yaml").read_text())["variants"]["explicit"]
     slow = explicit | {"what": "fine-tuned slowly", "finetuning": {"optimizer.learning_rate": 1e-5}}
     path = write_study(tmp_path, tiny_task / "data" / "task.yaml", variants={"explicit": explicit, "slow": slow})
-    done = study(str(path), *options(built, tiny_task, output), "--results", str(results))
+    done = study(str(path), *prepared, "--results", str(results))
     assert "3 to train" in done.stdout, done.stderr
     records = {record["run"]: record for record in without_times(results)}
     assert len(records) == 9 + 3
@@ -135,13 +138,11 @@ def test_studies_with_one_file_of_results_share_what_they_have_in_common(
 
 
 def test_only_finished_models_are_fine_tuned_on_request(
-    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+    finished_study: Path, tmp_path: Path, study: Run, prepared: list[str]
 ) -> None:
     output = tmp_path / "out"
-    output.mkdir()
-    shutil.copytree(finished_study / "out" / "prepared", output / "prepared")
     shutil.copytree(finished_study / "out" / "models" / "contiguous_1", output / "models" / "contiguous_1")
-    command = [str(finished_study / "study.yaml"), *options(built, tiny_task, output), "--finished_only", "--keep"]
+    command = [str(finished_study / "study.yaml"), *prepared, "--finished_only", "--keep"]
     done = study(*command)
     assert done.returncode == 0, done.stderr
     assert "missing: 1 pre-training, 2 fine-tuning" in done.stdout
@@ -151,15 +152,13 @@ def test_only_finished_models_are_fine_tuned_on_request(
 
 
 def test_results_of_other_settings_or_of_another_text_are_refused(
-    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+    finished_study: Path, tiny_task: Path, tmp_path: Path, study: Run, prepared: list[str]
 ) -> None:
     task = tiny_task / "data" / "task.yaml"
     before = (finished_study / "out" / "results.jsonl").read_text()
     results = tmp_path / "results.jsonl"
     output = tmp_path / "out"
-    output.mkdir()
-    shutil.copytree(finished_study / "out" / "prepared", output / "prepared")
-    common = [*options(built, tiny_task, output), "--results", str(results)]
+    common = [*prepared, "--results", str(results)]
     other = json.loads(before.splitlines()[0]) | {"digest": "0"}
     other["data"]["text"] = "0" * 64
     other_text = json.dumps(other) + "\n"
@@ -189,11 +188,9 @@ def test_results_of_other_settings_or_of_another_text_are_refused(
 
 
 def test_another_text_than_that_of_the_corpora_is_refused(
-    finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run
+    finished_study: Path, built: Path, tmp_path: Path, study: Run, prepared: list[str]
 ) -> None:
-    (tmp_path / "out").mkdir()
-    shutil.copytree(finished_study / "out" / "prepared", tmp_path / "out" / "prepared")
-    command = [str(finished_study / "study.yaml"), *options(built, tiny_task, tmp_path / "out")]
+    command = [str(finished_study / "study.yaml"), *prepared]
     other = [str(built / "held_out.txt") if each.endswith("train.txt") else each for each in command]
     done = study(*other)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

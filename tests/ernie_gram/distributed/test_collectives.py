@@ -9,6 +9,7 @@ from ernie_gram.distributed.world import World  # import before Paddle: sets the
 
 import paddle  # isort: skip
 
+from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 
 RANKS = 128
@@ -62,3 +63,23 @@ def test_large_arrays_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rows:
     np.testing.assert_array_equal(summed, scores * RANKS)
     assert max(sizes, default=0) <= 10
     assert sum(sizes) == scores.size
+
+
+def test_512_ranks_disagree_as_soon_as_one_has_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers are digests of 32 bits. float32 would not hold their sum."""
+    from ernie_gram.distributed import collectives
+
+    digest = 2**32 - 2
+
+    def check(last: int) -> None:
+        def add_up(_: object, vector: np.ndarray, world: World) -> np.ndarray:
+            others = [np.full_like(vector, digest)] * (world.size - 2)
+            return np.sum([vector, *others, np.full_like(vector, last)], axis=0)
+
+        monkeypatch.setattr(collectives, "sum_vector", add_up)
+        collectives.check_agreement(None, digest, "the corpora", World(0, 512, paddle.CPUPlace()))
+
+    check(digest)
+    for other in (digest - 1, digest + 1):
+        with pytest.raises((ValueError, InputError), match="rank 0 disagrees with the others about the corpora"):
+            check(other)

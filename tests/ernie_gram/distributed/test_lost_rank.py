@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 from ernie_gram.run.run_log import read_log
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, two_ranks
+from tests.support.commands import python, two_ranks
 from tests.support.runs import options
 
 # The ranks that wait are killed after a second; no checkpoint is being written.
@@ -25,15 +23,8 @@ def test_a_killed_rank_ends_the_job_although_the_other_waits_for_it(built: Path,
     log = tmp_path / "log"
     _, _, *arguments = two_ranks(log, "tests/support/rank_that_waits.py")
     more = ["--trainer.max_steps=9", "--paths.held_out=null", "--trainer.device=gpu"]
-    done = subprocess.run(
-        [sys.executable, "-c", LAUNCHER, *arguments, *options(built, tmp_path / "run", *more)],
-        cwd=ROOT,
-        env={**os.environ, **pretended_gpu.environment(2), "NCCL_SOCKET_IFNAME": "eth7"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    variables = {**pretended_gpu.environment(2), "NCCL_SOCKET_IFNAME": "eth7"}
+    done = python("-c", LAUNCHER, *arguments, *options(built, tmp_path / "run", *more), timeout=120, **variables)
     assert done.returncode == 137, done.stderr
     why = r"error: rank 1 \(process \d+\) was killed by SIGKILL \(perhaps by the system, because memory ran out\); .*"
     assert re.fullmatch(why, done.stderr.splitlines()[-1])

@@ -5,9 +5,6 @@ Four processes are started only if the variable FOUR_PROCESSES is set: on two co
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +14,7 @@ import pytest
 
 from ernie_gram.distributed.buckets import is_summed_by_row, plan_buckets
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, python
 from tests.support.small_model import TOKENS
 
 
@@ -26,11 +23,9 @@ def run_ranks(ranks: int, folder: Path) -> list[dict[str, np.ndarray]]:
 
     The tests take as long as the processes need to start, so each number of processes is started once.
     """
-    command = [sys.executable, "-m", "ernie_gram.distributed.launch", "--nproc_per_node", str(ranks)]
+    command = ["-m", "ernie_gram.distributed.launch", "--nproc_per_node", str(ranks)]
     command += ["--log_level", "ERROR", "--log_dir", str(folder / "log")]
-    command += [str(ROOT / "tests/support/row_exchange_ranks.py"), str(folder)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = python(*command, str(ROOT / "tests/support/row_exchange_ranks.py"), str(folder))
     assert done.returncode == 0, done.stdout + done.stderr
     return [dict(np.load(folder / f"{rank}.npz")) for rank in range(ranks)]
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
-from tests.support.commands import ROOT
+from tests.support.commands import python
 
 # Paddle's launcher with the thread of its store, which does not end by itself.
 CODE = """
@@ -32,8 +29,6 @@ watched_launch.launch_watched()
     ],
 )
 def test_it_ends_although_the_store_still_runs(end: str, status: int, error: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CODE.format(end)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = python("-c", CODE.format(end), timeout=120)
     assert done.returncode == status, done.stderr
     assert error in done.stderr

@@ -77,6 +77,7 @@ def test_half_precision_and_ignored_parameters_are_read_and_said(tmp_path: Path)
         tmp_path / "model.safetensors",
         with_head=False,
         **{QUERY: half, "bert.embeddings.position_ids": np.arange(16), "cls.seq_relationship.bias": NAN[:2]},
+        **{"classifier.bias": NAN[:2]},
     )
     loaded = load_parameters(path, "bert", ModelConfig(**{**vars(CONFIG), "use_sentence_embedding": True}))
     name = "encoder_layer_1_multi_head_att_query_fc.w_0"
@@ -85,6 +86,7 @@ def test_half_precision_and_ignored_parameters_are_read_and_said(tmp_path: Path)
     assert any("1 of" in note and "float16" in note for note in loaded.notes)
     assert any("bert.embeddings.position_ids" in note for note in loaded.notes)
     assert any("cls.seq_relationship.bias: the head for sentence pairs" in note for note in loaded.notes)
+    assert any("classifier.bias: the head of a task" in note for note in loaded.notes)
     assert "mask_lm_out_fc.b_0" not in loaded.arrays
 
 

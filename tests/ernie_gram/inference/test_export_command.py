@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,9 +15,7 @@ from tests.support.own_files import assert_every_file_is_own
 from tests.support.static_programs import fresh_scope
 
 
-def test_a_run_is_exported_and_answers_as_fill_mask_does(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_exported_and_answers_as_fill_mask_does(finished: Path, tmp_path: Path) -> None:
     with fresh_scope():
         done = call(export_inference.main, str(finished), str(tmp_path / "masks"), "--outputs", "fill_mask")
         assert done.returncode == 0, done.stderr
@@ -27,8 +23,7 @@ def test_a_run_is_exported_and_answers_as_fill_mask_does(
         lines = b"the [MASK] of a [MASK] is\n\nin [MASK]\nnone\n" + b"a [MASK] statement\n" * 20
         answers = []
         for folder in (tmp_path / "masks", finished):
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-            done = call(fill_mask.main, str(folder), "--json", "--top", "2000")
+            done = call(fill_mask.main, str(folder), "--json", "--top", "2000", stdin=lines)
             assert done.returncode == 2
             assert "error: standard input, line 4: no [MASK] in it\n" in done.stderr
             answers.append([json.loads(line) for line in done.stdout.splitlines()])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,15 +51,8 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return exported(random_model(None, **PAIRS), "encoder", tmp_path_factory)
 
 
-@pytest.fixture
-def infer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Done]:
-    """Return a function that runs a command in this process with some bytes as standard input."""
-
-    def run(*arguments: object, stdin: bytes = b"", main: Callable[[], None] = infer_main) -> Done:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        return call(main, *map(str, arguments))
-
-    return run
+def infer(*arguments: object, stdin: bytes = b"", main: Callable[[], None] = infer_main) -> Done:
+    return call(main, *map(str, arguments), stdin=stdin)
 
 
 def answers(done: Done, status: int = 0) -> list[dict[str, Any]]:
@@ -74,9 +65,7 @@ def masked_sentences(count: int) -> list[str]:
     return [random_sentence(random, int(random.integers(4, 25)), 2) for _ in range(count)]
 
 
-def test_units_equal_evaluation_whatever_the_length_of_the_line(
-    fill_mask_folder: Path, infer: Callable[..., Done]
-) -> None:
+def test_units_equal_evaluation_whatever_the_length_of_the_line(fill_mask_folder: Path) -> None:
     texts = masked_sentences(2 * LINES_PER_BATCH + 3)
     done = infer(fill_mask_folder, "--json", "--top", 52, stdin="\n".join(texts).encode(), main=fill_main)
     found = answers(done)
@@ -97,7 +86,7 @@ def test_units_equal_evaluation_whatever_the_length_of_the_line(
 
 
 def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
-    encoder_folder: Path, infer: Callable[..., Done], tmp_path: Path, phases: dict[str, Phase]
+    encoder_folder: Path, tmp_path: Path, phases: dict[str, Phase]
 ) -> None:
     random = np.random.default_rng(5)
     texts = [tuple(random_sentence(random, int(random.integers(2, 9))) for _ in range(1 + i % 2)) for i in range(40)]
@@ -137,9 +126,7 @@ def test_vectors_of_texts_and_pairs_equal_those_of_the_executor(
         assert arrays["names"].tolist() == [f"standard input, line {number}" for number in range(1, 41)]
 
 
-def test_bad_lines_are_named_and_the_good_ones_answered(
-    encoder_folder: Path, infer: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_bad_lines_are_named_and_the_good_ones_answered(encoder_folder: Path, tmp_path: Path) -> None:
     long = b"ba " * 80
 
     def check(done: Done, good: int, named: dict[int, str]) -> None:
@@ -167,9 +154,7 @@ def test_bad_lines_are_named_and_the_good_ones_answered(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_invalid_options_give_one_line(
-    encoder_folder: Path, fill_mask_folder: Path, infer: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_invalid_options_give_one_line(encoder_folder: Path, fill_mask_folder: Path, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     export_model(random_model(None), "encoder", plain, start_world("cpu"))
     damaged = shutil.copytree(plain, tmp_path / "damaged")

@@ -63,7 +63,6 @@ def test_memory_is_what_paddle_allocates(case: str) -> None:
     shape = BatchShape(sequences, slots, predicted, queries, queries)
     memory, error = rank_memory(config, CorpusSizes(TOKENS, ngrams), shape, 1, cpu=True), 0.1
     assert memory.total == pytest.approx(allocated, rel=error)
-    assert memory.total > 0.9 * allocated
     # Parameters and moments are exact, so the rest alone must be near as well.
     known = memory.parameters + memory.moments
     assert memory.total - known == pytest.approx(allocated - known, rel=1.5 * error)

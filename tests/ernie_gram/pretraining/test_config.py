@@ -70,7 +70,8 @@ def test_a_learning_rate_that_is_0_before_the_last_step_is_refused() -> None:
 def test_small_models_start_with_heads_that_prefer_near_slots_and_large_ones_as_in_the_paper(path: Path) -> None:
     config = load("--config", str(path))
     model = config.model
-    if config.paths.start:
-        return  # the relative positions start as in the given model
-    assert model.relative_position_start == ("normal" if path.stem.startswith("base_") else "distance")
+    if config.paths.start:  # the relative positions start as in the given model, or from zero
+        assert "relative_position_start" not in path.read_text()
+    else:
+        assert model.relative_position_start == ("normal" if path.stem.startswith("base_") else "distance")
     assert model.use_relative_position == (path.stem != "base_zh")

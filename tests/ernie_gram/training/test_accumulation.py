@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +12,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, python
 from tests.support.objectives import OBJECTIVES, as_options
 from tests.support.runs import NO_DROPOUT, options, pretrain, train_losses
 from tests.support.static_programs import fresh_scope
@@ -68,11 +65,10 @@ def test_two_processes_with_unequal_micro_batches_equal_one_process(
     skipped = [line for line in alone.stdout.splitlines() if "update skipped" in line]
     assert 1 <= len(skipped) <= STEPS - 4
     more = options(built, tmp_path / "together", *more, "--trainer.micro_batch=3")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DUMP": str(tmp_path)}
     # With Paddle's launcher, for once.
     launcher = ["-m", "paddle.distributed.launch", "--nproc_per_node", "2", "--log_dir", str(tmp_path / "log")]
-    command = [sys.executable, *launcher, str(ROOT / "tests/support/train_and_dump.py"), *more]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    command = [*launcher, str(ROOT / "tests/support/train_and_dump.py"), *more]
+    done = python(*command, cwd=tmp_path, DUMP=str(tmp_path))
     assert done.returncode == 0, done.stderr + done.stdout
     first, second = (np.load(tmp_path / name) for name in ("0.npz", "1.npz"))
     assert all(np.array_equal(first[name], second[name]) for name in first.files)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ernie_gram.distributed.world  # noqa: F401  import before Paddle: sets the number of threads
 from ernie_gram.formats.untrusted.paddle_pickle import write_pdparams
 from ernie_gram.formats.untrusted.reading import read_arrays
 from reader.errors import InputError
