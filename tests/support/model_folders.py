@@ -30,10 +30,10 @@ CONFIG = ModelConfig(
 )
 
 
-def random_arrays(shapes: dict[str, tuple[int, ...]], seed: int = 0) -> Arrays:
+def random_arrays(shapes: dict[str, tuple[int, ...]], seed: int = 0, scale: float = 0.3) -> Arrays:
     """Return float32 arrays of the given shapes, with numbers that make every parameter matter."""
     random = np.random.default_rng(seed)
-    arrays = {name: (0.3 * random.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
+    arrays = {name: (scale * random.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
     return {name: values + np.float32(name.endswith("scale")) for name, values in arrays.items()}
 
 
