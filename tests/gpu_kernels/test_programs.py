@@ -65,8 +65,8 @@ def check(cases: Iterable[Case]) -> list[str]:
 # The last rung has the parts of all, and "contiguous" none of them.
 @pytest.mark.parametrize("rung", only(["contiguous", "full"], RUNGS))
 def test_programs_of_a_rung_have_kernels_and_copy_nothing(rung: str, precision: Any, gpu: Any) -> None:
-    # In every mode one program that trains and one that draws the parameters; with accumulation three of each.
-    assert len(check(pretraining_cases(rung, precision, gpu))) == 2 * (3 + 3) + 1
+    # In every mode one program that trains and one that draws the parameters; with accumulation two of each.
+    assert len(check(pretraining_cases(rung, precision, gpu))) == 2 * (3 + 2) + 1
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
