@@ -70,22 +70,20 @@ def after_vocab(args: argparse.Namespace) -> str:
     """Return the command that makes a lexicon of the same text."""
     segmenter = [] if args.segmenter == SEGMENTERS[0] else ["--segmenter", args.segmenter]
     made_with = ["--vocab", args.output, *segmenter]
-    return _command(
-        PROGRAM, "lexicon", *_text_options(args), *made_with, "--output", args.output.with_name("lexicon.tsv")
-    )
+    return _command(PROGRAM, "lexicon", *_text_options(args), *made_with, "--output", _free(args.output, "lexicon.tsv"))
 
 
 def after_lexicon(args: argparse.Namespace) -> str:
     """Return the command that makes a corpus of the same text."""
     made_with = ["--vocab", args.vocab, "--lexicon", args.output]
-    return _command(PROGRAM, "corpus", *_text_options(args), *made_with, "--output", args.output.with_name("corpus"))
+    return _command(PROGRAM, "corpus", *_text_options(args), *made_with, "--output", _free(args.output, "corpus"))
 
 
 def after_corpus(args: argparse.Namespace) -> str:
     """Return the command that trains on the corpus; for a shard, the command that joins the shards."""
     if args.shard:
         num_shards = args.shard[1]
-        joined = _command("--output", args.output.with_name("corpus"))
+        joined = _command("--output", _free(args.output, "corpus"))
         return f"{_command(PROGRAM, 'join', '--input')} SHARD_1 ... SHARD_{num_shards} {joined}"
     return training_command(args.output, args.vocab)
 
@@ -104,7 +102,7 @@ def training_command(path: Path, vocab: Path | None = None) -> str:
     config, start = CHINESE_CONFIG if _is_chinese(Corpus(path)) else CONFIG, []
     if vocab and any((vocab.parent / name).is_file() for name in ("config.json", "ernie_config.json")):
         config, start = BERT_CONFIG, ["--paths.start", vocab.parent]
-    return _command(PROGRAM, "pretrain", config, *start, *paths, "--paths.output", path.with_name("run"))
+    return _command(PROGRAM, "pretrain", config, *start, *paths, "--paths.output", _free(path, "run"))
 
 
 def _is_chinese(corpus: Corpus) -> bool:
@@ -116,6 +114,15 @@ def _is_chinese(corpus: Corpus) -> bool:
 def _text_options(args: argparse.Namespace) -> list[object]:
     field = [] if args.text_field == "text" else ["--text_field", args.text_field]
     return ["--input", *args.input, *field, *([] if args.lowercase else ["--cased"])]
+
+
+def _free(beside: Path, name: str) -> Path:
+    """Return a path in the folder of `beside` that does not exist: `name`, or `name` with a number."""
+    path = free = beside.with_name(name)
+    number = 2
+    while free.exists():
+        free, number = path.with_name(f"{path.stem}_{number}{path.suffix}"), number + 1
+    return free
 
 
 def _command(*words: object) -> str:

@@ -58,6 +58,8 @@ def test_the_chain_of_named_commands_leads_from_text_to_training(
     assert (ROOT / CONFIG).is_file()
     done = pretrain_with("--config", *named[2:], *TINY, "--check")
     assert done.returncode == 0, done.stderr
+    # A result that exists would be refused, so another name is given.
+    assert next_after(*words, *options, "--overwrite")[-1] == str(folder / "lexicon_2.tsv")
 
 
 def test_a_corpus_called_held_out_is_for_evaluation(built: Path, tmp_path: Path) -> None:
