@@ -24,7 +24,7 @@ MARKERS = {
     "checkpoint": ("state.json",),
     "exported model": ("inference.json",),
     "model": (
-        *("model.safetensors", "pytorch_model.bin"),
+        *("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json"),
         *("model_state.pdparams", "saved_weights.pdparams", "ernie_config.json"),
     ),
     RUN: ("log.jsonl", "task.json", "step_*/state.json", "best/state.json"),
