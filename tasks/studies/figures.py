@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from ernie_gram.plot import new_figure, save_figure, set_step_axis
-from tasks.studies.plan import COUNTS
 from tasks.studies.summaries import NGRAMS, Summary
 
 
@@ -27,13 +26,18 @@ def draw_perplexities(summary: Summary, target: Path) -> bool:
         is_drawn, color = True, f"C{number % 10}"
         label = f"{name} ({len(curves)})"
         axes.plot(
-            steps, [np.exp(np.mean(np.log(each))) for each in values], "o-", markersize=3, color=color, label=label
+            steps,
+            [np.exp(np.mean(np.log(each))) for each in values],
+            "o-" if number < 10 else "o--",  # there are ten colours
+            markersize=3,
+            color=color,
+            label=label,
         )
         axes.fill_between(
             steps, [min(each) for each in values], [max(each) for each in values], color=color, alpha=0.15
         )
-    counts = [record["result"]["left neighbour, n-grams"] for record in summary.of_kind(COUNTS)]
-    if counts and len({(record["corpus"], record["held_out"]) for record in summary.of_kind(COUNTS)}) == 1:
+    counts = [record["result"]["left neighbour, n-grams"] for record in summary.counts]
+    if len({(record["corpus"], record["held_out"]) for record in summary.counts}) == 1:
         axes.axhline(float(np.mean(counts)), color="black", linestyle=":", label="counts of left neighbours")
     set_step_axis(axes, "Held-out perplexity of masked n-grams (number of seeds)", "perplexity", "log")
     if is_drawn:

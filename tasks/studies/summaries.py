@@ -10,7 +10,7 @@ import numpy as np
 
 from ernie_gram.pretraining.planned_run import CPU
 from tasks.registry.task_file import find_task
-from tasks.studies.plan import FINETUNING, PRETRAINING
+from tasks.studies.plan import COUNTS, FINETUNING, PRETRAINING
 from tasks.studies.results_file import Record
 from tasks.studies.study_file import Study
 
@@ -37,6 +37,11 @@ class Summary:
     def of_kind(self, kind: str) -> list[Record]:
         """Return the records of a kind."""
         return [record for record in self.records if record["kind"] == kind]
+
+    @property
+    def counts(self) -> list[Record]:
+        """The counts in the corpora of this study; other studies may share the file of results."""
+        return [record for record in self.of_kind(COUNTS) if record["corpus"] in self.study.corpora]
 
     def models(self, variant: str) -> list[Record]:
         """Return the pre-trainings of a variant, by seed."""

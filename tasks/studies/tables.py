@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import mean
 
 from ernie_gram.experiments.tables import markdown_table, spread_of
-from tasks.studies.plan import CORPUS, COUNTS
+from tasks.studies.plan import CORPUS
 from tasks.studies.summaries import NGRAMS, UNITS, Summary
 
 MISSING = "-"
@@ -109,9 +109,8 @@ def _ratios(summary: Summary) -> list[str]:
 def _counts(summary: Summary) -> list[str]:
     """Return the table of the predictors that only count, on the same masked units."""
     groups: dict[tuple[str, str], list[dict[str, float]]] = {}
-    for record in summary.of_kind(COUNTS):
-        if record["corpus"] in summary.study.corpora:
-            groups.setdefault((record["corpus"], record["held_out"]), []).append(record["result"])
+    for record in summary.counts:
+        groups.setdefault((record["corpus"], record["held_out"]), []).append(record["result"])
     planned = len(summary.study.seeds)
     rows = [
         [*pair, name, *(spread([each[f"{name}, {what}"] for each in found], ",.0f", planned) for what in WHAT)]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.axes import Axes
 
 from tasks.studies.study_file import read_study
 from tasks.studies.summaries import Summary
@@ -87,6 +88,18 @@ def test_random_weights_do_not_decide_what_equal_cpu_time_is(study: Path) -> Non
     text = report(Summary(read_study(str(study)), [*records(), untrained]))
     assert "Equal CPU time is 10 s." in text
     assert "| c | +800.0 % [1 of 3] | +0.0 % [1 of 3] |" in text
+
+
+def test_the_figure_has_the_counts_of_its_study(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tasks.studies import figures
+
+    drawn: list[Axes] = []
+    monkeypatch.setattr(figures, "save_figure", lambda figure, axes, target: drawn.extend(axes))
+    [counted] = [record for record in records() if record["kind"] == "counts"]
+    other = counted | {"corpus": "of another study", "result": {"left neighbour, n-grams": 900.0}}
+    assert figures.draw_perplexities(Summary(read_study(str(study)), [*records(), other]), tmp_path / "figure.png")
+    [line] = [line for line in drawn[0].lines if line.get_label() == "counts of left neighbours"]
+    assert list(line.get_ydata()) == [7, 7]
 
 
 def test_the_command_needs_only_the_file_of_results(study: Path, tmp_path: Path) -> None:
