@@ -106,7 +106,7 @@ class Meters:
         vector = np.append(self._counts, self._peak)
         rows = np.zeros((world.size, len(vector)))
         rows[world.rank] = vector
-        counts = sum_array(self._executor, rows.ravel(), world).reshape(rows.shape)
+        counts = sum_array(self._executor, rows, world)
         spent = {CPU: self._cpu / max(1, steps)}
         self._start_anew()
         memory = {MEMORY: process_peak() / 1e9, ALLOCATED: allocated_peak(world) / 1e9}

@@ -116,6 +116,8 @@ def test_a_json_object_is_read(tmp_path: Path) -> None:
         (b'{"a": 1,\n "b": }', "line 2, column 7"),
         (b"", "line 1, column 1"),
         (b'{"a": 1} x', "line 1, column 10"),
+        (b'{"a": {"b": 1, "b": 2}}', "'b' occurs twice"),
+        (b'{"a": NaN}', "NaN is not a number"),
         (b"[1]", "holds a list"),
         (b'{"a": "\xff"}', "byte 7 is not valid UTF-8"),
         (b'{"a":' * 100_000, "nested too deeply"),
