@@ -1,7 +1,8 @@
-"""Run all steps once, without a download: text, vocabulary, lexicon, corpus, two-process pre-training, prediction.
+"""Run "Ten minutes" of the README: text, vocabulary, lexicon, corpora, pre-training, fine-tuning, predictions.
 
-`ernie-gram demo` prints each command before it runs it; the commands also work when typed. The model is tiny, and is
-trained with explicit masking only: without comprehensive prediction, generator and replaced token detection.
+`ernie-gram demo` prints each command before it runs it; the commands also work when typed. Nothing is downloaded. The
+model is small, and is trained with explicit masking only: no comprehensive prediction, no generator, no replaced token
+detection.
 """
 
 from __future__ import annotations
@@ -24,8 +25,50 @@ from reader.console_script import PROGRAM
 from reader.errors import InputError, OneLineParser
 from reader.system.installation import child_environment
 
-CONFIG = "conf/pretrain/demo.yaml"
-TEXTS = ("if [MASK] , the default value is used .", "return the [MASK] of the list .")
+STEPS, WARMUP_STEPS = 4000, 100
+EXAMPLES_PER_STEP = 10  # of fine-tuning, for each step of pre-training, if those are fewer than STEPS
+TASK = """\
+kind: classification
+language: en
+layout: tsv
+columns: {text_a: text, label: words}
+files: {train: train.tsv, dev: dev.tsv}
+metric: accuracy
+"""
+TEXTS = """\
+text
+Return the shortest path between two nodes of the graph.
+Return the shortest path two between nodes of the graph.
+"""
+
+
+def commands(folder: Path, steps: int, options: list[str]) -> list[str]:
+    """Return the commands, the README's in another folder. The options are those of both trainings.
+
+    The folder has TASK as order.yaml, and TEXTS as own.tsv.
+    """
+    vocabulary, lexicon = f"--vocab {folder}/vocab.txt", f"--lexicon {folder}/lexicon.tsv"
+    pretrain = f"ernie-gram pretrain conf/pretrain/small_en.yaml --paths.corpus {folder}/corpus"
+    pretrain += f" --paths.held_out {folder}/held_out --paths.output {folder}/model"
+    pretrain += f" --trainer.max_steps {steps} --optimizer.warmup_steps {min(WARMUP_STEPS, steps // 10)}"
+    finetune = f"ernie-gram finetune {folder}/order.yaml {folder}/model --paths.data {folder}"
+    finetune += f" --paths.output {folder}/order --input.max_seq_len 64"
+    finetune += " --optimizer.learning_rate 5e-4 --optimizer.epochs 3"
+    fewer = f"--max_train_examples {EXAMPLES_PER_STEP * steps}" if steps < STEPS else ""
+    return [
+        f"ernie-gram demo-text --output {folder}",
+        f"ernie-gram vocab --input {folder}/train.txt --size 6000 --output {folder}/vocab.txt",
+        f"ernie-gram lexicon --input {folder}/train.txt {vocabulary} --top 2:300,3:100 --output {folder}/lexicon.tsv",
+        f"ernie-gram corpus --input {folder}/train.txt {vocabulary} {lexicon} --output {folder}/corpus",
+        f"ernie-gram corpus --input {folder}/held_out.txt {vocabulary} {lexicon} --output {folder}/held_out",
+        shlex.join([*pretrain.split(), *options]),
+        f"ernie-gram plot {folder}/model --output {folder}/curve.png",
+        f"ernie-gram count-baselines {folder}/model",
+        f'ernie-gram fill-mask {folder}/model "if [MASK] , the default value is used ."',
+        shlex.join([*finetune.split(), *options, *fewer.split()]),
+        f"ernie-gram predict {folder}/order --input {folder}/own.tsv --output {folder}/answers.jsonl",
+        f"cat {folder}/answers.jsonl",
+    ]
 
 
 def step(command: str, **environment: str) -> None:
@@ -46,45 +89,33 @@ def main() -> None:
     """Run the command line."""
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=2, help="training processes (%(default)s)")
-    parser.add_argument("--steps", type=int, help="training steps, at least 10 (default: the config's)")
-    parser.add_argument("--seed", type=int, help="random seed of the training (default: the config's)")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=STEPS,
+        help="steps of pre-training, at least 10 (%(default)s); if there are fewer, "
+        f"fine-tuning takes {EXAMPLES_PER_STEP} examples for each",
+    )
+    parser.add_argument("--seed", type=int, help="random seed of both trainings (default: that of the settings)")
     arguments = parser.parse_args()
-    # Each process would need a GPU of its own.
-    overrides = ["--trainer.device", "cpu"]
-    overrides += [] if arguments.seed is None else ["--seed", str(arguments.seed)]
-    if arguments.steps is not None and arguments.steps < 10:
+    if arguments.steps < 10:
         raise InputError(f"--steps: {arguments.steps} is too few; at least 10 are needed")
-    if arguments.steps:
-        warmup = arguments.steps // 10
-        overrides += ["--trainer.max_steps", str(arguments.steps), "--optimizer.warmup_steps", str(warmup)]
     folder = Path("output/demo")
-    if folder.exists() and any(folder.iterdir()) and not (folder / "train.txt").is_file():
+    if folder.exists() and any(folder.iterdir()) and not (folder / "order.yaml").is_file():
         raise InputError(f"{folder}: not the folder of an earlier demo, which would be deleted; move it away")
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "order.yaml").write_text(TASK, encoding="utf-8")
+    (folder / "own.tsv").write_text(TEXTS, encoding="utf-8")
 
-    step(f"ernie-gram demo-text --output {folder}")
-    texts = {name: f"--input {folder}/{name}.txt" for name in ("train", "held_out")}
-    step(f"ernie-gram vocab {texts['train']} --size 2500 --output {folder}/vocab.txt")
-    step(
-        f"ernie-gram lexicon {texts['train']} --vocab {folder}/vocab.txt "
-        f"--top 2:1000,3:500 --output {folder}/lexicon.tsv"
-    )
-    for name, corpus in (("train", "corpus"), ("held_out", "held_out")):
-        step(
-            f"ernie-gram corpus {texts[name]} --vocab {folder}/vocab.txt "
-            f"--lexicon {folder}/lexicon.tsv --output {folder}/{corpus}"
-        )
-    began, cpu_before = time.monotonic(), _cpu_seconds()
-    step(shlex.join([PROGRAM, "pretrain", CONFIG, *overrides]), NPROC=str(arguments.processes), LOG_DIR=f"{folder}/log")
-    wall, cpu = time.monotonic() - began, _cpu_seconds() - cpu_before
-    step(f"ernie-gram plot {folder}/run --output {folder}/curve.png")
-    # For comparison with the perplexities of the last evaluation.
-    step(f"ernie-gram count-baselines {folder}/run")
-    step(shlex.join([PROGRAM, "fill-mask", f"{folder}/run", *TEXTS]))
-    print(f"\nTraining took {wall:.0f} s, {cpu:.0f} CPU seconds, on {processor_name(read_cpuinfo())}")
-
-
-def _cpu_seconds() -> float:
-    """Return the CPU seconds of all child processes that have ended."""
+    # Each process would need a GPU of its own.
+    options = ["--trainer.device", "cpu", *([] if arguments.seed is None else ["--seed", str(arguments.seed)])]
+    training = {"NPROC": str(arguments.processes), "LOG_DIR": f"{folder}/log"}
+    began = time.monotonic()
+    for command in commands(folder, arguments.steps, options):
+        step(command, **(training if command.split()[1] in ("pretrain", "finetune") else {}))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    cpu = used.ru_utime + used.ru_stime
+    print(
+        f"\nAll of it took {time.monotonic() - began:.0f} s, {cpu:.0f} CPU seconds, on {processor_name(read_cpuinfo())}"
+    )

@@ -48,7 +48,7 @@ TOPICS = {
         "infer": ("ernie_gram.infer", "write the vectors of texts with an exported pre-trained model"),
     },
     "This machine": {
-        "demo": ("ernie_gram.demo", "run the steps from text to a pre-trained model once, in minutes"),
+        "demo": ("ernie_gram.demo", "run the steps from text to predictions once, in minutes"),
         "gpu-check": ("ernie_gram.gpu_check", "check what the GPUs compute, and how fast"),
         "kernels": ("tasks.kernels", "count the kernels that a GPU starts in a step of fine-tuning"),
     },

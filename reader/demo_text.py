@@ -1,8 +1,8 @@
-"""Write a text for a first model, and a task from the same text: which package, or file, is this paragraph from?
+"""Write a text for a first model, and a task from the same text: are two neighbouring words of a sentence swapped?
 
 `ernie-gram demo-text --output FOLDER` writes train.txt and held_out.txt, and the rows of the task: train.tsv and
 dev.tsv. Without --input, the text is English that every Python installation contains: pydoc topics and docstrings of
-installed modules.
+installed modules. Counts of words cannot solve the task.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ if __name__ == "__main__":
     run_command("reader.demo_text")
 
 import ast
+import random
 import re
 import sysconfig
 import warnings
 import zlib
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import chain, pairwise
 from pathlib import Path
 from pydoc_data.topics import topics
-from typing import NamedTuple
 
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file, make_folder
@@ -36,24 +36,15 @@ HELD_OUT_INTERVAL = 30  # about one document in HELD_OUT_INTERVAL is held out
 MIN_WORDS = 8
 FILES = ("train.txt", "held_out.txt", "train.tsv", "dev.tsv")
 MAX_LINES = 10  # of a document of the user's text: a book without blank lines is many documents
-# The task: its labels are the sources with the most held-out paragraphs.
-MAX_LABELS = 6
-MAX_ROWS = {"train": 400, "dev": 60}  # of one label
-MIN_CHARACTERS = 12
+# The task. Its words are letters only: a run of them, or one Chinese character.
+LABELS = ("original", "swapped")
+MAX_ROWS = {"train": 6000, "dev": 600}
+SENTENCE_WORDS = range(8, 31)
+HAN = "\u4e00-\u9fff"
+SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[。！？])")
+PIECE = re.compile(rf"[{HAN}]|[^\s{HAN}]+|\s+")
 
-Row = tuple[str, str]
-
-
-class Document(NamedTuple):
-    """Paragraphs, one per line, and the name of the package or file that they are from."""
-
-    source: str
-    lines: list[str]
-
-    @property
-    def text(self) -> str:
-        """The lines, each with its line feed."""
-        return "".join(f"{line}\n" for line in self.lines)
+Document = list[str]  # paragraphs, one per line
 
 
 def paragraphs(text: str) -> Iterator[str]:
@@ -80,26 +71,21 @@ def docstrings(path: Path) -> Iterator[str]:
 
 
 def documents(max_size: int = MAX_TEXT_SIZE) -> Iterator[Document]:
-    """Yield documents of distinct paragraphs of Python's documentation, until they have more than max_size characters.
-
-    The source of a document is its top-level package; that of pydoc's topics is "python".
-    """
+    """Yield documents of distinct paragraphs of Python's documentation, of a little more than max_size characters."""
     folders = [Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")]
     seen: set[str] = set()
     size = 0
-    for part in ((("python", text) for text in topics.values()), _all_docstrings(folders)):
-        for source, text in part:
-            lines = [line for line in paragraphs(text) if line not in seen]
-            seen.update(lines)
-            if lines:
-                document = Document(source, lines)
-                yield document
-                size += len(document.text)
-                if size > max_size:
-                    return
+    for text in chain(topics.values(), _all_docstrings(folders)):
+        lines = [line for line in paragraphs(text) if line not in seen]
+        seen.update(lines)
+        if lines:
+            yield lines
+            size += sum(len(line) + 1 for line in lines)
+            if size > max_size:
+                return
 
 
-def _all_docstrings(folders: list[Path]) -> Iterator[tuple[str, str]]:
+def _all_docstrings(folders: list[Path]) -> Iterator[str]:
     visited: set[Path] = set()
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):
@@ -108,78 +94,81 @@ def _all_docstrings(folders: list[Path]) -> Iterator[tuple[str, str]]:
             is_listed_later = folder == folders[0] and "site-packages" in path.parts
             if not is_test and not is_listed_later and path not in visited:
                 visited.add(path)
-                source = path.relative_to(folder).parts[0].removesuffix(".py")
-                yield from ((source, text) for text in docstrings(path))
+                yield from docstrings(path)
 
 
-def documents_of(paths: list[Path]) -> Iterator[Document]:
-    """Yield the documents of text files, cut after MAX_LINES lines. The source is the file's name without its ending.
-
-    Raises InputError as TextFiles does.
-    """
-    for path in paths:
-        source, lines = path.name.split(".")[0], []
-        for line in TextFiles([path]).lines():
-            if line:
-                lines.append(" ".join(line.split()))
-            if lines and (not line or len(lines) == MAX_LINES):
-                yield Document(source, lines)
-                lines = []
+def documents_of(files: TextFiles) -> Iterator[Document]:
+    """Yield the documents of text files, cut after MAX_LINES lines. Raises InputError as TextFiles does."""
+    lines: Document = []
+    for line in files.lines():
+        if line:
+            lines.append(" ".join(line.split()))
+        if lines and (not line or len(lines) == MAX_LINES):
+            yield lines
+            lines = []
 
 
 def write_text(output: Path, found: Iterable[Document]) -> list[Path]:
-    """Write train.txt and held_out.txt, and the task if the text has several sources; return the paths.
+    """Write train.txt, held_out.txt, train.tsv and dev.tsv; return the paths.
 
-    A checksum of its text decides to which file a document belongs. Raises InputError if the folder cannot be created,
-    and if no document is held out.
+    A checksum of its text decides to which text file a document belongs. Raises InputError if the folder cannot be
+    created, and if the text is too short to hold out a part with rows for the task.
     """
     make_folder(output)
     parts: dict[str, list[Document]] = {"train": [], "held_out": []}
     for document in found:
-        checksum = zlib.crc32(document.text.encode("utf-8", "replace"))
+        checksum = zlib.crc32("\n".join(document).encode("utf-8", "replace"))
         parts["held_out" if checksum % HELD_OUT_INTERVAL == 0 else "train"].append(document)
-    if not all(parts.values()):
+    files = {f"{name}.txt": "".join("\n".join([*each, "", ""]) for each in part) for name, part in parts.items()}
+    train, dev = (sentences(line for document in part for line in document) for part in parts.values())
+    known = set(train)
+    dev = [sentence for sentence in dev if sentence not in known]
+    if not train or not dev:
         raise InputError(f"{output}: the text is too short to hold out a part of it; give more")
-    files = {f"{name}.txt": "".join(f"{document.text}\n" for document in part) for name, part in parts.items()}
-    files |= task_tables(*([(each.source, line) for each in part for line in each.lines] for part in parts.values()))
+    files |= {"train.tsv": task_table(train, MAX_ROWS["train"]), "dev.tsv": task_table(dev, MAX_ROWS["dev"])}
     for name, text in files.items():
         with atomic_file(output / name) as partial:
             partial.write_bytes(text.encode("utf-8", "replace"))
     return [output / name for name in files]
 
 
-def task_tables(train: Iterable[Row], dev: Iterable[Row]) -> dict[str, str]:
-    """Return train.tsv and dev.tsv, by name, made of pairs (source, paragraph); nothing if there is a single source."""
-    sources = {"train": _by_source(train), "dev": _by_source(dev)}
-    counts = {name: len(texts) for name, texts in sources["dev"].items() if name in sources["train"]}
-    labels = sorted(sorted(counts), key=lambda name: -counts[name])[:MAX_LABELS]
-    if len(labels) < 2:
-        return {}
-    return {f"{split}.tsv": _table(sources[split], labels, MAX_ROWS[split]) for split in sources}
+def sentences(lines: Iterable[str]) -> list[str]:
+    """Return the distinct sentences that have neighbouring words, and a number of words in SENTENCE_WORDS."""
+    found = dict.fromkeys(sentence for line in lines for sentence in SENTENCE_END.split(line))
+    return [each for each in found if len(words(PIECE.findall(each))) in SENTENCE_WORDS and swapped(each) != each]
 
 
-def description(table: str) -> str:
-    """Return one line on a table of `task_tables`: its rows, labels, and what always answering one label scores."""
-    labels = Counter(line.split("\t")[1] for line in table.splitlines()[1:])
-    name, count = labels.most_common(1)[0]
-    share = f"always answering {name} is right in {count / labels.total():.1%}"
-    return f"{labels.total():,} rows of {len(labels)} labels ({', '.join(labels)}); {share}"
+def draws(sentence: str, purpose: str) -> random.Random:
+    """Return random numbers that are always the same for the same sentence and purpose."""
+    return random.Random(f"{purpose} {sentence}".encode("utf-8", "replace"))
 
 
-def _by_source(rows: Iterable[Row]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
-    for source, text in rows:
-        if len(text) >= MIN_CHARACTERS:
-            found[source].append(text)
-    return found
+def words(pieces: list[str]) -> list[int]:
+    """Return the positions of the pieces that are words."""
+    return [position for position, piece in enumerate(pieces) if piece.isalpha()]
 
 
-def _table(texts: dict[str, list[str]], labels: list[str], max_rows: int) -> str:
-    lines = ["text\tsource"]
-    for label in labels:
-        found = texts[label]
-        count = min(len(found), max_rows)
-        lines += [f"{found[i * len(found) // count]}\t{label}" for i in range(count)]  # at even distances
+def swapped(sentence: str) -> str:
+    """Return a sentence in which two different neighbouring words are swapped; itself if there are none."""
+    pieces = PIECE.findall(sentence)
+    pairs = [
+        (left, right)
+        for left, right in pairwise(words(pieces))
+        if not "".join(pieces[left + 1 : right]).strip() and pieces[left].lower() != pieces[right].lower()
+    ]
+    if pairs:
+        left, right = draws(sentence, "place").choice(pairs)
+        pieces[left], pieces[right] = pieces[right], pieces[left]
+    return "".join(pieces)
+
+
+def task_table(found: list[str], max_rows: int) -> str:
+    """Return a table of at most max_rows of the sentences, at even distances, half of them swapped."""
+    lines = ["text\twords"]
+    count = min(len(found), max_rows)
+    for sentence in (found[row * len(found) // count] for row in range(count)):
+        label = draws(sentence, "label").choice(LABELS)
+        lines.append(f"{swapped(sentence) if label == 'swapped' else sentence}\t{label}")
     return "\n".join(lines) + "\n"
 
 
@@ -194,11 +183,10 @@ def main() -> None:
     make_folder(arguments.output)
     for name in FILES:
         check_output_path("--output", arguments.output / name, arguments.overwrite, files)
-    found = documents_of(files) if files else documents(arguments.max_size)
+    found = documents_of(TextFiles(files)) if files else documents(arguments.max_size)
     with ExitStack() as claims, progress("collecting the text"):
         for name in FILES:
             claims.enter_context(claimed_file("--output", arguments.output / name, arguments.overwrite))
         paths = write_text(arguments.output, found)
     for path in paths:
-        is_table = path.suffix == ".tsv"
-        print(f"{path}: {description(path.read_text('utf-8')) if is_table else f'{path.stat().st_size:,} bytes'}")
+        print(f"{path}: {path.stat().st_size:,} bytes")

@@ -33,8 +33,8 @@ def test_the_page_runs_in_one_process_beside_code_of_ones_own(built: Path, finis
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/api.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) == 9
     first = tmp_path / "output" / "first"
-    task = replace(TASKS["sst2"], labels=("numpy", "scipy"))
-    made_run(first / "source", task)
+    task = replace(TASKS["sst2"], labels=("original", "swapped"))
+    made_run(first / "order", task)
     for name in ("lexicon.tsv", "lexicon.tsv.json", "vocab.txt", "corpus"):
         (first / name).symlink_to(built / name)
     (first / "model").symlink_to(finished)

@@ -29,16 +29,16 @@ TRANSLATIONS = {
     "english": "chinese",
     "if [MASK] , the default value is used .": "这[MASK]问题很重要。",
     "the capital of [MASK] is [MASK]": "中国的首都是[MASK]。",
-    "Draw a line through the points and add a legend.": "房间很干净，服务员也很热情。",
-    "Return the shortest path between two nodes of the graph.": "这家公司发布了一款新的编程工具。",
+    "Return the shortest path between two nodes of the graph.": "这个问题很重要，我们需要解决。",
+    "Return the shortest path two between nodes of the graph.": "这问个题很重要，我们需要解决。",
 }
 LAYOUT = "repository-layout"  # its blocks are names with explanations
 
 # Less of everything, so that the commands end within seconds.
 SMALLER = {
     "demo-text --output": "demo-text --max_size 700000 --output",
-    "--trainer.max_steps 2000 --optimizer.warmup_steps 100": "--trainer.max_steps 6 --optimizer.warmup_steps 2",
-    "cat > output/first/source.yaml": "sed -i -n 1~10p output/first/train.tsv\ncat > output/first/source.yaml",
+    "--trainer.max_steps 4000 --optimizer.warmup_steps 100": "--trainer.max_steps 6 --optimizer.warmup_steps 2",
+    "cat > output/first/order.yaml": "sed -i -n 1~10p output/first/train.tsv\ncat > output/first/order.yaml",
     "--optimizer.epochs 3": "--optimizer.epochs 1",
 }
 
@@ -101,15 +101,12 @@ def test_a_readme_is_short_and_names_the_other_in_its_first_lines(page: Path) ->
 
 
 def chinese_texts(folder: Path) -> None:
-    """Write two files of random Chinese sentences, each of words of its own."""
+    """Write a file of random Chinese sentences."""
     draw = random.Random(0)
     folder.mkdir()
-    for name, words in (
-        ("酒店", ["房间", "服务员", "早餐", "干净", "很", "热情", "前台", "的", "位置", "方便"]),
-        ("科技", ["公司", "发布", "编程", "工具", "新的", "软件", "了", "手机", "工程师", "网络"]),
-    ):
-        lines = ["".join(draw.choices(words, k=12)) + "。" + "\n" * (1 + (i % 3 == 2)) for i in range(900)]
-        (folder / f"{name}.txt").write_text("".join(lines), encoding="utf-8")
+    words = ["房间", "服务员", "早餐", "干净", "很", "热情", "前台", "的", "位置", "方便"]
+    lines = ["".join(draw.choices(words, k=12)) + "。" + "\n" * (1 + (i % 3 == 2)) for i in range(1800)]
+    (folder / "酒店.txt").write_text("".join(lines), encoding="utf-8")
 
 
 @FURTHER
@@ -125,5 +122,4 @@ def test_the_ten_minutes_can_be_typed(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()[-2:]]
     assert all(answer["label"] in answer["probabilities"] for answer in answers)
-    if page == CHINESE:
-        assert set(answers[0]["probabilities"]) == {"酒店", "科技"}
+    assert set(answers[0]["probabilities"]) == {"original", "swapped"}

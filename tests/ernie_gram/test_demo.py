@@ -1,8 +1,9 @@
-"""The demo: its options and its commands."""
+"""The demo: its options, and its commands, which are those of the README."""
 
 from __future__ import annotations
 
-import shutil
+import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,36 +11,70 @@ import pytest
 
 from ernie_gram import demo
 from reader.errors import InputError
+from tests.support.commands import ROOT
+from tests.support.readme import sections
+
+
+def run_in(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
+    """Run the demo in a folder and return its commands, which are not executed, after their variables."""
+    ran: list[str] = []
+
+    def step(command: str, **environment: str) -> None:
+        ran.append(" ".join([*(f"{key}={value}" for key, value in environment.items()), command]))
+
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(demo, "step", step)
+    monkeypatch.setattr(sys, "argv", ["demo", *arguments])
+    demo.main()
+    return ran
 
 
 @pytest.mark.parametrize("steps", [0, -20, 9])
 def test_too_few_steps_are_refused_before_the_previous_demo_is_removed(
-    monkeypatch: pytest.MonkeyPatch, steps: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
-    removed: list[Path] = []
-    monkeypatch.setattr(shutil, "rmtree", lambda path, **_: removed.append(path))
-    monkeypatch.setattr(demo, "step", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["demo", f"--steps={steps}"])
+    run_in(tmp_path, monkeypatch)
+    (tmp_path / "output/demo/train.txt").write_text("a text")
     with pytest.raises(InputError, match=f"--steps: {steps} is too few"):
-        demo.main()
-    assert removed == []
+        run_in(tmp_path, monkeypatch, f"--steps={steps}")
+    assert (tmp_path / "output/demo/train.txt").exists()
+    run_in(tmp_path, monkeypatch)
+    assert sorted(os.listdir(tmp_path / "output/demo")) == ["order.yaml", "own.tsv"]
 
 
-def test_the_seed_and_the_steps_are_options_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    commands: list[str] = []
+def test_a_folder_that_is_not_of_a_demo_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "output/demo").mkdir(parents=True)
+    (tmp_path / "output/demo/train.txt").write_text("my own text")
+    with pytest.raises(InputError, match="not the folder of an earlier demo"):
+        run_in(tmp_path, monkeypatch)
+    assert os.listdir(tmp_path / "output/demo") == ["train.txt"]
 
-    def step(command: str, **_: str) -> None:
-        commands.append(command)
-        if " pretrain " in command:
-            raise KeyboardInterrupt
 
-    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
-    monkeypatch.setattr(demo, "step", step)
-    monkeypatch.setattr(sys, "argv", ["demo", "--steps=100", "--seed=3"])
-    with pytest.raises(KeyboardInterrupt):
-        demo.main()
-    options = "--trainer.device cpu --seed 3 --trainer.max_steps 100 --optimizer.warmup_steps 10"
-    assert commands[-1] == f"ernie-gram pretrain {demo.CONFIG} {options}"
+def test_the_commands_and_files_are_those_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = next(section.blocks for section in sections(ROOT / "README.md") if section.anchor == "ten-minutes")
+    page = "\n".join(blocks).replace("\\\n", " ").replace("output/first", "output/demo")
+    [task] = re.findall(r"<<'END'\n(.*?)END\n", page, re.DOTALL)
+    [texts] = re.findall(r"printf '%s\\n' text (.*?) > ", page)
+    page = page.replace("./run_pretrain.sh", "ernie-gram pretrain").replace("./run_finetune.sh", "ernie-gram finetune")
+    lines = [
+        re.sub(r"^DATA=(\S+) (ernie-gram finetune \S+ \S+)", r"\2 --paths.data \1", each) for each in page.split("\n")
+    ]
+    listed = [" ".join(each.split()) for each in lines if each.startswith(("ernie-gram", "cat output"))]
+    ours = [each for each in run_in(tmp_path, monkeypatch) if " plot " not in each]  # a file beside the page
+    assert [re.sub(r"^NPROC=2 LOG_DIR=\S+ | --trainer.device cpu", "", each) for each in ours] == listed
+    assert (tmp_path / "output/demo/order.yaml").read_text() == task
+    rows = (tmp_path / "output/demo/own.tsv").read_text().splitlines()
+    assert [rows[0], *(f"'{row}'" for row in rows[1:])] == ["text", *re.findall(r"'.*?'", texts)]
+
+
+def test_seed_steps_and_processes_are_options_of_both_trainings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = run_in(tmp_path, monkeypatch, "--steps=100", "--seed=3", "--processes=4")
+    [pretrain, finetune] = [command for command in ran if "--trainer.device cpu" in command]
+    assert all(each.startswith("NPROC=4 ") for each in (pretrain, finetune))
+    assert pretrain.endswith("--trainer.max_steps 100 --optimizer.warmup_steps 10 --trainer.device cpu --seed 3")
+    assert finetune.endswith("--trainer.device cpu --seed 3 --max_train_examples 1000")
 
 
 def test_the_next_command_of_a_step_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:

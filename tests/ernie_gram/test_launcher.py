@@ -23,7 +23,7 @@ SEEN = "Paddle sees 2 GPUs (CUDA_VISIBLE_DEVICES is '0,1')"
 
 
 def pretrain_sh(
-    built: Path, output: Path, *more: str, config: str = "conf/pretrain/demo.yaml", **environment: str
+    built: Path, output: Path, *more: str, config: str = "conf/pretrain/small_en.yaml", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run run_pretrain.sh; its variables are those of `environment` only."""
     variables = {"NPROC": None, "CUDA_VISIBLE_DEVICES": None, **environment}
