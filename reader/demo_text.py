@@ -108,6 +108,11 @@ def documents_of(files: TextFiles) -> Iterator[Document]:
             lines = []
 
 
+def joined(found: Iterable[Document]) -> str:
+    """Return the text of documents: a line for each paragraph, and a blank line after each document."""
+    return "".join("\n".join([*document, "", ""]) for document in found)
+
+
 def write_text(output: Path, found: Iterable[Document]) -> list[Path]:
     """Write train.txt, held_out.txt, train.tsv and dev.tsv; return the paths.
 
@@ -119,7 +124,7 @@ def write_text(output: Path, found: Iterable[Document]) -> list[Path]:
     for document in found:
         checksum = zlib.crc32("\n".join(document).encode("utf-8", "replace"))
         parts["held_out" if checksum % HELD_OUT_INTERVAL == 0 else "train"].append(document)
-    files = {f"{name}.txt": "".join("\n".join([*each, "", ""]) for each in part) for name, part in parts.items()}
+    files = {f"{name}.txt": joined(part) for name, part in parts.items()}
     train, dev = (sentences(line for document in part for line in document) for part in parts.values())
     known = set(train)
     dev = [sentence for sentence in dev if sentence not in known]

@@ -21,7 +21,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.run.run_log import Record, read_log
 from reader.build import build_parser
-from reader.demo_text import documents
+from reader.demo_text import documents, joined
 
 DOCUMENTS = 60
 STEPS = 10
@@ -38,7 +38,7 @@ def corpus(setup: Setup) -> Path:
     text, vocabulary, lexicon = (setup.folder / name for name in ("text.txt", "vocab.txt", "lexicon.tsv"))
     if folder.is_dir():
         return folder
-    text.write_text("\n".join(each.text for each in islice(documents(), DOCUMENTS)), encoding="utf-8")
+    text.write_text(joined(islice(documents(), DOCUMENTS)), encoding="utf-8")
     given = ["--input", str(text)]
     _build("vocab", *given, "--size", "1000", "--output", str(vocabulary))
     given += ["--vocab", str(vocabulary)]
