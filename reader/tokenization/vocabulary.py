@@ -15,12 +15,14 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from reader.errors import InputError
+from reader.tokenization.basic_tokenizer import is_han
 
 Int64s = npt.NDArray[np.int64]
 
@@ -131,14 +133,19 @@ def count_characters(texts: Iterable[str]) -> Counter[str]:
 
 
 def select_alphabet(counts: Counter[str], vocab_size: int) -> list[str]:
-    """Return the most frequent characters, at most vocab_size // 4 of them, in descending order of their counts.
+    """Return the most frequent characters, in descending order of their counts.
 
-    Equally frequent characters are either all included or all left out.
+    They take at most three quarters of a vocabulary: a Han character, which always is a word, takes one token, others
+    take two, and are at most vocab_size // 4. Equally frequent characters are either all included or all left out.
     """
-    limit = vocab_size // 4
     ranked = sorted(counts, key=lambda character: (-counts[character], character))
-    if len(ranked) > limit:
-        first_excluded = counts[ranked[limit]]
+    others = accumulate(not is_han(character) for character in ranked)
+    fits = [
+        count <= vocab_size // 4 and 4 * (number + count) <= 3 * vocab_size
+        for number, count in enumerate(others, start=1)
+    ]
+    if not all(fits):
+        first_excluded = counts[ranked[fits.index(False)]]
         ranked = [character for character in ranked if counts[character] > first_excluded]
     return ranked
 

@@ -105,7 +105,8 @@ def train_wordpiece(lines: Iterable[str], size: int, lowercase: bool) -> WordPie
     if not any(texts):
         raise InputError("the text for training a vocabulary contains no words")
     characters = select_alphabet(count_characters(texts), size)
-    fixed = [*SPECIAL_TOKENS, *characters, *(f"{CONTINUATION_PREFIX}{character}" for character in characters)]
+    continuing = [f"{CONTINUATION_PREFIX}{character}" for character in characters if not is_han(character)]
+    fixed = [*SPECIAL_TOKENS, *characters, *continuing]
     if len(fixed) >= size:
         raise InputError(f"--size {size}: too small; special tokens and characters alone need {len(fixed)} tokens")
     tokenizer = Tokenizer(WordPiece(unk_token=UNK))

@@ -5,6 +5,7 @@ Both use the same implementation of WordPiece; the other code is independent.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -17,7 +18,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from reader.errors import InputError
 from reader.tokenization.basic_tokenizer import holds_text, split_words
-from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable
+from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable, select_alphabet
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.word_index import WordIndex
 from reader.tokenization.wordpiece import WordPieceVocabulary, train_wordpiece
@@ -127,3 +128,27 @@ def test_training_a_vocabulary_is_reproducible(built: Path) -> None:
     assert {"the", "python"} & set(first.tokens)
     with pytest.raises(InputError, match="--size 6: too small"):
         train_wordpiece(lines, 6, True)
+
+
+@pytest.mark.parametrize(
+    ("counts", "kept"),
+    [
+        ({chr(0x4E00 + i): 200 - i for i in range(100)}, 75),  # one token each, of three quarters of 100
+        ({chr(0x3B1 + i): 200 - i for i in range(60)}, 25),  # a quarter; with ## each takes two tokens
+        ({chr(0x4E00 + i): 9 for i in range(76)}, 0),  # equally frequent
+        ({chr(0x4E00 + i): 9 for i in range(75)}, 75),
+        # 20 others take 40 tokens, which leaves 35.
+        ({chr(0x3B1 + i): 500 - i for i in range(20)} | {chr(0x4E00 + i): 200 - i for i in range(100)}, 20 + 35),
+        # A Han character that is more frequent than the other that does not fit is kept, those after it are not.
+        ({chr(0x3B1 + i): 500 - i for i in range(26)} | {"中": 490, "国": 1}, 25 + 1),
+    ],
+)
+def test_the_alphabet_is_the_most_frequent_characters_that_fit(counts: dict[str, int], kept: int) -> None:
+    assert select_alphabet(Counter(counts), 100) == sorted(counts, key=lambda each: (-counts[each], each))[:kept]
+
+
+def test_han_characters_of_a_trained_vocabulary_are_words() -> None:
+    text = "".join(chr(0x4E00 + i) * (60 - i) for i in range(50))
+    tokens = train_wordpiece([text, "word words wordy swords"], 100, True).tokens
+    assert sum(0x4E00 <= ord(token[0]) < 0x4E00 + 50 for token in tokens) == 50
+    assert [token for token in tokens if token.startswith("##") and ord(token[2]) >= 0x4E00] == []
