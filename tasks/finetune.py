@@ -13,7 +13,9 @@ if __name__ == "__main__":
 import json
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ernie_gram.config.loading import load_config
@@ -78,6 +80,7 @@ def finetune(run: Run) -> dict[str, Any]:
     """
     lock = run.lock() if RANK == 0 else None
     world = start_world(run.config.trainer.device, run.config.optimizer.precision)
+    earlier = _times_of(run.output / RESULT)
     if lock:
         run.claim_output()
     # Imported late: they load Paddle, which takes seconds, and the errors above are reported without it.
@@ -98,6 +101,8 @@ def finetune(run: Run) -> dict[str, Any]:
             result = predict(run, trainer, predictor, world)
     result["seconds"] = {name: round(value, 1) for name, value in (seconds | result["seconds"]).items()}
     result["steps"]["of_this_process"] = trainer.step - first_step
+    if trainer.step == first_step and earlier.get("steps", {}).get("trained") == trainer.step:
+        result |= earlier  # this process had nothing to train
     if world.is_first:
         with progress("drawing the curves"):
             plot_runs([run.output], run.output / CURVES)
@@ -107,6 +112,14 @@ def finetune(run: Run) -> dict[str, Any]:
     if lock:
         lock.close()
     return result
+
+
+def _times_of(path: Path) -> dict[str, Any]:
+    """Return the steps and seconds in the result of an earlier process; nothing if there is none."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        return {"steps": dict(result["steps"]), "seconds": dict(result["seconds"])}
+    return {}
 
 
 def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> dict[str, Any]:

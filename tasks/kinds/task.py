@@ -34,10 +34,13 @@ class Split:
     Attributes:
         sources: in order of preference; the first of which all files exist is read.
         labelled: whether the files have gold values. Official test files mostly have none: they are for submissions.
+        needed: whether it is an error if the files are not there. Of an official task, some splits may be missing.
     """
 
     sources: tuple[Source, ...]
     labelled: bool = True
+    # Not part of what identifies a task and its runs.
+    needed: bool = field(default=False, repr=False, compare=False)
 
     def __or__(self, other: Split) -> Split:
         """Return a split whose files may be those of either."""

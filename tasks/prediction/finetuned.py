@@ -73,7 +73,7 @@ def load_finetuned(run: Path, checkpoint: Path | None = None) -> LoadedModel:
     Args:
         run: the run's folder, of which the best model is read, or else the newest checkpoint; or one checkpoint; or the
             folder of an exported program.
-        checkpoint: another checkpoint of this run, or None.
+        checkpoint: another checkpoint of this run, as a path or as its name in the run's folder; or None.
 
     Raises InputError that names the folder or file if it is not that of a fine-tuned model, or if it is damaged.
     """
@@ -85,12 +85,22 @@ def load_finetuned(run: Path, checkpoint: Path | None = None) -> LoadedModel:
         description, model = read_description(run), None
         vocabulary = load_vocabulary(run / exported.text.vocabulary, exported.text.lowercase)
     else:
-        description, model = read_description(run), read_model(checkpoint or run)
+        description, model = read_description(run), read_model(_checkpoint_of(run, checkpoint) if checkpoint else run)
         if not any(name.startswith(TASK_PREFIX) for name in model.parameters):
             raise InputError(f"{model.source}: has no output layer ({TASK_PREFIX}...); give a fine-tuned model")
         assert model.vocabulary is not None, "runs keep their vocabulary"
         vocabulary = model.vocabulary
     return LoadedModel(model.source if model else run, description, Tokenizer(vocabulary, description.segmenter), model)
+
+
+def _checkpoint_of(run: Path, checkpoint: Path) -> Path:
+    folder = described_folder(run)
+    found = next((path for path in (checkpoint, folder / checkpoint) if path.is_dir()), None)
+    if found is None:
+        raise InputError(f"{checkpoint}: no such folder, nor one of this name in {folder}")
+    if found.resolve().parent != folder.resolve():
+        raise InputError(f"--checkpoint: {checkpoint} is not a checkpoint of {run}; give one that is in its folder")
+    return found
 
 
 def with_null_threshold_of(finetuned: LoadedModel, run: Path, warn: Callable[[str], None]) -> LoadedModel:

@@ -51,12 +51,14 @@ def find_files(task: Task, folder: Path, split: str) -> Found:
 
 
 def available_splits(task: Task, folder: Path) -> list[str]:
-    """Return the splits of a task whose files are all in a folder."""
+    """Return the splits of a task whose files are all in a folder; raises InputError if a needed one is not there."""
 
     def is_there(split: str) -> bool:
         try:
             find_files(task, folder, split)
         except InputError:
+            if task.splits[split].needed:
+                raise
             return False
         return True
 

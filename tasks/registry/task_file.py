@@ -124,7 +124,7 @@ def _splits(value: Any, unlabelled: Collection[str]) -> dict[str, Split]:
         if name not in value:
             raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, value)}")
     return {
-        str(name): Split((Source(_texts(names, f"files.{name}")),), labelled=name not in unlabelled)
+        str(name): Split((Source(_texts(names, f"files.{name}")),), name not in unlabelled, name not in unlabelled)
         for name, names in value.items()
     }
 

@@ -173,6 +173,26 @@ def test_a_killed_run_resumes_to_the_same_predictions(tiny_task: Path, finetuned
     done = finetune(tiny_task, output)
     assert "resumes from" in done.stdout, done.stderr
     same_results(finetuned, output)
+    # A process that has nothing to train keeps the times of the one that trained.
+    result = result_of(output)
+    assert finetune(tiny_task, output).returncode == 0
+    assert result_of(output) == result
+
+
+def test_a_missing_file_of_ones_own_task_is_an_error(tiny_task: Path, tmp_path: Path) -> None:
+    text = (tiny_task / "data" / "task.yaml").read_text()
+    task = tmp_path / "task.yaml"
+    for files, code in (
+        ("dev: dev.tsv, test: tset.tsv", 2),
+        ("dev: dve.tsv", 2),
+        ("dev: dev.tsv, test: tset.tsv}\nunlabelled: [test]  # {", 0),
+    ):
+        task.write_text(text.replace("dev: dev.tsv", files))
+        done = finetune(tiny_task, tmp_path / "run", f"--task={task}", "--check")
+        assert done.returncode == code, done.stderr
+        assert code == 0 or re.search(
+            r"no files of the split '(test|dev)' of .*; looked for (tset|dve)\.tsv", done.stderr
+        )
 
 
 def test_micro_batches_are_added_up_to_the_batch(tiny_task: Path, finetuned: Path, tmp_path: Path) -> None:
@@ -225,3 +245,4 @@ def test_the_threshold_of_the_dev_split_is_used_on_other_splits(tiny_task: Path,
             record = json.loads(line)
             assert record["answer"] == answers[record["id"]]
             assert (record["answer"] == "") == (record["na_score"] > result["null_threshold"])
+            assert (record["answer"] == "") == (record["score"] is None) == (record["probability"] is None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -280,5 +281,8 @@ def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tin
         assert json.loads(done.stdout.splitlines()[-1]) == result["scores"]["dev"]
         assert output.read_bytes() == (finetuned / "predictions_dev.tsv").read_bytes()
     newest = max(finetuned.glob("step_*"), key=lambda path: int(path.name[5:]))
-    done = predict(finetuned, "--checkpoint", newest, *common)
-    assert f"predictions of {newest}" in done.stdout
+    for name in (newest, newest.name):
+        assert f"predictions of {newest}" in predict(finetuned, "--checkpoint", name, *common).stdout
+    shutil.copytree(newest, tmp_path / "of_another_run")
+    refused = predict(finetuned, "--checkpoint", tmp_path / "of_another_run", *common)
+    assert f"of_another_run is not a checkpoint of {finetuned}" in refused.stderr

@@ -248,11 +248,11 @@ class Span(Kind[SpanExample, SpanFeatures]):
     def record(example: SpanExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer, "" if there is none, and what is known of it.
 
-        start and end: its characters in the context, or null; score: the sum of two logits; probability: among the n
-        best answers; na_score: if the question may be unanswerable.
+        start and end: its characters in the context; score: the sum of two logits; probability: among the n best
+        answers; all four are null if there is no answer. na_score: if the question may be unanswerable.
         """
         best = next((each for each in detail["n_best"] if each["text"] == answer), None)
-        record: dict[str, Any] = {"answer": answer, "start": None, "end": None}
+        record: dict[str, Any] = {"answer": answer, "start": None, "end": None, "score": None, "probability": None}
         if best is not None:
             record |= {"start": best["start"], "end": best["start"] + len(answer)}
             record |= {"score": best["score"], "probability": best["probability"]}
