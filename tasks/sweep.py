@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.experiment import parse_experiment, run_experiment
+from ernie_gram.experiments.experiment import check_earlier, parse_experiment, run_experiment
 from ernie_gram.experiments.tables import Finished, Spread, by_setting, markdown_table, spread_of
 from ernie_gram.plot import new_figure, save_figure
 from reader.plurals import counted
@@ -143,5 +143,6 @@ def main() -> None:
     seeds = range(1, options.seeds + 1)
     overrides = [*overrides, f"--paths.data={options.data}"]
     runs = plan(options.task, options.model, options.output, grid_of(options), seeds, overrides)
+    check_earlier(runs, options.output)
     check_runs(runs, options.processes)
     run_experiment(runs, options, report)

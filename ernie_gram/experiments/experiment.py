@@ -11,6 +11,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ernie_gram.config.checks import require
@@ -58,6 +59,24 @@ def check_overrides(overrides: Sequence[str], own: Sequence[str]) -> None:
     for option in overrides:
         key = option.partition("=")[0]
         require(key not in own, key, "not among the options for every run; this command sets it")
+
+
+def check_earlier(runs: Sequence[PlannedRun], output: Path) -> None:
+    """Raise InputError if a folder has the result of a run that is not planned: the tables would lose it."""
+    planned = {run.name for run in runs}
+    others = [name for name in _recorded(output / RESULTS) if name not in planned]
+    more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
+    reason = f"{output} has the result of {'; '.join(others[:1])}{more}, which is not among these runs"
+    require(not others, "--output", f"{reason}; give its settings as well, or choose another --output")
+
+
+def _recorded(results: Path) -> list[str]:
+    """Return the names of the runs in a file of results, which may be missing; a broken line is passed over."""
+    names = dict[str, None]()
+    for line in results.read_text(encoding="utf-8").splitlines() if results.is_file() else ():
+        with suppress(ValueError, TypeError, KeyError):
+            names[json.loads(line)["run"]] = None
+    return [*names]
 
 
 def run_experiment(

@@ -150,6 +150,14 @@ def test_a_sweep_killed_resumes_and_goes_on_after_a_failed_run(tiny_task: Path, 
     done = call(main, *command, *rates[:2])
     assert "1 run, 1 finished before; 2 at a time" in done.stdout
     assert (good / "result.json").stat().st_mtime_ns == written
+    # The tables would lose the finished run.
+    table = (output / "table.md").read_text()
+    with (output / "results.jsonl").open("a") as file:
+        file.write('{"run": "ha')
+    done = call(main, *command, "--learning_rates", "2e-2")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--output: {output} has the result of {good.name}, which is not among these runs; give" in done.stderr
+    assert (output / "table.md").read_text() == table
 
 
 def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
