@@ -23,6 +23,7 @@ from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
+from reader.system.output_files import RUN, kind_of
 
 RESULTS, TABLE, CSV = "results.jsonl", "table.md", "table.csv"
 
@@ -50,8 +51,14 @@ def experiment_parser(description: str | None, with_seeds: bool = True) -> OneLi
 def parse_experiment(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[str]]:
     """Return the parsed options, and those of the runs; raises InputError if --output cannot be written."""
     options, overrides = parser.parse_known_args()
-    check_output(options.output, option="--output")
+    check_folder(options.output)
     return options, overrides
+
+
+def check_folder(output: Path) -> None:
+    """Raise InputError unless the folder of --output can be that of an experiment; creates nothing."""
+    check_output(output, option="--output")
+    require(kind_of(output) != RUN, "--output", f"{output} is the folder of a {RUN}; choose another --output")
 
 
 def check_overrides(overrides: Sequence[str], own: Sequence[str]) -> None:

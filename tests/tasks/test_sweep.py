@@ -13,6 +13,7 @@ from ernie_gram.config.loading import flatten, read_yaml
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
+from tasks import benchmark, study
 from tasks.registry import TASKS
 from tasks.sweep import main, markdown, report
 from tasks.sweeps.runs import GRIDS, plan, read_grid
@@ -194,3 +195,13 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -
         assert done.returncode == 2, more
         assert message in done.stderr.splitlines()[-1]
         assert not output.exists()
+
+
+def test_the_folder_of_a_run_is_refused(tiny_task: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").touch()
+    message = f"error: --output: {tmp_path} is the folder of a run; choose another --output\n"
+    model, data = str(tiny_task / "model"), ["--data", str(tiny_task / "data"), "--output", str(tmp_path)]
+    for command, *more in ((main, "cola", model), (benchmark.main, "clue", model), (study.main, "ladder")):
+        done = call(command, *more, *data)
+        assert (done.returncode, done.stderr) == (2, message)
+    assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]
