@@ -82,6 +82,8 @@ class CorpusInfo:
             info = cls(**json.loads((path / CORPUS_INFO).read_text()))
         except FileNotFoundError as error:
             raise InputError(f"{path}: no corpus there; make one with `ernie-gram corpus`") from error
+        except NotADirectoryError as error:
+            raise InputError(f"{path}: a file, not the folder of a corpus") from error
         except (ValueError, TypeError, OSError) as error:
             raise InputError(f"{path / CORPUS_INFO}: not a corpus description: {error}") from error
         if info.format != FORMAT:
