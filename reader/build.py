@@ -216,7 +216,7 @@ def build_parser() -> OneLineParser:
         name: str, run: Callable[[argparse.Namespace], None], *groups: Callable[[argparse.ArgumentParser], None]
     ) -> argparse.ArgumentParser:
         parser = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
-        parser.set_defaults(run=run)
+        parser.set_defaults(run=run, error=parser.error)
         for add_options in groups:
             add_options(parser)
         return parser
@@ -311,7 +311,9 @@ def build_parser() -> OneLineParser:
 
 
 def main() -> None:
-    args = build_parser().parse_args()
+    args, unknown = build_parser().parse_known_args()
+    if unknown:
+        args.error(f"unrecognized arguments: {' '.join(unknown)}")
     # Compiling functions takes several seconds, in the first run of a command after an installation.
     with progress("preparing"):
         args.run(args)
