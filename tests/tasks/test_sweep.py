@@ -107,6 +107,9 @@ def test_the_table_has_median_best_worst_and_deviation_of_each_combination(tmp_p
         "steps": 20,
         "seconds": 2.5,
     }
+    alone = markdown(finished[:1]).splitlines()
+    assert alone[4] == "| 0.001 | 1 | **70.00** | 70.00 | 70.00 | - | 70.00 | 35.00 |"
+    assert alone[6].startswith("Best median: 70.00 over 1 seed with optimizer.learning_rate 0.001. ")
     assert report(finished, tmp_path) == markdown(finished)
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
 
