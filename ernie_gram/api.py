@@ -7,7 +7,7 @@ Shape letters: B sequences, L slots, M masked slots, C classes, H hidden.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -175,7 +175,7 @@ class Model:
             batch_size: number of texts that are computed together.
             truncate: cut off the end of texts that are too long; of two texts, the end of the longer one.
 
-        Raises InputError that names the text, counted from 0, if it is empty or too long.
+        Raises InputError that names the text, counted from 0, if it is empty, too long, or neither text nor pair.
         """
         encoded = self._encoded(texts, truncate)
         names = ["hidden", "pooled"] if self.has_pooler else ["hidden"]
@@ -201,7 +201,7 @@ class Model:
 
         Raises InputError if the text is empty or too long, and for an exported program.
         """
-        encoded = self.texts.encode((text,) if isinstance(text, str) else tuple(text), truncate)
+        encoded = self.texts.encode(_parts(text), truncate)
         layer = self.layer
         from ernie_gram.eager import attention_weights
 
@@ -227,10 +227,12 @@ class Model:
         return self.texts.batch([text.ids for text in texts]) | {fields.SENTENCE_IDS.name: sentence_ids}
 
     def _encoded(self, texts: Sequence[Text], truncate: bool) -> list[EncodedText]:
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise InputError(f"texts: give a list of texts, not {texts!r}")
         encoded = []
         for i, text in enumerate(texts):
             try:
-                encoded.append(self.texts.encode((text,) if isinstance(text, str) else tuple(text), truncate))
+                encoded.append(self.texts.encode(_parts(text), truncate))
             except InputError as error:
                 raise InputError(f"texts[{i}]: {error}") from error
         return encoded
@@ -245,6 +247,8 @@ class Model:
 
         Raises InputError if the model has no heads, for a text without masks, and for one that is too long.
         """
+        if not isinstance(text, str):
+            raise InputError(f"text: give one text, not {text!r}")
         if top < 1 or draws < 1:
             raise InputError("top and draws: must be at least 1")
         if ngrams and not self.has_ngrams:
@@ -267,6 +271,14 @@ class Model:
                 lambda seed: self._run(batch, ["probabilities"], seed)["probabilities"],
                 draws if self.has_generator else 1,
             )
+
+
+def _parts(text: Text) -> tuple[str, ...]:
+    """Return the parts of a text or of a pair of texts; raises InputError for anything else."""
+    parts = [text] if isinstance(text, str) else list(text) if isinstance(text, tuple | list) else []
+    if not all(isinstance(part, str) for part in parts) or len(parts) != (1 if isinstance(text, str) else 2):
+        raise InputError(f"expected a text or a pair of texts, not {text!r}")
+    return tuple(parts)
 
 
 class ExportedModel(Model):

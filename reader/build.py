@@ -130,13 +130,15 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     vocabulary = load_vocabulary(args.vocab, args.lowercase)
     lexicon = Lexicon.load(args.lexicon) if args.lexicon else None
     text = open_text(args, folder=True)
+    shard = ""
     if args.shard:
+        shard = f"{args.shard[0] + 1}/{args.shard[1]}"
         text = TextFiles(shard_files(text.paths, *args.shard), args.text_field)
     resources = resources_from(args)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     with resumable_folder(args.output, resume_conditions(args, text, resources, **made_with)) as folder:
         check_output(args, folder=True)
-        build_corpus(text, vocabulary, lexicon, args.output, folder, resources)
+        build_corpus(text, vocabulary, lexicon, args.output, folder, resources, shard)
     print_corpus_summary(args.output)
     print(f"next: {after_corpus(args)}")
 
@@ -214,7 +216,7 @@ def build_parser() -> OneLineParser:
         name: str, run: Callable[[argparse.Namespace], None], *groups: Callable[[argparse.ArgumentParser], None]
     ) -> argparse.ArgumentParser:
         parser = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
-        parser.set_defaults(run=run)
+        parser.set_defaults(run=run, error=parser.error)
         for add_options in groups:
             add_options(parser)
         return parser
@@ -309,7 +311,9 @@ def build_parser() -> OneLineParser:
 
 
 def main() -> None:
-    args = build_parser().parse_args()
+    args, unknown = build_parser().parse_known_args()
+    if unknown:
+        args.error(f"unrecognized arguments: {' '.join(unknown)}")
     # Compiling functions takes several seconds, in the first run of a command after an installation.
     with progress("preparing"):
         args.run(args)

@@ -184,6 +184,8 @@ def main() -> None:
     parser.add_argument("--max_size", type=int, default=MAX_TEXT_SIZE, help="of the English text, in characters")
     add_output_file(parser, "--output", "folder of the files", metavar="FOLDER", required=True)
     arguments = parser.parse_args()
+    if arguments.input and arguments.max_size != MAX_TEXT_SIZE:
+        raise InputError("--max_size: only valid without --input")
     files = find_files(arguments.input) if arguments.input else []
     make_folder(arguments.output)
     for name in FILES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +68,8 @@ class FineTuned:
 
         Raises InputError that names the row, counted from 1, if a value is missing or not a text.
         """
+        if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
+            raise InputError(f"{ROWS}: give a list of rows, not {rows!r}")
         if not rows:
             return []
         examples = self._examples(rows)

@@ -2,7 +2,8 @@
 
     ernie-gram check-files mrpc my_task.yaml --data FOLDER
 
-reads every split that is there; without names, every task of the registry that is there.
+reads every split that is there; without names, every task of the registry that is there. A bad task does not stop the
+others: each error is printed at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if __name__ == "__main__":
 
 from pathlib import Path
 
-from reader.errors import InputError, OneLineParser
+from reader.errors import InputError, OneLineParser, print_error
 from tasks.kinds.task import TRAIN, Task
 from tasks.reading.data_option import add_bad_row_option, add_data_option
 from tasks.reading.load import OnBadRow, Report, load_split, with_labels
@@ -44,6 +45,14 @@ def main() -> None:
     names = arguments.tasks or [name for name, task in TASKS.items() if available_splits(task, arguments.data)]
     if not names:
         raise InputError(f"{arguments.data}: has the files of no task; ernie-gram tasks shows their names")
-    for name in names:
-        for report in check_task(find_task(name), arguments.data, arguments.on_bad_row):
-            print("\n".join(report.lines()), flush=True)
+    bad = []
+    for task in [find_task(name) for name in names]:
+        try:
+            for report in check_task(task, arguments.data, arguments.on_bad_row):
+                print("\n".join(report.lines()), flush=True)
+        except InputError as error:
+            bad.append(str(error))
+    for message in bad[:-1]:
+        print_error(message)
+    if bad:
+        raise InputError(bad[-1])

@@ -21,8 +21,8 @@ import sys
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.experiment import experiment_parser
-from ernie_gram.run.run_folder import check_output, lock_output
+from ernie_gram.experiments.experiment import check_folder, experiment_parser
+from ernie_gram.run.run_folder import lock_output
 from reader.build_options import parse_positive
 from reader.errors import InputError
 from reader.plurals import counted
@@ -54,7 +54,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--check", action="store_true", help="plan and check everything, and train nothing")
     options = parser.parse_args()
     options.results = options.results or options.output / "results.jsonl"
-    check_output(options.output, option="--output")
+    check_folder(options.output)
     return options
 
 
@@ -68,6 +68,7 @@ def main() -> None:
     texts = {TRAIN_TEXT: options.input, HELD_OUT_TEXT: options.held_out}
     prepared = Prepared(study, options.output / PREPARED, texts, options.start)
     missing = prepared.missing()
+    prepared.check_texts()
     check_settings(prepared, options.output, options.data)
     if options.check:
         for path, _ in missing:

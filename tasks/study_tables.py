@@ -2,7 +2,8 @@
 
     ernie-gram study-tables ladder --results ladder.jsonl --output output/ladder_tables
 
-Writes results.md, perplexities.png and scores.png into the folder. Runs without a result are shown as missing.
+Writes results.md, perplexities.png and scores.png into the folder. Runs without a result are shown as missing. Earlier
+tables of the same study are replaced, other files only with --overwrite.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file, make_folder
-from reader.system.output_files import check_output_folder
+from reader.system.output_files import add_output_file, check_output_folder, check_output_path
 from tasks.studies.figures import draw_perplexities, draw_scores
 from tasks.studies.results_file import read_results
 from tasks.studies.study_file import read_study
@@ -32,7 +33,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", metavar="STUDY", help="the name of a file in conf/studies, or a YAML file")
     parser.add_argument("--results", type=Path, required=True, metavar="FILE", help="file of results of the study")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for tables and figures")
+    add_output_file(parser, "--output", "folder for tables and figures", metavar="DIR", required=True)
     options = parser.parse_args()
     check_output_folder("--output", options.output)
     records = read_results(options.results)
@@ -40,6 +41,10 @@ def main() -> None:
         raise InputError(f"{options.results}: no results; `ernie-gram study {options.study}` makes them")
     summary = Summary(read_study(options.study), records)
     text = report(summary)
+    tables = options.output / TABLES
+    is_own = tables.is_file() and tables.read_bytes().startswith(f"# {summary.study.title}\n".encode())
+    for name in (TABLES, PERPLEXITIES, SCORES) if options.output.exists() else ():
+        check_output_path("--output", options.output / name, options.overwrite or is_own, [options.results])
     make_folder(options.output)
     with atomic_file(options.output / TABLES) as partial:
         partial.write_text(text, encoding="utf-8")

@@ -17,13 +17,14 @@ import argparse
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.experiment import parse_experiment, run_experiment
+from ernie_gram.experiments.experiment import check_earlier, parse_experiment, run_experiment
 from ernie_gram.experiments.tables import Finished, Spread, by_setting, markdown_table, spread_of
 from ernie_gram.plot import new_figure, save_figure
 from reader.plurals import counted
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
 from tasks.registry.task_file import find_task
+from tasks.sweeps.benchmarks import MISSING
 from tasks.sweeps.runs import Grid, check_runs, finetuning_parser, plan, read_grid, scores_of
 
 # Options for settings that sweeps mostly vary.
@@ -92,7 +93,8 @@ def markdown(finished: Finished) -> str:
     for varied, results in groups.items():
         spread = spreads[varied]
         median = f"**{spread.median:.2f}**" if varied == best else f"{spread.median:.2f}"
-        others = [f"{value:.2f}" for value in (spread.best, spread.worst, spread.deviation)]
+        others = [f"{value:.2f}" for value in (spread.best, spread.worst)]
+        others.append(f"{spread.deviation:.2f}" if spread.seeds > 1 else MISSING)
         medians = [f"{spread_of([result[name] for result in results]).median:.2f}" for name in names]
         rows.append([*(value for _, value in varied), str(spread.seeds), median, *others, *medians])
     head = [*first.varied, "seeds", "median", "best", "worst", "deviation", *(f"median {name}" for name in names)]
@@ -108,8 +110,9 @@ def markdown(finished: Finished) -> str:
 def _summary(varied: tuple[tuple[str, str], ...], spread: Spread, best_run: str) -> str:
     """Return the best combination, the effect of the seed, and the best run."""
     shown = ", ".join(f"{key} {value}" for key, value in varied)
+    deviation = f" (deviation {spread.deviation:.2f})" if spread.seeds > 1 else ""
     return (
-        f"Best median: {spread.median:.2f} over {counted(spread.seeds, 'seed')} (deviation {spread.deviation:.2f})"
+        f"Best median: {spread.median:.2f} over {counted(spread.seeds, 'seed')}{deviation}"
         f"{f' with {shown}' if shown else ''}. Best run: {best_run}."
     )
 
@@ -143,5 +146,6 @@ def main() -> None:
     seeds = range(1, options.seeds + 1)
     overrides = [*overrides, f"--paths.data={options.data}"]
     runs = plan(options.task, options.model, options.output, grid_of(options), seeds, overrides)
+    check_earlier(runs, options.output)
     check_runs(runs, options.processes)
     run_experiment(runs, options, report)

@@ -11,6 +11,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ernie_gram.config.checks import require
@@ -22,6 +23,7 @@ from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
+from reader.system.output_files import RUN, kind_of
 
 RESULTS, TABLE, CSV = "results.jsonl", "table.md", "table.csv"
 
@@ -49,8 +51,14 @@ def experiment_parser(description: str | None, with_seeds: bool = True) -> OneLi
 def parse_experiment(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[str]]:
     """Return the parsed options, and those of the runs; raises InputError if --output cannot be written."""
     options, overrides = parser.parse_known_args()
-    check_output(options.output, option="--output")
+    check_folder(options.output)
     return options, overrides
+
+
+def check_folder(output: Path) -> None:
+    """Raise InputError unless the folder of --output can be that of an experiment; creates nothing."""
+    check_output(output, option="--output")
+    require(kind_of(output) != RUN, "--output", f"{output} is the folder of a {RUN}; choose another --output")
 
 
 def check_overrides(overrides: Sequence[str], own: Sequence[str]) -> None:
@@ -58,6 +66,24 @@ def check_overrides(overrides: Sequence[str], own: Sequence[str]) -> None:
     for option in overrides:
         key = option.partition("=")[0]
         require(key not in own, key, "not among the options for every run; this command sets it")
+
+
+def check_earlier(runs: Sequence[PlannedRun], output: Path) -> None:
+    """Raise InputError if a folder has the result of a run that is not planned: the tables would lose it."""
+    planned = {run.name for run in runs}
+    others = [name for name in _recorded(output / RESULTS) if name not in planned]
+    more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
+    reason = f"{output} has the result of {'; '.join(others[:1])}{more}, which is not among these runs"
+    require(not others, "--output", f"{reason}; give its settings as well, or choose another --output")
+
+
+def _recorded(results: Path) -> list[str]:
+    """Return the names of the runs in a file of results, which may be missing; a broken line is passed over."""
+    names = dict[str, None]()
+    for line in results.read_text(encoding="utf-8").splitlines() if results.is_file() else ():
+        with suppress(ValueError, TypeError, KeyError):
+            names[json.loads(line)["run"]] = None
+    return [*names]
 
 
 def run_experiment(

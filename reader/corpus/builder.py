@@ -35,11 +35,12 @@ def build_corpus(
     output: Path,
     folder: Path,
     resources: Resources,
+    shard: str = "",
 ) -> None:
     """Cut text into units and store them in the folder `output`, which appears only when it is complete.
 
-    Finished segments are stored in the work folder `folder` (see resumable_folder.py). Raises InputError for invalid
-    text, and for text without words.
+    Finished segments are stored in the work folder `folder` (see resumable_folder.py); `shard` is I/N, or "" for a
+    whole text. Raises InputError for invalid text, and for text without words.
     """
     cutter = UnitCutter(vocabulary, lexicon)
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
@@ -49,7 +50,7 @@ def build_corpus(
         raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
     # Map one segment at a time, because every mapped array keeps a file open.
     parts = ((mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments)
-    _write_corpus(output, vocabulary, lexicon, digest, cutter.ngram_offsets, cutter.ngram_tokens, parts)
+    _write_corpus(output, vocabulary, lexicon, digest, cutter.ngram_offsets, cutter.ngram_tokens, parts, shard)
 
 
 def _cut_segment(cutter: UnitCutter, dtype: type[np.uint16] | type[np.uint32], segment: Segment, folder: Path) -> None:
@@ -65,10 +66,19 @@ def join_corpora(paths: list[Path], output: Path) -> None:
     """Concatenate corpora that were made with the same vocabulary and lexicon, such as shards.
 
     The units are the same as those of one corpus built from all the texts. Raises InputError if a corpus was made with
-    another vocabulary or lexicon than the first one, or if a file of a corpus is damaged.
+    another vocabulary or lexicon than the first one, if two were made of the same text, if shards are missing or in
+    another order, or if a file of a corpus is damaged.
     """
     first = Corpus(paths[0])
     infos = [Corpus(path).info for path in paths]
+    texts: dict[str, Path] = {}
+    for path, info in zip(paths, infos, strict=True):
+        if info.text in texts:
+            raise InputError(f"{path}: made of the same text as {texts[info.text]}; give each shard once")
+        texts[info.text] = path
+    shards = [info.shard for info in infos]
+    if all(shards) and shards != [f"{i}/{len(shards)}" for i in range(1, len(shards) + 1)]:
+        raise InputError(f"the shards are {', '.join(shards)}; give all of them, in order")
     for path, info in zip(paths, infos, strict=True):
         for what in ("vocabulary", "lexicon"):
             if getattr(info, what) != getattr(first.info, what):
@@ -89,6 +99,7 @@ def _write_corpus(
     ngram_offsets: Int64s,
     ngram_tokens: Int32s,
     parts: Iterable[tuple[np.ndarray, Int64s]],
+    shard: str = "",
 ) -> None:
     """Write a corpus of several parts. A part holds units, and the indices in these units at which documents end.
 
@@ -128,5 +139,7 @@ def _write_corpus(
             tokens=int(unit_counts @ unit_tokens),
             ngram_units=int(unit_counts[num_tokens:].sum()),
             digests=digests_in(folder),
+            shard=shard,
         )
-        (folder / CORPUS_INFO).write_text(json.dumps(asdict(info), indent=1) + "\n")
+        content = {key: value for key, value in asdict(info).items() if key != "shard" or shard}
+        (folder / CORPUS_INFO).write_text(json.dumps(content, indent=1) + "\n")

@@ -58,6 +58,7 @@ class CorpusInfo:
         num_tokens: F; num_ngrams: N.
         documents, units, tokens, ngram_units: numbers of each in the stream; `ngram_units` are units that are n-grams.
         digests: file name -> digest (see file_digests.py).
+        shard: I/N as given to `ernie-gram corpus`; "", and not in the file, for a corpus that is no shard.
     """
 
     format: int
@@ -72,6 +73,7 @@ class CorpusInfo:
     tokens: int
     ngram_units: int
     digests: dict[str, str]
+    shard: str = ""
 
     @classmethod
     def load(cls, path: Path) -> CorpusInfo:
@@ -80,6 +82,8 @@ class CorpusInfo:
             info = cls(**json.loads((path / CORPUS_INFO).read_text()))
         except FileNotFoundError as error:
             raise InputError(f"{path}: no corpus there; make one with `ernie-gram corpus`") from error
+        except NotADirectoryError as error:
+            raise InputError(f"{path}: a file, not the folder of a corpus") from error
         except (ValueError, TypeError, OSError) as error:
             raise InputError(f"{path / CORPUS_INFO}: not a corpus description: {error}") from error
         if info.format != FORMAT:

@@ -145,6 +145,9 @@ class Lexicon:
         path = Path(path)
         if not path.is_file():
             raise InputError(f"{path}: no such lexicon; make one with `ernie-gram lexicon`")
+        with path.open("rb") as file:
+            if file.read(len(HEADER) + 1) != f"{HEADER}\n".encode():
+                raise InputError(f"{path}: not a lexicon: the first line is not {HEADER!r}")
         try:
             info = LexiconInfo(**json.loads(info_path(path).read_text()))
         except FileNotFoundError as error:
@@ -153,9 +156,7 @@ class Lexicon:
             raise InputError(f"{info_path(path)}: not a lexicon's description: {error}") from error
         if sha256_of(path) != info.sha256:
             raise InputError(f"{path}: its SHA-256 differs from the one in {info_path(path).name}; build it again")
-        header, _, rows = path.read_text(encoding="utf-8").partition("\n")
-        if header != HEADER:
-            raise InputError(f"{path}:1: expected the header {HEADER!r}")
+        _, _, rows = path.read_text(encoding="utf-8").partition("\n")
         fields = rows.replace("\n", "\t").split("\t")[:-1]
         texts, counts, t = (fields[column::3] for column in range(3))
         arrays = np.fromiter(map(int, counts), np.int64), np.fromiter(map(float, t), np.float64)

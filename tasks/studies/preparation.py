@@ -70,6 +70,13 @@ class Prepared:
         """
         return [(path, command) for path, command in self._commands() if not self._is_there(path)]
 
+    def check_texts(self) -> None:
+        """Raise InputError if a given text does not exist, or if the two texts have a file in common."""
+        train, held_out = (find_files(self.texts.get(name, [])) for name in (TRAIN_TEXT, HELD_OUT_TEXT))
+        for path in held_out:
+            is_both = any(path.samefile(each) for each in train)
+            require(not is_both, "--held_out", f"{path} is also a text of --input; give another text")
+
     def _is_there(self, path: Path) -> bool:
         return path.is_file() or (path / CORPUS_INFO).is_file()
 

@@ -185,6 +185,20 @@ def test_texts_and_pairs_get_vectors_and_offsets_whatever_the_batch() -> None:
         model.fill_mask("[MASK]")
 
 
+def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
+    model, wrong = Model(made("explicit")), (("ba", "be", "bi"), ("ba",), ("ba", 3), 3, None)
+    for texts in ("ba be", 3):
+        with pytest.raises(InputError, match=r"^texts: give a list of texts, not "):
+            model.encode(texts)  # type: ignore[arg-type]
+    for text in wrong:
+        with pytest.raises(InputError, match=r"^texts\[1\]: expected a text or a pair of texts, not "):
+            model.batch(["ba", text])  # type: ignore[list-item]
+        with pytest.raises(InputError, match=r"^expected a text or a pair of texts, not "):
+            model.attention(text)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^text: give one text, not \['ba \[MASK\]'\]"):
+        model.fill_mask(["ba [MASK]"])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("has_relative_position", [True, False])
 @pytest.mark.parametrize("text", ["ba be bi bo bu da de di do du", ("ba be bi", "de da")])
 def test_attention_weights_equal_the_reference(text: str | tuple[str, str], has_relative_position: bool) -> None:

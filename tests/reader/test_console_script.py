@@ -116,10 +116,16 @@ def test_the_nearest_name_is_given_for_a_misspelt_command(typed: str, error: str
 
 
 def test_an_error_names_the_command_as_it_was_typed() -> None:
-    for command, program in ((["join"], "ernie-gram join"), (["plot", "--bogus"], "ernie-gram plot")):
+    vocab = ["vocab", "--input", "x", "--output", "y", "--bogus"]
+    for command, program in (
+        (vocab, "vocab"),
+        (["join"], "join"),
+        (["join", "--b"], "join"),
+        (["plot", "--b"], "plot"),
+    ):
         done = call(main, *command)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.endswith(f" (see {program} --help)\n")
+        assert done.stderr.endswith(f" (see ernie-gram {program} --help)\n")
 
 
 def options() -> dict[str, set[tuple[str | None, str | None]]]:

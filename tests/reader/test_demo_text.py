@@ -105,7 +105,9 @@ def test_too_short_a_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too short to hold out a part of it"):
         write_text(tmp_path / "text", [["one line"]])
     message = f"{tmp_path}/none: no such file, folder or pattern"
-    assert_one_line_error(call(main, "--input", f"{tmp_path}/none", "--output", f"{tmp_path}/text"), message)
+    options = ("--input", f"{tmp_path}/none", "--output", f"{tmp_path}/text")
+    assert_one_line_error(call(main, *options), message)
+    assert_one_line_error(call(main, *options, "--max_size", "9"), "--max_size: only valid without --input")
 
 
 def test_files_that_exist_are_replaced_only_if_asked(tmp_path: Path) -> None:

@@ -76,6 +76,9 @@ def test_errors_name_the_row_and_leave_the_caller_in_dynamic_mode(tmp_path: Path
         with pytest.raises(InputError, match=message):
             model.predict([("it", "ran"), row])
         assert paddle.in_dynamic_mode()
+    for rows in ("a text", "", {"text_a": "it", "text_b": "ran"}, 3):
+        with pytest.raises(InputError, match=r"^rows: give a list of rows, not "):
+            model.predict(rows)  # type: ignore[arg-type]
     (run / "best" / "model.safetensors").write_bytes(b"")
     with pytest.raises(InputError):
         FineTuned.load(run)

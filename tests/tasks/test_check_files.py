@@ -30,6 +30,21 @@ def test_bad_rows_stop_the_command_unless_they_are_skipped(tmp_path: Path) -> No
     assert skipped[1:] == ["  bad rows skipped 1:", f"    {path}:2: the label 'good' is none of the task's: 0, 1"]
 
 
+def test_a_bad_task_does_not_stop_the_others(tmp_path: Path) -> None:
+    header = "index\tsentence1\tsentence2\tlabel\n"
+    bad = [
+        write(tmp_path / "SST-2" / "train.tsv", "sentence\tlabel\nfine\tgood\n"),
+        write(tmp_path / "WNLI" / "dev.tsv", f"{header}0\ta\tb\tgood\n"),
+    ]
+    good = write(tmp_path / "RTE" / "dev.tsv", f"{header}0\ta\tb\tentailment\n")
+    done = call(main, "sst2", "wnli", "rte", "--data", str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, f"rte dev: rows 1, examples 1 ({good})\n")
+    errors = done.stderr.splitlines()
+    assert len(errors) == 2
+    for path, error in zip(bad, errors, strict=True):
+        assert error.startswith(f"error: {path}:2: the label 'good' is none of the task's: ")
+
+
 def test_a_task_of_ones_own_takes_its_labels_from_its_training_file(tmp_path: Path) -> None:
     task = write(
         tmp_path / "mine.yaml",

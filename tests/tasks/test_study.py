@@ -15,6 +15,7 @@ from ernie_gram.run.run_folder import lock_output
 from tasks.study import main
 from tests.support.commands import Done, call, kill_when
 from tests.support.made_once import made_once
+from tests.support.task_files import write
 from tests.support.toy_study import train_here, without_times, write_study
 
 Run = Callable[..., Done]
@@ -191,7 +192,8 @@ def test_another_text_than_that_of_the_corpora_is_refused(
     finished_study: Path, built: Path, tmp_path: Path, study: Run, prepared: list[str]
 ) -> None:
     command = [str(finished_study / "study.yaml"), *prepared]
-    other = [str(built / "held_out.txt") if each.endswith("train.txt") else each for each in command]
+    copy = shutil.copy(built / "held_out.txt", tmp_path)
+    other = [str(copy) if each.endswith("train.txt") else each for each in command]
     done = study(*other)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     corpus = tmp_path / "out" / "prepared" / "corpus"
@@ -229,12 +231,19 @@ def test_two_studies_in_one_folder_or_with_one_file_of_results_are_refused(
 def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_task: Path) -> None:
     path = write_study(tmp_path, tiny_task / "data" / "task.yaml")
     data = ["--data", str(tiny_task / "data")]
-    texts = ["--input", str(path), "--held_out", str(path)]
+    train, held_out = (write(tmp_path / f"{name}.txt", "a text\n") for name in ("train", "held_out"))
+    texts = ["--input", str(train), "--held_out", str(held_out)]
     for more, message in (
         (texts, "--data: must be given: the folder with the files of the tasks"),
         ([*texts, "--data", str(tmp_path)], "no files of the split 'train'"),
         (data, "--input: must be given, because "),
         ([*data, "--input", "none.txt"], "--held_out: must be given, because "),
+        ([*data, *texts[:2], "--held_out", "none.txt"], "none.txt: no such file, folder or pattern"),
+        ([*data, *texts, "--input", "none.txt", "--check"], "none.txt: no such file, folder or pattern"),
+        (
+            [*data, *texts, "--input", str(tmp_path / "*.txt"), "--check"],
+            f"--held_out: {held_out} is also a text of --input; give another text",
+        ),
     ):
         done = call(main, str(path), "--output", str(tmp_path / "out"), *more)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)

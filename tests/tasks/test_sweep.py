@@ -13,6 +13,7 @@ from ernie_gram.config.loading import flatten, read_yaml
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
+from tasks import benchmark, study
 from tasks.registry import TASKS
 from tasks.sweep import main, markdown, report
 from tasks.sweeps.runs import GRIDS, plan, read_grid
@@ -106,6 +107,9 @@ def test_the_table_has_median_best_worst_and_deviation_of_each_combination(tmp_p
         "steps": 20,
         "seconds": 2.5,
     }
+    alone = markdown(finished[:1]).splitlines()
+    assert alone[4] == "| 0.001 | 1 | **70.00** | 70.00 | 70.00 | - | 70.00 | 35.00 |"
+    assert alone[6].startswith("Best median: 70.00 over 1 seed with optimizer.learning_rate 0.001. ")
     assert report(finished, tmp_path) == markdown(finished)
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
 
@@ -150,6 +154,14 @@ def test_a_sweep_killed_resumes_and_goes_on_after_a_failed_run(tiny_task: Path, 
     done = call(main, *command, *rates[:2])
     assert "1 run, 1 finished before; 2 at a time" in done.stdout
     assert (good / "result.json").stat().st_mtime_ns == written
+    # The tables would lose the finished run.
+    table = (output / "table.md").read_text()
+    with (output / "results.jsonl").open("a") as file:
+        file.write('{"run": "ha')
+    done = call(main, *command, "--learning_rates", "2e-2")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--output: {output} has the result of {good.name}, which is not among these runs; give" in done.stderr
+    assert (output / "table.md").read_text() == table
 
 
 def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
@@ -186,3 +198,13 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -
         assert done.returncode == 2, more
         assert message in done.stderr.splitlines()[-1]
         assert not output.exists()
+
+
+def test_the_folder_of_a_run_is_refused(tiny_task: Path, tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").touch()
+    message = f"error: --output: {tmp_path} is the folder of a run; choose another --output\n"
+    model, data = str(tiny_task / "model"), ["--data", str(tiny_task / "data"), "--output", str(tmp_path)]
+    for command, *more in ((main, "cola", model), (benchmark.main, "clue", model), (study.main, "ladder")):
+        done = call(command, *more, *data)
+        assert (done.returncode, done.stderr) == (2, message)
+    assert [path.name for path in tmp_path.iterdir()] == ["log.jsonl"]

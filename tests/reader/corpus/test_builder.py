@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +102,15 @@ def test_joined_shards_equal_the_corpus_of_all_files(built: Path, tmp_path: Path
         assert np.array_equal(getattr(joined, name), getattr(whole, name)), name
     # The digest of the whole text cannot be computed from the digests of the shards.
     assert joined.info.fingerprint != whole.info.fingerprint
+    assert "shard" not in (tmp_path / "whole" / "corpus.json").read_text()
+    for given, message in (
+        ([shards[0], shards[1], shards[1]], f"{shards[1]}: made of the same text as {shards[1]}; give each shard once"),
+        (shards[1:], "the shards are 2/3, 3/3; give all of them, in order"),
+        (shards[::-1], "the shards are 3/3, 2/3, 1/3; give all of them, in order"),
+    ):
+        done = call(main, "join", "--input", *given, "--output", str(tmp_path / "x"))
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"error: {message}")
+        assert not (tmp_path / "x").exists()
     done = call(main, *command, str(tmp_path / "none"), "--shard", "1/6")
     assert done.stderr.splitlines()[-1].startswith("error: --shard: 6 shards need as many files, but the text has 5; ")
     build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", str(tmp_path / "other"))
@@ -122,7 +134,12 @@ def test_segments_may_outnumber_the_limit_of_open_files(built: Path, tmp_path: P
 
 def test_shards_may_outnumber_the_limit_of_open_files(built: Path, tmp_path: Path) -> None:
     limit = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (30, 30)); from reader import build"
-    shards = [str(built / "corpus")] * 20
+    shards = [str(tmp_path / str(i)) for i in range(20)]
+    for i, shard in enumerate(shards):
+        shutil.copytree(built / "corpus", shard, copy_function=os.symlink)
+        info = json.loads((built / "corpus" / "corpus.json").read_text())
+        (Path(shard) / "corpus.json").unlink()
+        (Path(shard) / "corpus.json").write_text(json.dumps(info | {"text": str(i)}))
     done = python("-c", f"{limit}; build.main()", "join", "--input", *shards, "--output", str(tmp_path / "joined"))
     assert done.returncode == 0, done.stderr
     assert Corpus(tmp_path / "joined").info.units == 20 * Corpus(built / "corpus").info.units

@@ -88,3 +88,5 @@ def test_opening_a_damaged_corpus_fails(built: Path, tmp_path: Path) -> None:
         print(Corpus(path).vocabulary)
     with pytest.raises(InputError, match="no corpus there"):
         Corpus(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=rf"^{path / 'vocab.txt'}: a file, not the folder of a corpus$"):
+        Corpus(path / "vocab.txt")

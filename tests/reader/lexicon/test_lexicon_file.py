@@ -129,6 +129,10 @@ def test_loading_a_damaged_lexicon_fails(built: Path, tmp_path: Path) -> None:
     info_path(path).unlink()
     with pytest.raises(InputError, match="was not finished"):
         Lexicon.load(path)
+    for other in (b"[PAD]\n", b"", b"\xff\xfe\n"):
+        path.write_bytes(other)
+        with pytest.raises(InputError, match=rf"^{path}: not a lexicon: the first line is not "):
+            Lexicon.load(path)
     path.unlink()
     with pytest.raises(InputError, match="no such lexicon"):
         Lexicon.load(path)

@@ -114,6 +114,14 @@ def test_the_command_needs_only_the_file_of_results(study: Path, tmp_path: Path)
     assert sorted(path.name for path in output.iterdir()) == ["perplexities.png", "results.md", "scores.png"]
     assert (output / "scores.png").read_bytes().startswith(b"\x89PNG")
     assert "## Fine-tuning" in (output / "results.md").read_text()
+    assert call(main, *command).returncode == 0
+    tables, refusal = output / "results.md", "already exists; choose another --output or pass --overwrite"
+    tables.write_text("# Mine\n")
+    assert call(main, *command).stderr == f"error: {tables}: {refusal}\n"
+    assert tables.read_text() == "# Mine\n"
+    tables.unlink()
+    assert f"{output / 'perplexities.png'}: {refusal}" in call(main, *command).stderr
+    assert call(main, *command, "--overwrite").returncode == 0
 
 
 def test_every_study_of_the_project_is_valid_and_names_its_settings() -> None:
