@@ -68,7 +68,8 @@ def main() -> None:
     texts = {TRAIN_TEXT: options.input, HELD_OUT_TEXT: options.held_out}
     prepared = Prepared(study, options.output / PREPARED, texts, options.start)
     missing = prepared.missing()
-    prepared.check_texts()
+    if missing:
+        prepared.check_texts()
     check_settings(prepared, options.output, options.data)
     if options.check:
         for path, _ in missing:
