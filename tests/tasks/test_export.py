@@ -225,6 +225,9 @@ def test_converting_a_fine_tuned_run_names_the_command_that_keeps_its_output_lay
     done = run(convert, model, tmp_path / "export", "--to", "paddlenlp")
     assert done.returncode == 2
     assert "the output layer of a fine-tuned task; ernie-gram export keeps it" in done.stderr
+    done = run(convert, model, tmp_path / "ours")
+    assert "; no prediction heads; the output layer of a task\n" in done.stdout
+    assert read_model(tmp_path / "ours").parameters.keys() == read_model(model).parameters.keys()
 
 
 def test_a_bert_with_another_epsilon_is_exported_with_the_option_that_the_refusal_names(tmp_path: Path) -> None:
