@@ -190,6 +190,8 @@ def of_text(arguments: argparse.Namespace, model: Model, spans: list[TokenSpan])
     inside = inside_attention(weights, spans)
     print(f"{counted(len(attention.tokens), 'token')}; n-grams: {', '.join(texts) or 'none'}")
     print(table(inside))
+    if not (arguments.entities or arguments.lexicon):
+        print_note("no n-grams to compare; mark some with --entities or --lexicon")
     if arguments.plot:
         with claimed_file("--plot", arguments.plot, arguments.overwrite), progress("drawing"):
             name = "/".join(model.folder.resolve().parts[-2:])

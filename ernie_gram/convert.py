@@ -18,6 +18,7 @@ import shlex
 from pathlib import Path
 
 from ernie_gram.formats import ours, paddlenlp
+from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.model_card import FILE_NAME
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
@@ -41,6 +42,8 @@ def summary(model: Model) -> str:
     if model.lexicon is not None:
         parts.append(counted(len(model.lexicon), "n-gram"))
     parts.append("prediction heads" if model.pretraining is not None else "no prediction heads")
+    if any(name.startswith(TASK_PREFIX) for name in parameters):
+        parts.append("the output layer of a task")
     return "; ".join(parts)
 
 

@@ -1,6 +1,6 @@
 """Predict what a pre-training run needs, and check its input, before anybody pays for a cluster:
 
-    ernie-gram preflight --config CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --memory 32GB \\
+    ernie-gram preflight CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --memory 32GB \\
         --peak_tflops 125 --utilisation 0.4 --bandwidth 10GB
 
 Nothing is written. Started with several processes (python -m ernie_gram.distributed.launch), it also compares the
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # Of the peak that is given for a device.
 ASSUMED_UTILISATION = 0.4
 DESCRIPTION = (
+    "CONFIG, or --config CONFIG: a YAML file of settings, such as conf/pretrain/small_en.yaml. "
     "Predict memory, time, exchanged bytes and disk space of a pre-training run, check its corpora, and name settings "
     "that work against each other. Other options are settings of the run, as for `ernie-gram pretrain`."
 )
@@ -89,7 +90,9 @@ def parse_sizes(text: str) -> tuple[CorpusSizes, float]:
 
 def build_parser() -> OneLineParser:
     """Return the parser of the command's own options."""
-    parser = OneLineParser(description=DESCRIPTION, allow_abbrev=False)
+    # Not an argument of the parser, which would take the values of settings for it.
+    usage = "%(prog)s CONFIG [options] [--section.key VALUE ...]"
+    parser = OneLineParser(usage=usage, description=DESCRIPTION, allow_abbrev=False)
     parser.add_argument(
         "--nodes",
         type=parse_positive,
@@ -142,6 +145,8 @@ def main() -> None:
         build_parser().print_help()
         return
     own, settings = build_parser().parse_known_args()
+    if settings and not settings[0].startswith("-"):
+        settings = ["--config", *settings]
     config, given = load_config(PretrainConfig, settings, sys.argv[0], DESCRIPTION, {})
     ranks = own.nodes * own.gpus
     require(

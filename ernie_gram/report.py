@@ -62,7 +62,7 @@ def read_content(arguments: argparse.Namespace) -> Content:
             notes += more
     if not runs and not any(experiments.values()):
         raise InputError(f"{', '.join(map(str, arguments.runs))}: no run has records yet")
-    counts = read_baselines(arguments.baselines) if arguments.baselines else None
+    counts = read_baselines(arguments.baselines, runs) if arguments.baselines else None
     return Content(runs, experiments, counts, arguments.examples, notes)
 
 

@@ -24,13 +24,16 @@ class TrainingRecord:
         corpus: name of the folder of the corpus; "" if unknown.
         start: name of the folder of the model that training started from; "" if it started from random weights.
         settings: how the model was trained, as nested dicts.
-        scores: the last evaluation on held-out text, `step` included; {} if there is none.
+        scores: the last evaluation on held-out text, or on the dev splits of the task, `step` included; {} if there is
+            none.
+        task: name of the task of a fine-tuning; "" for pre-training.
     """
 
     corpus: str = ""
     start: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)
+    task: str = ""
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,17 @@ class Usage:
         toolkit: value of `library_name` in the front matter.
         loading: Markdown: how to load the folder, with an example.
         tokenizer: Markdown: how its tokenizer differs from ours; empty if it is ours.
+        remarks: what its library does otherwise although nothing is lost, one sentence each.
+        output_layer: Markdown: the output layer of a task that the folder has; empty without one.
+        numbers: how many numbers the folder has, without prediction heads; None if it has all of the model.
     """
 
     toolkit: str
     loading: str
     tokenizer: str = ""
+    remarks: tuple[str, ...] = ()
+    output_layer: str = ""
+    numbers: int | None = None
 
 
 def model_card(
@@ -53,7 +59,7 @@ def model_card(
         licence: the identifier of the licence of the weights, as hubs spell it, such as "apache-2.0".
     """
     sections = {
-        "What is lost": _bullets(losses) or "Nothing: the library computes the same numbers as the original model.",
+        "What is lost": _lost(losses, usage.remarks),
         "How to load it": usage.loading.strip(),
         "Tokenizer": usage.tokenizer.strip(),
         "Training data": "\n\n".join(_data(model)),
@@ -61,7 +67,7 @@ def model_card(
         "Scores": _scores(model),
         "Licence": _licence(licence),
     }
-    text = [_front_matter(usage.toolkit, licence), f"# {name}", _summary(model)]
+    text = [_front_matter(usage.toolkit, licence), f"# {name}", _summary(model, usage)]
     text += [f"## {title}\n\n{content}" for title, content in sections.items() if content]
     return "\n\n".join(text) + "\n"
 
@@ -84,13 +90,16 @@ def _front_matter(toolkit: str, licence: str | None) -> str:
     return "\n".join((FRONT_MATTER, yaml.safe_dump(front, sort_keys=False).strip(), FRONT_MATTER))
 
 
-def _summary(model: Model) -> str:
-    config = model.config
-    numbers = sum(int(np.size(values)) for values in model.parameters.values())
+def _summary(model: Model, usage: Usage) -> str:
+    config, numbers = model.config, usage.numbers
+    has_heads = numbers is None and model.pretraining is not None
+    if numbers is None:
+        numbers = sum(int(np.size(values)) for values in model.parameters.values())
     parts = [
         f"An ERNIE-Gram encoder of {config.num_hidden_layers} layers, width {config.hidden_size} and "
         f"{config.num_attention_heads} attention heads; {numbers:,} numbers"
-        f"{', prediction heads included' if model.pretraining is not None else ''}.",
+        f"{', prediction heads included' if has_heads else ''}.",
+        *([usage.output_layer] if usage.output_layer else []),
         f"Converted from a folder in the format `{model.format}`.",
     ]
     if model.lexicon is not None:
@@ -100,9 +109,11 @@ def _summary(model: Model) -> str:
 
 def _data(model: Model) -> Iterator[str]:
     training = model.training or TrainingRecord()
+    start = f", starting from the model `{training.start}`" if training.start else ""
     if training.corpus:
-        start = f", starting from the model `{training.start}`" if training.start else ""
         yield f"Pre-trained on the corpus `{training.corpus}`{start}."
+    if training.task:
+        yield f"Fine-tuned on the task `{training.task}`{start}."
     if model.lexicon is not None:
         info = model.lexicon.info
         counted = ", ".join(f"{total:,} {order}-grams" for order, total in info.totals.items())
@@ -113,7 +124,7 @@ def _data(model: Model) -> Iterator[str]:
     if model.vocabulary is not None:
         folding = "lower case, without accents" if model.vocabulary.lowercase else "with case and accents"
         yield f"Vocabulary: {len(model.vocabulary):,} tokens ({model.vocabulary.kind}), {folding}."
-    if not training.corpus:
+    if not training.corpus and not training.task:
         yield "The folder that it was converted from does not state the training text."
 
 
@@ -137,7 +148,8 @@ def _scores(model: Model) -> str:
         return "None recorded."
     rows = "".join(f"\n| {key} | {value:.4g} |" for key, value in scores.items())
     at = "" if step is None else f", at step {step:,}"
-    return f"On held-out text{at}:\n\n| | |\n|---|---:|{rows}"
+    on = f"Of the task `{model.training.task}`" if model.training and model.training.task else "On held-out text"
+    return f"{on}{at}:\n\n| | |\n|---|---:|{rows}"
 
 
 def _licence(licence: str | None) -> str:
@@ -145,6 +157,13 @@ def _licence(licence: str | None) -> str:
     if licence is None:
         return f"Not stated. {text} Name one in the front matter (`license:`) before you publish this folder."
     return f"`{licence}`, as the folder that it was converted from states. {text}"
+
+
+def _lost(losses: Iterable[str], remarks: Iterable[str]) -> str:
+    """Return the losses, which the console lists too, and after them what is only different."""
+    lost = _bullets(losses) or "Nothing: the library computes the same numbers as the original model."
+    different = _bullets(remarks)
+    return f"{lost}\n\nNot lost, but different in the library:\n\n{different}" if different else lost
 
 
 def _bullets(lines: Iterable[str]) -> str:

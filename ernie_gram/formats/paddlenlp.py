@@ -160,8 +160,10 @@ def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -
     write_vocabulary(vocabulary, folder)
     if needs_mask(model):
         (folder / EXAMPLE).write_bytes(Path(__file__).with_name(EXAMPLE).read_bytes())
-    lost = [*(obstacle.reason for obstacle in cannot_hold(model)), *remarks(model)]
-    card = model_card(model, name, usage(needs_mask(model)), lost, licence_of(model.source))
+    lost = [obstacle.reason for obstacle in cannot_hold(model)]
+    task, numbers = model.training.task if model.training else "", sum(values.size for values in arrays.values())
+    of_paddlenlp = usage(needs_mask(model), head, task, remarks(model), numbers)
+    card = model_card(model, name, of_paddlenlp, lost, licence_of(model.source))
     (folder / FILE_NAME).write_text(card + PUBLISHING, encoding="utf-8")
     community = folder / "community" / ORGANISATION / name
     community.mkdir(parents=True)

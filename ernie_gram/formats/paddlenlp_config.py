@@ -11,6 +11,7 @@ Folders of PaddleNLP 2.4 and before have `model_config.json` instead of config.j
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -168,27 +169,36 @@ PaddleNLP ({VERSION} was tested) loads this folder. In the folder, run:
 
 ```python
 import paddle
-from paddlenlp.transformers import AutoModel, AutoTokenizer
+from paddlenlp.transformers import AutoTokenizer, CLASS
 IMPORT
-tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModel.from_pretrained(".")
+tokenizer, model = AutoTokenizer.from_pretrained("."), CLASS.from_pretrained(".")
 model.eval()
 inputs = tokenizer(["Give the texts", "in a list."], padding=True, return_tensors="pd")
 CALL
 ```
 
-`sequence_output` is float32 [texts, tokens, hidden_size]. For fine-tuning, load the folder with
-`ErnieGramForSequenceClassification`, `ErnieGramForTokenClassification` or `ErnieGramForQuestionAnswering`.
+MEANING
 """
-_PLAIN_CALL = "sequence_output, pooled_output = model(**inputs)"
+_FINE_TUNING = """`sequence_output` is float32 [texts, tokens, hidden_size]. For fine-tuning, load the folder with
+`ErnieGramForSequenceClassification`, `ErnieGramForTokenClassification` or `ErnieGramForQuestionAnswering`."""
+# What each class returns, and what that is.
+_OUTPUTS: dict[TaskClass | None, tuple[str, str]] = {
+    None: ("sequence_output, pooled_output", _FINE_TUNING),
+    "ErnieGramForSequenceClassification": ("logits", "`logits` is float32 [texts, classes]."),
+    "ErnieGramForTokenClassification": ("logits", "`logits` is float32 [texts, tokens, classes]."),
+    "ErnieGramForQuestionAnswering": ("start_logits, end_logits", "Both are float32 [texts, tokens]."),
+}
+_PLAIN_CALL = "OUTPUTS = model(**inputs)"
 
-_EXACT_CALL = """table = model.embeddings.rel_pos_embeddings.weight.numpy()
+_EXACT_CALL = """table = ENCODER.embeddings.rel_pos_embeddings.weight.numpy()
 mask = attention_mask(table, inputs["input_ids"].numpy() != tokenizer.pad_token_id)
-sequence_output, pooled_output = model(
+OUTPUTS = model(
     inputs["input_ids"], inputs["token_type_ids"], attention_mask=paddle.to_tensor(mask)
 )"""
-_EXACT_HEADS = f"""
-`{EXAMPLE}` needs nothing but numpy. The ErnieGramFor... classes take the same mask; there, the table is
-`model.ernie_gram.embeddings.rel_pos_embeddings.weight`. The mask is a constant in PaddleNLP: fine-tuning there does not
+_EXACT_HEADS = """ The ErnieGramFor... classes take the same mask; there, the table is
+`model.ernie_gram.embeddings.rel_pos_embeddings.weight`."""
+_EXACT = f"""
+`{EXAMPLE}` needs nothing but numpy.HEADS The mask is a constant in PaddleNLP: fine-tuning there does not
 train the table. Without the mask, PaddleNLP computes something else.
 """
 
@@ -216,10 +226,34 @@ section.
 """
 
 
-def usage(needs_mask: bool) -> Usage:
-    """Return PaddleNLP's part of a model card; `needs_mask` if only the mask of EXAMPLE makes the outputs exact."""
-    loading = _LOADING.replace(
-        "IMPORT", f"from {EXAMPLE.removesuffix('.py')} import attention_mask\n" if needs_mask else ""
-    )
-    loading = loading.replace("CALL", _EXACT_CALL if needs_mask else _PLAIN_CALL)
-    return Usage("paddlenlp", loading + (_EXACT_HEADS if needs_mask else ""), _TOKENIZER)
+def usage(needs_mask: bool, head: TaskHead | None, task: str, remarks: Sequence[str], numbers: int) -> Usage:
+    """Return PaddleNLP's part of a model card.
+
+    Args:
+        needs_mask: whether only the mask of EXAMPLE makes the outputs exact.
+        head: the output layer in the folder, if there is one.
+        task: the name of its task; "" if unknown.
+        remarks, numbers: see Usage.
+    """
+    outputs, meaning = _OUTPUTS[head.architecture if head else None]
+    replacements = {
+        "IMPORT": f"from {EXAMPLE.removesuffix('.py')} import attention_mask\n" if needs_mask else "",
+        "CLASS": head.architecture if head else "AutoModel",
+        "CALL": _EXACT_CALL if needs_mask else _PLAIN_CALL,
+        "ENCODER": "model.ernie_gram" if head else "model",
+        "OUTPUTS": outputs,
+        "MEANING": meaning,
+        "HEADS": "" if head else _EXACT_HEADS,
+    }
+    loading = _LOADING + (_EXACT if needs_mask else "")
+    for name, text in replacements.items():
+        loading = loading.replace(name, text)
+    return Usage("paddlenlp", loading, _TOKENIZER, tuple(remarks), _output_layer(head, task), numbers)
+
+
+def _output_layer(head: TaskHead | None, task: str) -> str:
+    """Return which output layer a folder has, in Markdown."""
+    if head is None:
+        return ""
+    labels = f"; its classes are {', '.join(f'`{label}`' for label in head.labels)}" if head.labels else ""
+    return f"It has the output layer of {f'the task `{task}`' if task else 'a task'}, `{head.architecture}`{labels}."

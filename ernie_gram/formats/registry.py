@@ -68,9 +68,9 @@ def write_model(model: Model, folder: Path, format_name: str, accept_loss: bool 
 
 def accepted_losses(model: Model, format_name: str, obstacles: Sequence[Obstacle], accept_loss: bool) -> list[str]:
     """Return what is lost, one line each; raises InputError if it may not be lost, or if nothing can be written."""
-    for obstacle in obstacles:
-        if not (obstacle.is_loss and accept_loss):
-            more = f" (and {len(obstacles) - 1} more)" if len(obstacles) > 1 else ""
-            advice = "; --accept_loss writes the model all the same" if all(each.is_loss for each in obstacles) else ""
-            raise InputError(f"{model.source}: {format_name} cannot hold {obstacle.reason}{more}{advice}")
+    refused = [obstacle for obstacle in obstacles if not (obstacle.is_loss and accept_loss)]
+    if refused:
+        reasons = "; nor ".join(obstacle.reason for obstacle in refused)
+        advice = "; --accept_loss writes the model all the same" if all(each.is_loss for each in refused) else ""
+        raise InputError(f"{model.source}: {format_name} cannot hold {reasons}{advice}")
     return [obstacle.reason for obstacle in obstacles]

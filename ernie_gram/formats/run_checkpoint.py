@@ -15,6 +15,7 @@ from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, 
 from ernie_gram.formats.model import Format, Model, TrainingRecord
 from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.settings import model_config
+from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import Record, last_evaluation
 from reader.corpus.memmap import LEXICON
@@ -24,6 +25,7 @@ from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary
 
 NAME = "run"
+RESULT = "result.json"
 NOTHING_WHOLE = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
 # Sections of the settings that say how the model was trained. Those of prediction heads are in Model.pretraining.
 TRAINING_SECTIONS = ("seed", "optimizer")
@@ -59,7 +61,7 @@ def read(folder: Path) -> Model:
     )
     check_numbers(arrays, source)
     # Later evaluations are of other parameters.
-    training = _training(state.config, last_evaluation(run, state.step))
+    training = _training(run, state.config, last_evaluation(run, state.step))
     return Model(path, NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
 
 
@@ -113,14 +115,26 @@ def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lex
     return vocabulary, lexicon
 
 
-def _training(config: dict[str, Any], evaluation: Record | None) -> TrainingRecord:
+def _training(run: Path, config: dict[str, Any], evaluation: Record | None) -> TrainingRecord:
     """Return what the card says about a run with these settings."""
     paths, trainer = config.get("paths", {}), config.get("trainer", {})
     settings = {key: config[key] for key in TRAINING_SECTIONS if key in config}
     if "max_steps" in trainer:
         settings["trainer"] = {"max_steps": trainer["max_steps"]}
     scores = {key: value for key, value in (evaluation or {}).items() if type(value) in (int, float)}
-    return TrainingRecord(Path(paths.get("corpus") or "").name, Path(paths.get("start") or "").name, settings, scores)
+    task = Path(config.get("task") or "").stem
+    if task and "score" in scores:
+        scores = {_name_of_score(run): scores.pop("score"), **scores}
+    start = paths.get("model" if task else "start") or ""
+    return TrainingRecord(Path(paths.get("corpus") or "").name, Path(start).name, settings, scores, task)
+
+
+def _name_of_score(run: Path) -> str:
+    """Return the split and the metric of a fine-tuning's score, such as "dev_accuracy"; "score" until it has ended."""
+    result = read_json(run / RESULT) if (run / RESULT).is_file() else {}
+    splits, metric = result.get("scores"), result.get("metric")
+    chooses = metric.get("chooses") if isinstance(metric, dict) else None
+    return f"{next(iter(splits))}_{chooses}" if isinstance(splits, dict) and splits and chooses else "score"
 
 
 FORMAT = Format(NAME, LOOKS_FOR, detect, read)

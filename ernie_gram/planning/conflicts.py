@@ -116,7 +116,7 @@ def _tiles(config: PretrainConfig, sizes: CorpusSizes) -> Iterator[str]:
         return
     model, classes = config.model, sizes.classes(config)
     if classes % TILE:
-        how = "number of n-grams (reader.build lexicon --top)" if config.objective.is_explicit else "vocabulary"
+        how = "number of n-grams (ernie-gram lexicon --top)" if config.objective.is_explicit else "vocabulary"
         yield (
             f"paths.corpus: {classes:,} classes are not a multiple of {TILE}, which GPUs with tensor cores compute "
             f"slowly; change the {how} by {-classes % TILE} more or {classes % TILE} fewer"

@@ -185,10 +185,17 @@ def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
         + (f", {prediction.exchange.rows:,.0f} rows of n-grams included" if prediction.exchange.rows else ""),
         f"disk     {size_text(prediction.checkpoint)} per checkpoint, at most {size_text(prediction.disk)}",
         f"time     {DAY / prediction.step:,.0f} steps per day, {counted(config.trainer.max_steps, 'step')} in "
-        f"{'at least ' if prediction.waiting is None else ''}{prediction.days:,.2f} days"
+        f"{'at least ' if prediction.waiting is None else ''}{_duration(prediction.days)}"
         + (f", evaluations of {prediction.evaluation:,.1f} s included" if prediction.evaluation else ""),
     ]
     return "\n".join(lines)
+
+
+def _duration(days: float) -> str:
+    hours = 24 * days
+    if hours < 1:
+        return f"{60 * hours:.1f} minutes"
+    return f"{hours:.1f} hours" if days < 1 else f"{days:,.2f} days"
 
 
 def _operations(number: float) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ernie_gram.config.loading import load_config
+from ernie_gram.config.loading import load_config, read_yaml
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import HELD_OUT, feeders
 from ernie_gram.pretraining.sizes import log_frequencies
@@ -204,6 +204,8 @@ def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
     """
     if not (run / CONFIG).is_file():
         raise InputError(f"{run}: not the folder of a pre-training run: there is no {CONFIG}")
+    if "task" in read_yaml(run / CONFIG):
+        raise InputError(f"{run}: a fine-tuning, not a pre-training run")
     options = [f"--paths.{key}={folder}" for key, folder in moved.items()]
     config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG), *options], "", "", {})
     corpus = Corpus(Path(config.paths.corpus))

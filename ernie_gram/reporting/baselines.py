@@ -14,12 +14,18 @@ from reader.errors import InputError
 MAX_UNITS = 4_000_000
 # What `ernie-gram count-baselines` prints.
 LINE = re.compile(r"(.+): perplexity ([\d.]+), over n-grams ([\d.]+|nan)")
+FREQUENCIES = "unit frequencies"  # the predictor whose perplexity a run logs too
+ROUNDING = 0.6  # of what is printed: 0.5, and a little for sums in another order
 
 Counts = dict[str, Perplexities]
 
 
-def read_baselines(path: Path) -> Counts:
-    """Return what `ernie-gram count-baselines` has printed into a file; raises InputError if it is something else."""
+def read_baselines(path: Path, runs: Sequence[ReportedRun]) -> Counts:
+    """Return what `ernie-gram count-baselines` has printed into a file.
+
+    Raises InputError if it is something else, or if it is of none of these runs: the perplexity of unit frequencies is
+    none of those that they log.
+    """
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
@@ -28,6 +34,14 @@ def read_baselines(path: Path) -> Counts:
     found = {match[1]: Perplexities(float(match[2]), float(match[3])) for match in matches if match}
     if not found:
         raise InputError(f"--baselines: {path} is not the output of `ernie-gram count-baselines RUN`")
+    logged = {run.folder: values[-1][1] for run in runs if (values := run.values("eval", "frequency_perplexity"))}
+    counted = found[FREQUENCIES].units if FREQUENCIES in found else None
+    if logged and counted is not None and all(abs(value - counted) > ROUNDING for value in logged.values()):
+        folder, value = next(iter(logged.items()))
+        raise InputError(
+            f"--baselines: {path} is of another run: its unit frequencies have perplexity {counted:g}, those in the "
+            f"log of {folder} {value:.0f}; make it with `ernie-gram count-baselines {folder}`"
+        )
     return found
 
 
@@ -51,4 +65,4 @@ def counted_baselines(runs: Sequence[ReportedRun]) -> tuple[Counts, str]:
     logged = run.values("eval", "frequency_perplexity")
     if not logged:
         return {}, f"counts: {advice}"
-    return {"unit frequencies": Perplexities(logged[-1][1], float("nan"))}, f"frequencies as {run.name} logs; {advice}"
+    return {FREQUENCIES: Perplexities(logged[-1][1], float("nan"))}, f"frequencies as {run.name} logs; {advice}"

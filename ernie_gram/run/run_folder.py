@@ -15,6 +15,8 @@ from reader.system.output_files import check_output_folder
 Identity = dict[str, Any]
 
 CONFIG = "config.yaml"
+# Settings that take their value from another one if they are null, as an error names them.
+NAMES = {"optimizer.decay_steps": "optimizer.decay_steps, or else trainer.max_steps"}
 DIGEST, SHOWN_DIGITS = re.compile("[0-9a-f]{32,}"), 12
 # Differing settings that an error lists.
 MAX_DIFFERENCES = 8
@@ -73,7 +75,7 @@ def identity_differences(checkpoint_identity: Identity, run_identity: Identity) 
     keys = sorted(checkpoint_identity.keys() | run_identity.keys())
     pairs = ((key, checkpoint_identity.get(key), run_identity.get(key)) for key in keys)
     return [
-        f"{key}: {_shown(there)} in the checkpoint, {_shown(here)} in this run"
+        f"{NAMES.get(key, key)}: {_shown(there)} in the checkpoint, {_shown(here)} in this run"
         for key, there, here in pairs
         if there != here
     ]

@@ -114,6 +114,7 @@ def test_the_table_over_the_lines_of_a_file_has_all_their_pairs(folder: Path, tm
 
 def test_without_ngrams_there_is_no_number(folder: Path, tmp_path: Path) -> None:
     done = attention(folder, "--text", "ba be", "--json", tmp_path / "a.json")
+    assert done.stderr == "note: no n-grams to compare; mark some with --entities or --lexicon\n"
     assert done.stdout.startswith("4 tokens; n-grams: none\nno n-gram of several tokens whose distances")
     assert json.loads((tmp_path / "a.json").read_text())["inside_attention"] == {"pairs": 0, "left_out": 0}
 

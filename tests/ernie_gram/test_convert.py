@@ -66,6 +66,13 @@ def test_losses_are_refused_then_listed_if_accepted(model: Path, tmp_path: Path)
     assert "bert cannot hold relative position" in refused.stderr
     assert "--accept_loss" in refused.stderr
     assert not target.exists()
+    refused = call(main, str(model), str(target), "--to", "paddlenlp")
+    start = (
+        f"error: {model}: paddlenlp cannot hold the 5 parameters of the prediction heads: prediction heads cannot be"
+    )
+    assert refused.stderr.startswith(start)
+    assert "; nor relative position: PaddleNLP stores" in refused.stderr
+    assert refused.stderr.endswith("; --accept_loss writes the model all the same\n")
     done = call(main, str(model), str(target), "--to", "bert", "--accept_loss")
     assert done.returncode == 0, done.stderr
     assert "lost     relative position: BERT has no bias by distance" in done.stdout

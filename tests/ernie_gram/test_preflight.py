@@ -30,7 +30,7 @@ def test_it_checks_the_corpora_and_predicts_and_writes_nothing(built: Path, tmp_
     assert "8 sequences on 4 processes, at most 2 each" in done.stdout
     assert re.search(r"memory +[\d.]+ MB per process", done.stdout)
     assert re.search(r"10\.0 MB hold \d+ sequences at a time at most", done.stdout)
-    assert re.search(r"[\d,]+ steps per day, 1,000,000 steps in [\d.,]+ days", done.stdout)
+    assert re.search(r"[\d,]+ steps per day, 1,000,000 steps in [\d.]+ minutes", done.stdout)
     assert "measured " not in done.stdout.replace("not measured", "")
     assert not list(tmp_path.iterdir())
 
@@ -46,6 +46,14 @@ def test_without_a_corpus_it_predicts_from_assumed_sizes(tmp_path: Path) -> None
     assert "accumulated gradients 1.59 GB" in done.stdout
     assert "warning: trainer.micro_batch" not in done.stderr
     assert "warning: data.batch_size: 5112 is not a multiple of 64" in done.stderr
+    # The first argument may be the file, as for `pretrain`.
+    for order in (
+        ["conf/pretrain/base_en_160g.yaml", "--nodes=8"],
+        ["--nodes", "8", "conf/pretrain/base_en_160g.yaml"],
+    ):
+        again = preflight(*order, *arguments, "--gpus=8", "--memory=32GB")
+        assert (again.stdout, again.stderr) == (done.stdout, done.stderr)
+    assert "CONFIG, or --config CONFIG: a YAML file" in " ".join(preflight("--help").stdout.split())
 
 
 @pytest.mark.parametrize(

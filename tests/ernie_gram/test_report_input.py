@@ -93,6 +93,22 @@ def test_baselines_may_come_from_a_file(tmp_path: Path) -> None:
     assert "left neighbour 4,951" in page.text
 
 
+def test_baselines_are_those_of_one_of_the_runs(tmp_path: Path) -> None:
+    first, other = (
+        made_run(tmp_path / name, {20: {"perplexity": 500.0, "frequency_perplexity": value}})
+        for name, value in (("first", 689.4051), ("other", 736.6329))
+    )
+    counts, target = tmp_path / "counts", tmp_path / "page.html"
+    counts.write_text("unit frequencies: perplexity 689, over n-grams 2358\n")
+    for runs in ([first], [other, first]):
+        page, _ = report(tmp_path, *runs, "--baselines", counts)
+        assert page.table_with("steps", "units, end").row("counts: unit frequencies")["units, end"] == "689"
+    done = call(main, str(other), "--baselines", str(counts), "--output", str(target), "--examples", "0")
+    assert_one_line_error(done, f"--baselines: {counts} is of another run: its unit frequencies have perplexity 689, ")
+    assert f"those in the log of {other} 737; make it with `ernie-gram count-baselines {other}`" in done.stderr
+    assert not target.exists()
+
+
 def test_bad_input_is_one_line(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", perplexities(50.0, 60.0))
     other = made_run(tmp_path / "other", perplexities(50.0, 60.0))

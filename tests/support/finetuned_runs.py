@@ -40,5 +40,5 @@ def made_run(
     (folder / VOCABULARY.file_name).write_bytes(VOCABULARY.content)
     write_description(folder, Description(task, settings, "char", "float32"), None)
     identity = {"vocabulary": VOCABULARY.fingerprint, "lexicon": None}
-    save_best(folder, State(1, 1, 0.0, identity, {"model": asdict(config)}), random_arrays(shapes))
+    save_best(folder, State(1, 1, 0.0, identity, {"task": task.name, "model": asdict(config)}), random_arrays(shapes))
     return folder

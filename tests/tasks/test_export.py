@@ -15,6 +15,7 @@ from safetensors.numpy import load_file
 
 from ernie_gram.convert import main as convert
 from ernie_gram.formats.registry import read_model
+from ernie_gram.run.run_log import RunLog
 from reader.system.lock_files import locked_name
 from tasks.data.tag_schemes import tag_set
 from tasks.export import main
@@ -175,6 +176,29 @@ def test_paddlenlps_classes_get_the_output_layer(
     np.testing.assert_allclose(found, expected, atol=2e-6)
 
 
+def test_the_card_names_the_task_its_class_and_its_scores(tmp_path: Path) -> None:
+    folder = made_run(tmp_path / "run", TASKS["rte"], use_relative_position=True)
+    RunLog(folder, True, visualdl=False, start=0, max_steps=20).record("eval", 0, {"score": 0.5, "dev_f1": 0.25})
+    result = {"scores": {"dev": {"accuracy": 0.5, "f1": 0.25}}, "metric": {"chooses": "accuracy"}}
+    (folder / "result.json").write_text(json.dumps(result))
+    for name, command in (("export", main), ("converted", convert)):
+        done = run(command, folder, tmp_path / name, "--to", "paddlenlp", "--accept_loss")
+        assert done.returncode == 0, done.stderr
+    cards = [(tmp_path / name / "README.md").read_text() for name in ("export", "converted")]
+    for card in cards:
+        assert "Fine-tuned on the task `rte`" in card
+        assert "Of the task `rte`, at step 0:\n\n| | |\n|---|---:|\n| dev_accuracy | 0.5 |\n| dev_f1 | 0.25 |\n" in card
+    layer = "the output layer of the task `rte`, `ErnieGramForSequenceClassification`; its classes are `entailment`, "
+    assert [layer in card for card in cards] == [True, False]
+    for text in (
+        'model = AutoTokenizer.from_pretrained("."), ErnieGramForSequenceClassification.from_pretrained(".")',
+        "table = model.ernie_gram.embeddings.rel_pos_embeddings.weight.numpy()",
+        "\nlogits = model(\n",
+    ):
+        assert text in cards[0]
+    assert not [text for text in ("AutoModel", "For fine-tuning", "sequence_output") if text in cards[0]]
+
+
 def test_what_paddlenlp_cannot_hold_is_refused_with_the_reason(tmp_path: Path) -> None:
     mean = KindSettings(input=INPUT, head=HeadSettings(sentence_output="mean"))
     runs = {
@@ -201,6 +225,9 @@ def test_converting_a_fine_tuned_run_names_the_command_that_keeps_its_output_lay
     done = run(convert, model, tmp_path / "export", "--to", "paddlenlp")
     assert done.returncode == 2
     assert "the output layer of a fine-tuned task; ernie-gram export keeps it" in done.stderr
+    done = run(convert, model, tmp_path / "ours")
+    assert "; no prediction heads; the output layer of a task\n" in done.stdout
+    assert read_model(tmp_path / "ours").parameters.keys() == read_model(model).parameters.keys()
 
 
 def test_a_bert_with_another_epsilon_is_exported_with_the_option_that_the_refusal_names(tmp_path: Path) -> None:

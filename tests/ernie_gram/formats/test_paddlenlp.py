@@ -202,6 +202,10 @@ def test_every_loss_is_in_the_card(tmp_path: Path) -> None:
         assert obstacle.reason in lost
     assert "segments:" in lost
     assert "pooler:" in lost
+    # The console lists the losses alone, and not what is only different.
+    losses, _, different = lost.partition("Not lost, but different in the library:")
+    assert losses.count("\n- ") == len(paddlenlp.cannot_hold(model))
+    assert different.count("\n- ") == 2
     card = (written(tmp_path / "exact", model_of()) / "README.md").read_text()
     assert "## What is lost\n\nNothing" in card
     assert "attention_mask" not in card
@@ -217,6 +221,9 @@ def test_a_task_head_is_stored_under_the_names_of_its_class(tmp_path: Path) -> N
     arrays = load_file(folder / "model.safetensors")
     assert arrays.keys() == NAMES.keys() | {"classifier.weight", "classifier.bias"}
     assert np.array_equal(arrays["classifier.weight"], weight)
+    card = (folder / "README.md").read_text()
+    assert "has the output layer of a task, `ErnieGramForTokenClassification`; its classes are `O`, `B-PER`." in card
+    assert f"{sum(values.size for values in arrays.values()):,} numbers." in card
     head = TaskHead("ErnieGramForSequenceClassification", weight[:, :1], bias[:1])
     content = json.loads((written(tmp_path / "score", model_of(), head) / "config.json").read_text())
     assert (content["num_labels"], content["problem_type"]) == (1, "regression")

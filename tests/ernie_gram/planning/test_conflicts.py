@@ -76,6 +76,11 @@ def test_a_conflict_is_named_by_its_key(options: list[str], changes: dict[str, A
     assert line.startswith(start)
 
 
+def test_the_number_of_classes_is_changed_with_a_command() -> None:
+    (line,) = found(sizes=CorpusSizes(1001, 600))
+    assert line.endswith("the number of n-grams (ernie-gram lexicon --top) by 7 more or 1 fewer")
+
+
 def test_recompute_is_proposed_where_more_sequences_fit_with_it() -> None:
     batch, recompute = found("--model.num_hidden_layers=8", memory=26e6)
     assert batch.startswith("trainer.micro_batch: 16 sequences at a time need")

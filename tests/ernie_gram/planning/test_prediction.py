@@ -44,6 +44,12 @@ def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
     assert prediction.days == pytest.approx(seconds / 86400)
 
 
+def test_a_short_time_is_in_minutes_or_hours() -> None:
+    prediction = predict(CONFIG, SIZES, SHAPE, CLUSTER)
+    for days, text in ((0.0021, "3.0 minutes"), (0.5, "12.0 hours"), (1.25, "1.25 days")):
+        assert f"1,000 steps in {text}, evaluations" in report(CONFIG, replace(prediction, days=days), CLUSTER)
+
+
 @pytest.mark.parametrize(("cpu", "queries", "slots"), [(True, 0, 24), (False, 0, 30), (True, 4, 30)])
 def test_padding_takes_no_time_and_no_memory_on_a_cpu_without_query_rows(cpu: bool, queries: int, slots: int) -> None:
     config = replace(

@@ -137,7 +137,10 @@ def test_moved_corpora_are_read_and_others_are_refused(built: Path, finished: Pa
     assert_one_line_error(done, f"paths.held_out: {built / 'corpus'} is not the corpus that {finished} was evaluated")
 
 
-def test_a_folder_that_is_no_run_or_was_not_evaluated_is_refused(finished: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_run_or_was_not_evaluated_is_refused(
+    finished: Path, finetuned: Path, tmp_path: Path
+) -> None:
     assert_one_line_error(call(main, str(tmp_path)), f"{tmp_path}: not the folder of a pre-training run")
+    assert_one_line_error(call(main, str(finetuned)), f"{finetuned}: a fine-tuning, not a pre-training run")
     done = call(main, str(finished), "--paths.held_out", "null")
     assert_one_line_error(done, f"{finished / 'config.yaml'}: paths.held_out: null, so the run has no masked units")
