@@ -19,7 +19,7 @@ from tests.support.runs import FINISHED, pretrain
     [
         (["--data.max_seq_len=30"], "data.max_seq_len: 32 in the checkpoint, 30 in this run"),
         (["--seed=2"], "seed: 1 in the checkpoint, 2 in this run"),
-        (["--trainer.max_steps=30"], "optimizer.decay_steps, or else trainer.max_steps: 24 in the checkpoint, 30 in this run"),
+        (["--trainer.max_steps=30"], "decay_steps, or else trainer.max_steps: 24 in the checkpoint, 30 in this run"),
         (["--trainer.resume=never"], "trainer.resume: never, but"),
         (["--trainer.resume=nowhere"], "nowhere: no such checkpoint"),
         (["--data.batch_size=0"], "data.batch_size: must be positive"),
