@@ -106,7 +106,7 @@ def write_task(folder: Path, task: str = TASK) -> None:
 @pytest.mark.timeout(1800)
 def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path) -> None:
     place, steps = tmp_path / "place", ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.device=cpu"]
-    run("demo-text", "--max_size", 200_000, "--output", "text")
+    run("demo-text", "--max_size", 400_000, "--output", "text")
     for name in ("train", "held_out"):
         assert (place / "text" / f"{name}.txt").is_file()
     run("vocab", "--input", "text/train.txt", "--size", 800, "--output", "vocab.txt")
