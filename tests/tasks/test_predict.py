@@ -264,7 +264,9 @@ def test_a_fixed_threshold_of_the_run_is_kept(tmp_path: Path) -> None:
     settings = KindSettings(input=INPUT, span=SpanSettings(null_threshold=-1e9))
     run = made_run(tmp_path / "run", TASKS["squad2"], settings)
     lines = write_lines(tmp_path / "own.jsonl", {"context": "the cat", "question": "it"})
-    assert records(run, "--input", lines, "--layout", "json", output=tmp_path / "out")[0]["answer"] == ""
+    [record] = records(run, "--input", lines, "--layout", "json", output=tmp_path / "out")
+    assert record["answer"] == ""
+    assert [record[key] for key in ("start", "end", "score", "probability")] == [None] * 4
 
 
 def test_a_trained_model_predicts_what_its_evaluation_found(finetuned: Path, tiny_task: Path, tmp_path: Path) -> None:
