@@ -96,7 +96,9 @@ def check_card(folder):
     sys.path.remove("")
     sys.modules.pop(EXAMPLE[:-3], None)
     os.chdir(before)
-    assert found["sequence_output"].ndim == 3, found["sequence_output"].shape
+    outputs = [found[name] for name in ("sequence_output", "logits", "start_logits") if name in found]
+    assert len(outputs) == 1, sorted(found)
+    assert len(outputs[0]) == len(found["inputs"]["input_ids"]), outputs[0].shape
     assert found["tokenizer"].model_max_length == found["model"].config.max_position_embeddings
     print(f"{folder.name:42} the example in the card runs", flush=True)
 
@@ -154,8 +156,8 @@ def main():
     logger.set_level("ERROR")
     folder = Path(sys.argv[1]).resolve()
     good = check_models(folder / "models")
-    for name in ("segments", "relative"):
-        check_card(folder / "models" / name)
+    for path in sorted(path for path in (folder / "models").iterdir() if path.is_dir()):
+        check_card(path)
     write_theirs(folder / "theirs")
     for path in sorted((folder / "tokens").iterdir()):
         good &= check_tokens(path)
