@@ -18,7 +18,7 @@ from pathlib import Path
 from ernie_gram.formats.heads import epsilon_losses, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
 from ernie_gram.formats.model_card import FILE_NAME, model_card
-from ernie_gram.formats.names import RELATIVE, SEGMENTS, TOKEN_HEAD, from_ours
+from ernie_gram.formats.names import RELATIVE, TOKEN_HEAD, from_ours
 from ernie_gram.formats.paddlenlp_card import EXAMPLE, PUBLISHING, differences, loading
 from ernie_gram.formats.paddlenlp_config import (
     CONFIG,
@@ -90,7 +90,7 @@ def read(folder: Path) -> Model:
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
     config = model_config(encoder_settings(flat, family, str(path)), str(path))
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
-    loaded = load_parameters(weights, "paddlenlp", config, (SEGMENTS,))
+    loaded = load_parameters(weights, "paddlenlp", config)
     lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
     vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))
     return assembled(folder, NAME, loaded, vocabulary)
