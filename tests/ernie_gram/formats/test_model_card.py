@@ -10,18 +10,9 @@ import yaml
 
 from ernie_gram.formats.model import Model, TrainingRecord
 from ernie_gram.formats.model_card import licence_of, model_card
-from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tests.support.model_folders import random_model
-
-RECORD = TrainingRecord(
-    "corpus_en",
-    "bert",
-    {"seed": 3, "optimizer": {"learning_rate": 0.1}, "trainer": {"max_steps": 500}},
-    {"step": 9, "loss": 1.5},
-)
 
 
 def model(**changes: Any) -> Model:
@@ -86,15 +77,3 @@ def test_the_licence_is_read_from_the_front_matter_of_a_card(tmp_path: Path) -> 
         assert licence_of(tmp_path) == licence, text
     card.unlink()
     assert licence_of(tmp_path) is None
-
-
-def test_scores_and_data_are_in_the_card_of_an_export_from_a_converted_run(tmp_path: Path) -> None:
-    model = random_model(use_relative_position=False, training=RECORD)
-    write_model(model, tmp_path / "ours", "ernie_gram")
-    found = read_model(tmp_path / "ours")
-    assert found.training == RECORD
-    write_model(found, tmp_path / "paddlenlp", "paddlenlp")
-    card = (tmp_path / "paddlenlp" / "README.md").read_text()
-    assert "| loss | 1.5 |" in card
-    assert "`corpus_en`" in card
-    assert "learning_rate: 0.1" in card
