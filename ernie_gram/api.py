@@ -107,7 +107,9 @@ class Model:
         Raises InputError if there is no model in the folder, or if it is damaged.
         """
         path = Path(folder)
-        return ExportedModel(path) if (path / DESCRIPTION).is_file() else Model(read_model(path))
+        return (
+            ExportedModel(path, load_description(path)) if (path / DESCRIPTION).is_file() else Model(read_model(path))
+        )
 
     @property
     def texts(self) -> TextEncoder:
@@ -284,9 +286,9 @@ def _parts(text: Text) -> tuple[str, ...]:
 class ExportedModel(Model):
     """A program that `ernie-gram export-inference` wrote."""
 
-    def __init__(self, folder: Path, description: Description | None = None) -> None:
-        self._description = description or load_description(folder)
-        outputs, task, text = self._description.outputs, self._description.task, self._description.text
+    def __init__(self, folder: Path, description: Description) -> None:
+        self._description = description
+        outputs, task, text = description.outputs, description.task, description.text
         if outputs not in (ENCODER, FILL_MASK):
             raise InputError(f"{folder}: has {outputs} outputs, not those of a model; use tasks.FineTuned.load")
         self.folder, self.notes = folder, ()
@@ -294,7 +296,7 @@ class ExportedModel(Model):
         self._texts = TextEncoder(
             load_vocabulary(folder / text.vocabulary, text.lowercase), text.segmenter, text.max_tokens
         )
-        self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in self._description.fetch_names
+        self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names
         self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))
         self._program: ExportedProgram | None = None
 

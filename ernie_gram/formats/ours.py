@@ -132,10 +132,9 @@ def _training(value: object, source: str) -> TrainingRecord | None:
         return None
     default = TrainingRecord()
     types = {each.name: type(getattr(default, each.name)) for each in fields(TrainingRecord)}
-    valid = isinstance(value, dict) and all(isinstance(part, types.get(key, ())) for key, part in value.items())
     if (
         not isinstance(value, dict)
-        or not valid
+        or not all(isinstance(part, types.get(key, ())) for key, part in value.items())
         or not all(type(score) in (int, float) for score in value.get("scores", {}).values())
     ):
         raise InputError(f"{source}: expected {', '.join(types)}, as `ernie-gram convert` writes them")
