@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -21,7 +22,7 @@ from ernie_gram.formats.model import Model as ModelRecord
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, Description, load_description
 from ernie_gram.inference.texts import EncodedText, Int64s, TextEncoder, padded
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row, mean_over_draws
+from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.run.checkpoint import Arrays
 from reader.batches import fields
@@ -268,11 +269,10 @@ class Model:
         self.prepare()
         from ernie_gram.graph import unchanged_random_state
 
+        draws = draws if self.has_generator else 1
         with unchanged_random_state():
-            return mean_over_draws(
-                lambda seed: self._run(batch, ["probabilities"], seed)["probabilities"],
-                draws if self.has_generator else 1,
-            )
+            drawn = (self._run(batch, ["probabilities"], seed)["probabilities"] for seed in range(draws))
+            return reduce(np.add, drawn) / np.float32(draws)
 
 
 def _parts(text: Text) -> tuple[str, ...]:
