@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -21,7 +22,7 @@ from ernie_gram.formats.model import Model as ModelRecord
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, Description, load_description
 from ernie_gram.inference.texts import EncodedText, Int64s, TextEncoder, padded
-from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row, mean_over_draws
+from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.run.checkpoint import Arrays
 from reader.batches import fields
@@ -107,7 +108,9 @@ class Model:
         Raises InputError if there is no model in the folder, or if it is damaged.
         """
         path = Path(folder)
-        return ExportedModel(path) if (path / DESCRIPTION).is_file() else Model(read_model(path))
+        return (
+            ExportedModel(path, load_description(path)) if (path / DESCRIPTION).is_file() else Model(read_model(path))
+        )
 
     @property
     def texts(self) -> TextEncoder:
@@ -266,11 +269,10 @@ class Model:
         self.prepare()
         from ernie_gram.graph import unchanged_random_state
 
+        draws = draws if self.has_generator else 1
         with unchanged_random_state():
-            return mean_over_draws(
-                lambda seed: self._run(batch, ["probabilities"], seed)["probabilities"],
-                draws if self.has_generator else 1,
-            )
+            drawn = (self._run(batch, ["probabilities"], seed)["probabilities"] for seed in range(draws))
+            return reduce(np.add, drawn) / np.float32(draws)
 
 
 def _parts(text: Text) -> tuple[str, ...]:
@@ -284,9 +286,9 @@ def _parts(text: Text) -> tuple[str, ...]:
 class ExportedModel(Model):
     """A program that `ernie-gram export-inference` wrote."""
 
-    def __init__(self, folder: Path, description: Description | None = None) -> None:
-        self._description = description or load_description(folder)
-        outputs, task, text = self._description.outputs, self._description.task, self._description.text
+    def __init__(self, folder: Path, description: Description) -> None:
+        self._description = description
+        outputs, task, text = description.outputs, description.task, description.text
         if outputs not in (ENCODER, FILL_MASK):
             raise InputError(f"{folder}: has {outputs} outputs, not those of a model; use tasks.FineTuned.load")
         self.folder, self.notes = folder, ()
@@ -294,7 +296,7 @@ class ExportedModel(Model):
         self._texts = TextEncoder(
             load_vocabulary(folder / text.vocabulary, text.lowercase), text.segmenter, text.max_tokens
         )
-        self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in self._description.fetch_names
+        self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names
         self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))
         self._program: ExportedProgram | None = None
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ernie_gram.reporting.baselines import read_baselines
 from ernie_gram.reporting.experiments import read_results
-from ernie_gram.reporting.page import Content, page
+from ernie_gram.reporting.page import page
 from ernie_gram.reporting.runs import RESULTS, check_vocabularies, is_run, read_runs, run_folders
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.atomic_files import atomic_file
@@ -49,8 +49,11 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def read_content(arguments: argparse.Namespace) -> Content:
-    """Return what the page shows; raises InputError for what is no run, and for runs that cannot be compared."""
+def page_of(arguments: argparse.Namespace) -> tuple[str, list[str]]:
+    """Return the HTML of the page and the notes on it.
+
+    Raises InputError for what is no run, and for runs that cannot be compared.
+    """
     folders = [folder for path in arguments.runs for folder in run_folders(path)]
     with progress("reading the runs"):
         runs, notes = read_runs(list({folder.resolve(): folder for folder in folders}.values()))
@@ -63,14 +66,14 @@ def read_content(arguments: argparse.Namespace) -> Content:
     if not runs and not any(experiments.values()):
         raise InputError(f"{', '.join(map(str, arguments.runs))}: no run has records yet")
     counts = read_baselines(arguments.baselines, runs) if arguments.baselines else None
-    return Content(runs, experiments, counts, arguments.examples, notes)
+    return page(runs, experiments, counts, arguments.examples, notes)
 
 
 def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
     with claimed_file("--output", arguments.output, arguments.overwrite):
-        written, notes = page(read_content(arguments))
+        written, notes = page_of(arguments)
         for note in notes:
             print_note(note)
         content = written.encode("utf-8", "replace")

@@ -11,7 +11,7 @@ from typing import Any
 
 from ernie_gram.formats.heads import has_token_head, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
-from ernie_gram.formats.names import RELATIVE, SEGMENTS, from_ours
+from ernie_gram.formats.names import RELATIVE, from_ours
 from ernie_gram.formats.paddlenlp_config import is_paddlenlps
 from ernie_gram.formats.parameters import load_parameters
 from ernie_gram.formats.settings import (
@@ -71,7 +71,7 @@ def read(folder: Path) -> Model:
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise InputError(f"{folder}: no weights in one file; looked for {', '.join(WEIGHTS)}")
-    loaded = load_parameters(weights, "bert", config, always_read=(SEGMENTS,))
+    loaded = load_parameters(weights, "bert", config)
     vocabulary, notes = _read_tokenizer(folder)
     if (folder / MODULES).is_file():
         notes = (*notes, AFTER_ENCODER)

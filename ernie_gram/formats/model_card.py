@@ -1,73 +1,50 @@
-"""Model cards: what a model is, what it was trained on, how it scores, what an export lost, and how to load it.
+"""Model cards: what a model is, how to load it, what an export lost, how it was trained, and its scores.
 
-Markdown, with YAML front matter as model hubs read it. Nothing is invented: what is not known is left out or named as
-not stated.
+Markdown, with YAML front matter as model hubs read it. What is not known is left out, or named as not stated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from ernie_gram.formats.heads import PREDICTION_SECTIONS
 from ernie_gram.formats.model import Model, TrainingRecord
-from ernie_gram.model.config import ModelConfig
 
 FILE_NAME = "README.md"
 FRONT_MATTER = "---"
 
 
-@dataclass(frozen=True)
-class Usage:
-    """The parts of a card that depend on the format of the folder.
-
-    Attributes:
-        toolkit: value of `library_name` in the front matter.
-        loading: Markdown: how to load the folder, with an example.
-        tokenizer: Markdown: how its tokenizer differs from ours; empty if it is ours.
-        remarks: what its library does otherwise although nothing is lost, one sentence each.
-        output_layer: Markdown: the output layer of a task that the folder has; empty without one.
-        numbers: how many numbers the folder has, without prediction heads; None if it has all of the model.
-    """
-
-    toolkit: str
-    loading: str
-    tokenizer: str = ""
-    remarks: tuple[str, ...] = ()
-    output_layer: str = ""
-    numbers: int | None = None
-
-
 def model_card(
-    model: Model,
-    name: str,
-    usage: Usage,
-    losses: Iterable[str] = (),
-    licence: str | None = None,
+    model: Model, name: str, library: str, loading: str, numbers: int, lost: Iterable[str], different: Iterable[str]
 ) -> str:
     """Return the card of a model folder, in Markdown.
 
     Args:
-        model: the model that is described, as it was before it was written.
+        model: as it was before it was written.
         name: the title, usually the name of the folder.
-        losses: what the folder does not hold or what its library computes differently, one sentence each.
-        licence: the identifier of the licence of the weights, as hubs spell it, such as "apache-2.0".
+        library: what loads the folder.
+        loading: Markdown: how to load it.
+        numbers: how many numbers its parameters have.
+        lost: what the folder does not hold or the library computes differently, one sentence each.
+        different: what the library does otherwise although nothing is lost, one sentence each.
     """
+    licence = licence_of(model.source)
+    front = {"library_name": library, "tags": ["ernie-gram"], **({"license": licence} if licence else {})}
     sections = {
-        "What is lost": _lost(losses, usage.remarks),
-        "How to load it": usage.loading.strip(),
-        "Tokenizer": usage.tokenizer.strip(),
-        "Training data": "\n\n".join(_data(model)),
-        "Settings": _settings(model),
+        "How to load it": loading.strip(),
+        "What is lost": _bullets(lost) or "Nothing: the library computes the same numbers as the original model.",
+        "What the library does differently": _bullets(different),
+        "Training": _training(model),
+        "Settings": f"```yaml\n{_yaml(_settings(model))}\n```",
         "Scores": _scores(model),
         "Licence": _licence(licence),
     }
-    text = [_front_matter(usage.toolkit, licence), f"# {name}", _summary(model, usage)]
+    text = [f"{FRONT_MATTER}\n{_yaml(front)}\n{FRONT_MATTER}", f"# {name}", _summary(model, numbers)]
     text += [f"## {title}\n\n{content}" for title, content in sections.items() if content]
     return "\n\n".join(text) + "\n"
 
@@ -85,60 +62,34 @@ def licence_of(source: Path) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _front_matter(toolkit: str, licence: str | None) -> str:
-    front = {"library_name": toolkit, "tags": ["ernie-gram"], **({"license": licence} if licence else {})}
-    return "\n".join((FRONT_MATTER, yaml.safe_dump(front, sort_keys=False).strip(), FRONT_MATTER))
-
-
-def _summary(model: Model, usage: Usage) -> str:
-    config, numbers = model.config, usage.numbers
-    has_heads = numbers is None and model.pretraining is not None
-    if numbers is None:
-        numbers = sum(int(np.size(values)) for values in model.parameters.values())
-    parts = [
+def _summary(model: Model, numbers: int) -> str:
+    config, vocabulary = model.config, model.vocabulary
+    text = (
         f"An ERNIE-Gram encoder of {config.num_hidden_layers} layers, width {config.hidden_size} and "
-        f"{config.num_attention_heads} attention heads; {numbers:,} numbers"
-        f"{', prediction heads included' if has_heads else ''}.",
-        *([usage.output_layer] if usage.output_layer else []),
-        f"Converted from a folder in the format `{model.format}`.",
-    ]
+        f"{config.num_attention_heads} attention heads; {numbers:,} numbers. Converted from a folder in the format "
+        f"`{model.format}`."
+    )
+    if vocabulary is not None:
+        folding = "lower case, without accents" if vocabulary.lowercase else "with case and accents"
+        text += f" Vocabulary: {len(vocabulary):,} tokens ({vocabulary.kind}), {folding}."
     if model.lexicon is not None:
-        parts.append(f"It was pre-trained to predict {len(model.lexicon):,} n-grams beside the tokens.")
-    return " ".join(parts)
+        text += f" It was pre-trained to predict {len(model.lexicon):,} n-grams beside the tokens."
+    return text
 
 
-def _data(model: Model) -> Iterator[str]:
+def _training(model: Model) -> str:
     training = model.training or TrainingRecord()
     start = f", starting from the model `{training.start}`" if training.start else ""
-    if training.corpus:
-        yield f"Pre-trained on the corpus `{training.corpus}`{start}."
     if training.task:
-        yield f"Fine-tuned on the task `{training.task}`{start}."
-    if model.lexicon is not None:
-        info = model.lexicon.info
-        counted = ", ".join(f"{total:,} {order}-grams" for order, total in info.totals.items())
-        yield (
-            f"N-grams from a text with {counted}; digest of the text `{info.text}`, {info.han} segmentation of Han "
-            "characters."
-        )
-    if model.vocabulary is not None:
-        folding = "lower case, without accents" if model.vocabulary.lowercase else "with case and accents"
-        yield f"Vocabulary: {len(model.vocabulary):,} tokens ({model.vocabulary.kind}), {folding}."
-    if not training.corpus and not training.task:
-        yield "The folder that it was converted from does not state the training text."
+        return f"Fine-tuned on the task `{training.task}`{start}."
+    if training.corpus:
+        return f"Pre-trained on the corpus `{training.corpus}`{start}."
+    return "The folder that it was converted from does not state the training text."
 
 
-def _settings(model: Model) -> str:
-    settings: dict[str, Any] = {"model": _differences(model.config)}
-    settings |= {key: value for key, value in (model.pretraining or {}).items() if key in PREDICTION_SECTIONS}
-    settings |= model.training.settings if model.training else {}
-    return f"```yaml\n{yaml.safe_dump(settings, sort_keys=False).strip()}\n```"
-
-
-def _differences(config: ModelConfig) -> dict[str, Any]:
-    """Return the settings of the encoder; sizes always, others where they are not the default."""
-    default, always = asdict(ModelConfig()), ("hidden_size", "num_hidden_layers", "num_attention_heads")
-    return {key: value for key, value in asdict(config).items() if key in always or value != default[key]}
+def _settings(model: Model) -> dict[str, Any]:
+    prediction = {key: value for key, value in (model.pretraining or {}).items() if key in PREDICTION_SECTIONS}
+    return {"model": asdict(model.config), **prediction, **(model.training.settings if model.training else {})}
 
 
 def _scores(model: Model) -> str:
@@ -159,12 +110,9 @@ def _licence(licence: str | None) -> str:
     return f"`{licence}`, as the folder that it was converted from states. {text}"
 
 
-def _lost(losses: Iterable[str], remarks: Iterable[str]) -> str:
-    """Return the losses, which the console lists too, and after them what is only different."""
-    lost = _bullets(losses) or "Nothing: the library computes the same numbers as the original model."
-    different = _bullets(remarks)
-    return f"{lost}\n\nNot lost, but different in the library:\n\n{different}" if different else lost
-
-
 def _bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _yaml(content: dict[str, Any]) -> str:
+    return yaml.safe_dump(content, sort_keys=False).strip()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ernie_gram.run.checkpoint import Arrays
 from reader.errors import InputError
 
 Column = Literal["static", "dygraph", "paddlenlp", "bert"]
-COLUMNS: tuple[Column, ...] = ("static", "dygraph", "paddlenlp", "bert")
+COLUMNS: tuple[Column, ...] = get_args(Column)
 # The names of one parameter in the columns; "" where a column does not have it.
 Row = tuple[str, ...]
 # Tables that not every model of ours reads; other software may always read them, or never.

@@ -16,7 +16,7 @@ from typing import Any
 
 from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, is_explicit
 from ernie_gram.formats.model import Format, Model, Obstacle, TrainingRecord
-from ernie_gram.formats.model_card import FILE_NAME, Usage, licence_of, model_card
+from ernie_gram.formats.model_card import FILE_NAME, model_card
 from ernie_gram.formats.parameters import HEAD_BIAS, check_numbers
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
 from ernie_gram.formats.untrusted.json_file import read_json
@@ -92,8 +92,8 @@ def write(model: Model, folder: Path, name: str) -> None:
     write_vocabulary(model.vocabulary, folder)
     if model.lexicon is not None:
         model.lexicon.save(folder / LEXICON)
-    usage = Usage("ernie_gram", LOADING)
-    card = model_card(model, name, usage, licence=licence_of(model.source))
+    numbers = sum(values.size for values in model.parameters.values())
+    card = model_card(model, name, NAME, LOADING, numbers, lost=[], different=[])
     (folder / FILE_NAME).write_text(card, encoding="utf-8")
 
 
@@ -132,10 +132,9 @@ def _training(value: object, source: str) -> TrainingRecord | None:
         return None
     default = TrainingRecord()
     types = {each.name: type(getattr(default, each.name)) for each in fields(TrainingRecord)}
-    valid = isinstance(value, dict) and all(isinstance(part, types.get(key, ())) for key, part in value.items())
     if (
         not isinstance(value, dict)
-        or not valid
+        or not all(isinstance(part, types.get(key, ())) for key, part in value.items())
         or not all(type(score) in (int, float) for score in value.get("scores", {}).values())
     ):
         raise InputError(f"{source}: expected {', '.join(types)}, as `ernie-gram convert` writes them")

@@ -17,17 +17,16 @@ from pathlib import Path
 
 from ernie_gram.formats.heads import epsilon_losses, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
-from ernie_gram.formats.model_card import FILE_NAME, licence_of, model_card
-from ernie_gram.formats.names import RELATIVE, SEGMENTS, TOKEN_HEAD, from_ours
+from ernie_gram.formats.model_card import FILE_NAME, model_card
+from ernie_gram.formats.names import RELATIVE, TOKEN_HEAD, from_ours
+from ernie_gram.formats.paddlenlp_card import EXAMPLE, PUBLISHING, differences, loading
 from ernie_gram.formats.paddlenlp_config import (
     CONFIG,
     ERNIE_GRAM,
-    EXAMPLE,
     FAMILIES,
     LAYER_NORM_EPS,
     LEGACY_CONFIG,
     PDPARAMS,
-    PUBLISHING,
     SAFETENSORS,
     TaskHead,
     config_json,
@@ -35,7 +34,6 @@ from ernie_gram.formats.paddlenlp_config import (
     family_of,
     flat_config,
     is_paddlenlps,
-    usage,
 )
 from ernie_gram.formats.parameters import load_parameters
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, write_settings
@@ -92,7 +90,7 @@ def read(folder: Path) -> Model:
         raise InputError(f"{path}: architectures: expected {known} or one of their models with a head")
     config = model_config(encoder_settings(flat, family, str(path)), str(path))
     weights = folder / (SAFETENSORS if (folder / SAFETENSORS).is_file() else PDPARAMS)
-    loaded = load_parameters(weights, "paddlenlp", config, (SEGMENTS,))
+    loaded = load_parameters(weights, "paddlenlp", config)
     lowercase = read_json(folder / TOKENIZER_CONFIG) if (folder / TOKENIZER_CONFIG).is_file() else {}
     vocabulary = read_vocabulary(folder, flag(lowercase, LOWERCASE, True, str(folder / TOKENIZER_CONFIG)))
     return assembled(folder, NAME, loaded, vocabulary)
@@ -124,19 +122,6 @@ def needs_mask(model: Model) -> bool:
     return model.config.use_relative_position and bool(model.parameters[RELATIVE].any())
 
 
-def remarks(model: Model) -> list[str]:
-    """Return what users of the export should know although nothing is lost, one sentence each."""
-    lines = []
-    if not model.config.use_sentence_embedding:
-        lines.append(
-            "segments: PaddleNLP always adds segment embeddings; the model has none, so their table is zero, and "
-            "fine-tuning in PaddleNLP trains it"
-        )
-    if not model.config.use_pooler:
-        lines.append("pooler: the model has none; PaddleNLP draws one at random when it loads the folder, and says so")
-    return lines
-
-
 def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -> None:
     """Write the files of a PaddleNLP model into an existing, empty folder.
 
@@ -161,9 +146,9 @@ def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -
     if needs_mask(model):
         (folder / EXAMPLE).write_bytes(Path(__file__).with_name(EXAMPLE).read_bytes())
     lost = [obstacle.reason for obstacle in cannot_hold(model)]
-    task, numbers = model.training.task if model.training else "", sum(values.size for values in arrays.values())
-    of_paddlenlp = usage(needs_mask(model), head, task, remarks(model), numbers)
-    card = model_card(model, name, of_paddlenlp, lost, licence_of(model.source))
+    how = loading(needs_mask(model), head, model.training.task if model.training else "")
+    numbers = sum(values.size for values in arrays.values())
+    card = model_card(model, name, NAME, how, numbers, lost, differences(model))
     (folder / FILE_NAME).write_text(card + PUBLISHING, encoding="utf-8")
     community = folder / "community" / ORGANISATION / name
     community.mkdir(parents=True)

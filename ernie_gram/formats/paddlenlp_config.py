@@ -1,4 +1,4 @@
-"""The JSON files of a PaddleNLP model folder, from settings and back, and the text of its card.
+"""The JSON files of a PaddleNLP model folder, from settings and back.
 
 Keys as in PaddleNLP 3.0.0b4:
 
@@ -11,14 +11,12 @@ Folders of PaddleNLP 2.4 and before have `model_config.json` instead of config.j
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from ernie_gram.formats.model_card import Usage
 from ernie_gram.formats.settings import BERT_DEFAULTS, bert_settings, flag
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
 from reader.errors import InputError
@@ -35,7 +33,6 @@ SAFETENSORS, PDPARAMS = "model.safetensors", "model_state.pdparams"
 CONFIG, LEGACY_CONFIG = "config.json", "model_config.json"
 # Keys of ours in config.json that PaddleNLP ignores; its defaults are what PaddleNLP computes.
 OURS = {"use_sentence_embedding": True, "use_relative_position": False}
-EXAMPLE = "exact_relative_position.py"
 
 
 @dataclass(frozen=True)
@@ -162,98 +159,3 @@ def encoder_settings(flat: Json, family: Family, source: str) -> Json:
     if flat.get("pool_act", "tanh") != "tanh":
         raise InputError(f"{source}: pool_act {flat['pool_act']!r}: only a pooler with tanh can be converted")
     return settings | {key: flag(flat, key, default, source) for key, default in OURS.items()}
-
-
-_LOADING = f"""
-PaddleNLP ({VERSION} was tested) loads this folder. In the folder, run:
-
-```python
-import paddle
-from paddlenlp.transformers import AutoTokenizer, CLASS
-IMPORT
-tokenizer, model = AutoTokenizer.from_pretrained("."), CLASS.from_pretrained(".")
-model.eval()
-inputs = tokenizer(["Give the texts", "in a list."], padding=True, return_tensors="pd")
-CALL
-```
-
-MEANING
-"""
-_FINE_TUNING = """`sequence_output` is float32 [texts, tokens, hidden_size]. For fine-tuning, load the folder with
-`ErnieGramForSequenceClassification`, `ErnieGramForTokenClassification` or `ErnieGramForQuestionAnswering`."""
-# What each class returns, and what that is.
-_OUTPUTS: dict[TaskClass | None, tuple[str, str]] = {
-    None: ("sequence_output, pooled_output", _FINE_TUNING),
-    "ErnieGramForSequenceClassification": ("logits", "`logits` is float32 [texts, classes]."),
-    "ErnieGramForTokenClassification": ("logits", "`logits` is float32 [texts, tokens, classes]."),
-    "ErnieGramForQuestionAnswering": ("start_logits, end_logits", "Both are float32 [texts, tokens]."),
-}
-_PLAIN_CALL = "OUTPUTS = model(**inputs)"
-
-_EXACT_CALL = """table = ENCODER.embeddings.rel_pos_embeddings.weight.numpy()
-mask = attention_mask(table, inputs["input_ids"].numpy() != tokenizer.pad_token_id)
-OUTPUTS = model(
-    inputs["input_ids"], inputs["token_type_ids"], attention_mask=paddle.to_tensor(mask)
-)"""
-_EXACT_HEADS = """ The ErnieGramFor... classes take the same mask; there, the table is
-`model.ernie_gram.embeddings.rel_pos_embeddings.weight`."""
-_EXACT = f"""
-`{EXAMPLE}` needs nothing but numpy.HEADS The mask is a constant in PaddleNLP: fine-tuning there does not
-train the table. Without the mask, PaddleNLP computes something else.
-"""
-
-_TOKENIZER = """
-`ErnieGramTokenizer` gives the token IDs with which the model was trained, except for:
-
-- Symbols (Unicode category S, for example € ° → ™ and emoji) and the characters U+00AD U+00B2 U+00BA U+3007 U+00B5
-  U+00D8 U+014B U+01B1: it makes each of them a word, while the model was trained with BERT's rules, which split at
-  white space, punctuation and Han characters only. A word with a symbol inside therefore gets other tokens.
-- The names of the special tokens, such as `[SEP]` or `[MASK]`, written in a text: it makes them the special token; the
-  model was trained with brackets and letters.
-
-Measured with ERNIE's vocabularies and PaddleNLP VERSION, over the distinct fields of the files: 45 of 74,508 fields
-have other token IDs in GLUE's development sets, 106 of 55,768 in CLUE's, all of them because of symbols.
-""".replace("VERSION", VERSION)
-
-# Only in the folder itself: the copy of the card in community/ is for readers.
-PUBLISHING = """
-## Before you publish this folder
-
-`community/` holds what PaddleNLP's listing of models asks for. Put the name of your organisation in place of
-`ORGANISATION`, in the name of the folder and in the addresses of `files.json`, and upload the four files to these
-addresses. State the licence and the training data in the front matter and the text of both cards. Then remove this
-section.
-"""
-
-
-def usage(needs_mask: bool, head: TaskHead | None, task: str, remarks: Sequence[str], numbers: int) -> Usage:
-    """Return PaddleNLP's part of a model card.
-
-    Args:
-        needs_mask: whether only the mask of EXAMPLE makes the outputs exact.
-        head: the output layer in the folder, if there is one.
-        task: the name of its task; "" if unknown.
-        remarks, numbers: see Usage.
-    """
-    outputs, meaning = _OUTPUTS[head.architecture if head else None]
-    replacements = {
-        "IMPORT": f"from {EXAMPLE.removesuffix('.py')} import attention_mask\n" if needs_mask else "",
-        "CLASS": head.architecture if head else "AutoModel",
-        "CALL": _EXACT_CALL if needs_mask else _PLAIN_CALL,
-        "ENCODER": "model.ernie_gram" if head else "model",
-        "OUTPUTS": outputs,
-        "MEANING": meaning,
-        "HEADS": "" if head else _EXACT_HEADS,
-    }
-    loading = _LOADING + (_EXACT if needs_mask else "")
-    for name, text in replacements.items():
-        loading = loading.replace(name, text)
-    return Usage("paddlenlp", loading, _TOKENIZER, tuple(remarks), _output_layer(head, task), numbers)
-
-
-def _output_layer(head: TaskHead | None, task: str) -> str:
-    """Return which output layer a folder has, in Markdown."""
-    if head is None:
-        return ""
-    labels = f"; its classes are {', '.join(f'`{label}`' for label in head.labels)}" if head.labels else ""
-    return f"It has the output layer of {f'the task `{task}`' if task else 'a task'}, `{head.architecture}`{labels}."

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ernie_gram.formats.names import RELATIVE, SEGMENTS, Column, Renaming, is_transposed, names, renaming, to_ours
-from ernie_gram.formats.settings import switched_on
 from ernie_gram.formats.untrusted.reading import read_arrays
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.parameters import Shapes, encoder, head, pooler, shapes_of, transform
@@ -20,6 +20,9 @@ HEAD_TRANSFORM = ("mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0")
 HEAD_BIAS = "mask_lm_out_fc.b_0"
 # Tables that a file may hold although the model does not read them, and the setting that says whether it does.
 OPTIONAL_TABLES = {SEGMENTS: "use_sentence_embedding", RELATIVE: "use_relative_position"}
+# The one of these that the format's own software reads whatever the settings are. Where the model does not read it, it
+# is zero; if not, another program has trained it.
+ALWAYS_READ: Mapping[Column, str] = {"static": RELATIVE, "dygraph": SEGMENTS, "paddlenlp": SEGMENTS, "bert": SEGMENTS}
 MAX_LISTED = 3
 
 
@@ -57,12 +60,9 @@ def transform_shapes(config: ModelConfig) -> Shapes:
     return shapes_of(transform("mask_lm", config))
 
 
-def load_parameters(path: Path, column: Column, config: ModelConfig, always_read: tuple[str, ...] = ()) -> Loaded:
+def load_parameters(path: Path, column: Column, config: ModelConfig) -> Loaded:
     """Read the parameters of a model from a file, or from a folder with one Paddle variable per file.
 
-    Args:
-        always_read: the tables of OPTIONAL_TABLES that the format's own software reads whatever the settings are. Where
-            the model does not read them, they are zero; if not, another program has trained them.
     Raises InputError if a parameter is missing, unknown, of another shape, not floating-point or not finite.
     """
     source, stored = str(path), read_arrays(path)
@@ -79,8 +79,9 @@ def load_parameters(path: Path, column: Column, config: ModelConfig, always_read
     for name, key in OPTIONAL_TABLES.items():
         if name not in arrays or getattr(completed, key):
             continue
-        if arrays[name].any() and name in always_read:
-            completed = switched_on(completed, key)
+        if arrays[name].any() and name == ALWAYS_READ[column]:
+            on: dict[str, Any] = {key: True}
+            completed = replace(completed, **on)
             check_shapes({name: arrays[name].shape}, {name: encoder_shapes(completed)[name]}, source)
             notes.append(f"{name} is not zero, so the model reads it, although {key} is false in its settings")
         elif arrays.pop(name).any():

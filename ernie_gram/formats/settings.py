@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +82,6 @@ def bert_settings(config: ModelConfig, num_rows: int) -> Settings:
 def write_settings(path: Path, settings: Settings) -> None:
     """Write settings as a JSON file."""
     path.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def switched_on(config: ModelConfig, key: str) -> ModelConfig:
-    """Return a ModelConfig in which the setting `key` is true."""
-    changed: Settings = {key: True}
-    return replace(config, **changed)
 
 
 def flag(settings: Mapping[str, Any], key: str, default: bool, source: str) -> bool:

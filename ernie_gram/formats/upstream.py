@@ -21,7 +21,7 @@ import numpy as np
 
 from ernie_gram.formats.heads import epsilon_losses, has_token_head, held_parameters, lost_heads, width_obstacles
 from ernie_gram.formats.model import Format, Model, Obstacle
-from ernie_gram.formats.names import RELATIVE, SEGMENTS, Column, from_ours
+from ernie_gram.formats.names import RELATIVE, Column, from_ours
 from ernie_gram.formats.parameters import HEAD_TRANSFORM, load_parameters
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
 from ernie_gram.formats.untrusted.json_file import read_json
@@ -46,14 +46,14 @@ NOT_UPSTREAM = ("layer_norm_eps", "intermediate_size")
 def read_static(folder: Path) -> Model:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
     settings = {"use_relative_position": (folder / PARAMS / RELATIVE).is_file(), **_read_settings(folder, PARAMS)}
-    return _read(folder, STATIC.name, PARAMS, "static", settings, RELATIVE)
+    return _read(folder, STATIC.name, PARAMS, "static", settings)
 
 
 def read_dygraph(folder: Path) -> Model:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
     settings = _read_settings(folder, WEIGHTS)
     settings = {"use_sentence_embedding": True, **settings, "use_relative_position": bool(settings.get("rel_pos_size"))}
-    return _read(folder, DYGRAPH.name, WEIGHTS, "dygraph", settings, SEGMENTS)
+    return _read(folder, DYGRAPH.name, WEIGHTS, "dygraph", settings)
 
 
 def _read_settings(folder: Path, weights: str) -> dict[str, Any]:
@@ -63,25 +63,20 @@ def _read_settings(folder: Path, weights: str) -> dict[str, Any]:
     return {key: value for key, value in read_json(folder / CONFIG).items() if key not in NOT_UPSTREAM}
 
 
-def _read(
-    folder: Path, format_name: str, weights: str, column: Column, settings: dict[str, Any], always_read: str
-) -> Model:
+def _read(folder: Path, format_name: str, weights: str, column: Column, settings: dict[str, Any]) -> Model:
     source = str(folder / CONFIG)
-    loaded = load_parameters(folder / weights, column, model_config(settings, source), (always_read,))
+    loaded = load_parameters(folder / weights, column, model_config(settings, source))
     return assembled(folder, format_name, loaded, read_vocabulary(folder, flag(settings, LOWERCASE, True, source)))
-
-
-def cannot_hold_static(model: Model) -> list[Obstacle]:
-    """Return what the static layout cannot hold of a model."""
-    return _obstacles(model, keeps_transform=True)
 
 
 def cannot_hold_dygraph(model: Model) -> list[Obstacle]:
     """Return what the dygraph layout cannot hold of a model."""
-    return [*_obstacles(model, keeps_transform=False), *width_obstacles(model.config, "upstream's dygraph model")]
+    found = cannot_hold_static(model, keeps_transform=False)
+    return [*found, *width_obstacles(model.config, "upstream's dygraph model")]
 
 
-def _obstacles(model: Model, keeps_transform: bool) -> list[Obstacle]:
+def cannot_hold_static(model: Model, keeps_transform: bool = True) -> list[Obstacle]:
+    """Return what the static layout cannot hold of a model."""
     config = model.config
     found = [*lost_heads(model, keeps_transform=keeps_transform), *lost_vocabulary(model.vocabulary)]
     found += epsilon_losses(config, "upstream", LAYER_NORM_EPS)

@@ -78,13 +78,12 @@ def inside_attention(weights: Floats, spans: Sequence[TokenSpan]) -> InsideAtten
 
 def pooled(found: Sequence[InsideAttention]) -> InsideAttention:
     """Return the means over the pairs of several texts; NaN if there are none."""
-    counted = [each for each in found if each.pairs] or [*found[:1]]
-    weights = np.array([each.pairs for each in counted])
-    total, left_out = int(weights.sum()), sum(each.left_out for each in found)
-    if not total:
-        return counted[0]._replace(left_out=left_out)
-    inside, expected = (np.average([each[i] for each in counted], axis=0, weights=weights) for i in range(2))
-    return InsideAttention(inside, expected, total, left_out)
+    counted, left_out = [each for each in found if each.pairs], sum(each.left_out for each in found)
+    if not counted:
+        return found[0]._replace(left_out=left_out)
+    pairs = [each.pairs for each in counted]
+    inside, expected = (np.average([each[i] for each in counted], axis=0, weights=pairs) for i in range(2))
+    return InsideAttention(inside, expected, sum(pairs), left_out)
 
 
 def phrase_spans(texts: TextEncoder, text: str, phrases: Sequence[str]) -> list[TokenSpan]:

@@ -51,7 +51,7 @@ def answering(paths: list[Path]) -> AbstractContextManager[Phase]:
     return progress("answering", size or None, "B")  # the size of a pipe is 0
 
 
-def read_lines(paths: list[Path], report: Callable[[int], object] = lambda size: None) -> Iterator[Line]:
+def read_lines(paths: list[Path], report: Callable[[int], object]) -> Iterator[Line]:
     """Yield the lines of files in order, or those of standard input if there are none, each with its name.
 
     Blank lines at the end of a file are left out. `report` is called with the bytes of each line. Raises InputError for

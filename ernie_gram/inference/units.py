@@ -1,11 +1,10 @@
-"""Probabilities of units in masked slots, averaged and ranked.
+"""Probabilities of units in masked slots, ranked.
 
 Shape letters: M masked slots, C classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,14 +25,6 @@ class Guess:
 
     unit: str
     probability: float
-
-
-def mean_over_draws(probabilities: Callable[[int], Float32s], draws: int) -> Float32s:
-    """Return the mean of `probabilities(seed)`, float32 [M, C], over the seeds 0..draws - 1."""
-    total = probabilities(0)
-    for seed in range(1, draws):
-        total = total + probabilities(seed)
-    return total / np.float32(draws)
 
 
 def best_units(units: UnitNames, probabilities_C: Float32s, limit: int, ngrams_only: bool = False) -> list[Guess]:

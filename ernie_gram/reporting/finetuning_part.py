@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ernie_gram.reporting.charts import Reference, Series, chart
+from ernie_gram.reporting.charts import Reference, chart
 from ernie_gram.reporting.markup import Cell, Html, element, folded, joined, table
 from ernie_gram.reporting.numbers import PERCENT, column
 from ernie_gram.reporting.pretraining_part import curves_of, group_cell
@@ -51,12 +51,20 @@ def headline_scores(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
     return [(split, name) for split, name in keys if name in names]
 
 
+def constant_scores(groups: Sequence[Group]) -> tuple[str, dict[tuple[str, str], float]]:
+    """Return what the most frequent answer is called and its scores, from the first run that knows them."""
+    for group in groups:
+        for run in group.runs:
+            if scores := scores_of(run.result, "constant"):
+                return f"always {inner(run.result, 'constant').get('answer')}", scores
+    return "", {}
+
+
 def score_table(groups: Sequence[Group]) -> Html:
     """Return the main scores of the chosen models; below them those of the most frequent answer, if a run knows it."""
     scale, unit = scale_of(groups)
     runs = [run for group in groups for run in group.runs]
-    constant = next((run.result for run in runs if inner(run.result, "constant")), {})
-    of_constant = scores_of(constant, "constant")
+    constant, of_constant = constant_scores(groups)
     keys = headline_scores(runs)
     columns = [
         column([*_of_groups(groups, key), [of_constant[key]] if key in of_constant else []], scale, unit)
@@ -67,8 +75,7 @@ def score_table(groups: Sequence[Group]) -> Html:
     rows = [
         [group_cell(group), *(cells[number] for cells in columns), _state(group)] for number, group in enumerate(groups)
     ]
-    answer = inner(constant, "constant").get("answer")
-    below = [[f"always {answer}", *(cells[-1] for cells in columns), ""]] if of_constant else []
+    below = [[constant, *(cells[-1] for cells in columns), ""]] if of_constant else []
     titles = (*(f"{split}: {name}" for split, name in keys), "last evaluation", "chosen step")
     return table(["run", *(Cell(title, style="n") for title in titles)], rows, below)
 
@@ -103,35 +110,26 @@ def score_charts(groups: Sequence[Group], first: int) -> list[Html]:
     scale, unit = scale_of(groups)
     best = {run.name: best_evaluation(run) for group in groups for run in group.runs}
     names = dict.fromkeys(name for group in groups for run in group.runs for name in run.names("eval"))
+    constant, of_constant = constant_scores(groups)
+    main = _main_score(groups)
+    keys = {**{f"{split}_{name}": (split, name) for split, name in of_constant}, SCORE: main}
     charts = []
     for name in names:
-        curves: list[Series] = curves_of(groups, "eval", name, first)
-        curves = [each._replace(best=best[each.label]) for each in curves]
-        title = f"{_title(groups, name)}{',' + unit if unit else ''}"
-        charts.append(chart(title, curves, list(_constant(groups, name)), scale=scale))
+        curves = [each._replace(best=best[each.label]) for each in curves_of(groups, "eval", name, first)]
+        title = f"{main[0]}: {main[1]}" if main and name == SCORE else name
+        lines = [Reference(constant, value) for key, value in of_constant.items() if key == keys.get(name)]
+        charts.append(chart(f"{title}{',' + unit if unit else ''}", curves, lines, scale=scale))
     charts.append(chart("Training loss (running mean)", curves_of(groups, "train", "loss", first, smooth=True)))
     charts.append(chart("Learning rate", curves_of(groups, "train", "learning_rate", first)))
     return [each for each in charts if each]
 
 
-def _title(groups: Sequence[Group], name: str) -> str:
-    """Return what `score` is in the log of a run that has ended; any other name as it is."""
+def _main_score(groups: Sequence[Group]) -> tuple[str, str] | None:
+    """Return the split and the name of what is `score` in the log; None until a run has ended."""
     results = [run.result for group in groups for run in group.runs if run.result]
-    if name != SCORE or not results:
-        return name
-    splits = inner(results[0], "scores")
-    return f"{next(iter(splits), '')}: {inner(results[0], 'metric').get('chooses', SCORE)}"
-
-
-def _constant(groups: Sequence[Group], name: str) -> Iterator[Reference]:
-    for group in groups:
-        for run in group.runs:
-            scores = scores_of(run.result, "constant")
-            chooses = str(inner(run.result, "metric").get("chooses"))
-            for (split, each), value in scores.items():
-                if f"{split}_{each}" == name or (name == SCORE and (split, each) == (next(iter(scores))[0], chooses)):
-                    yield Reference(f"always {inner(run.result, 'constant').get('answer')}", value)
-                    return
+    if not results:
+        return None
+    return next(iter(inner(results[0], "scores")), ""), str(inner(results[0], "metric").get("chooses", SCORE))
 
 
 def evaluations_table(groups: Sequence[Group]) -> Html:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ernie_gram.reporting.baselines import Counts, counted_baselines
@@ -17,34 +16,30 @@ from ernie_gram.reporting.pretraining_part import final_table, other_charts, per
 from ernie_gram.reporting.runs import Group, ReportedRun, coloured, comparability, grouped
 from ernie_gram.reporting.settings import settings_part
 from ernie_gram.reporting.style import SCRIPT, STYLE, colours
+from reader.plurals import counted
 
 # A browser that reads this asks no server for anything.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-@dataclass(frozen=True)
-class Content:
-    """What a page shows.
+def page(
+    runs: Sequence[ReportedRun],
+    experiments: dict[Path, list[dict]],
+    counts: Counts | None,
+    examples: int,
+    notes: Sequence[str],
+) -> tuple[str, list[str]]:
+    """Return the HTML of a page, and all notes on it.
 
-    Attributes:
+    Args:
         runs: in order.
         experiments: the records of results.jsonl of each folder that has them, by the folder.
         counts: perplexities of predictors that count, from a file; None to take those of the runs.
         examples: number of held-out sentences with filled masks.
         notes: what was left out while reading.
     """
-
-    runs: Sequence[ReportedRun]
-    experiments: dict[Path, list[dict]]
-    counts: Counts | None
-    examples: int
-    notes: Sequence[str]
-
-
-def page(content: Content) -> tuple[str, list[str]]:
-    """Return the HTML of a page, and all notes on it."""
-    notes = [*content.notes, *comparability(content.runs)]
-    groups = grouped(content.runs)
+    notes = [*notes, *comparability(runs)]
+    groups = grouped(runs)
     pretrained = [group for group in groups if not group.runs[0].task]
     by_task: dict[str, list[Group]] = {}
     for group in groups:
@@ -52,25 +47,23 @@ def page(content: Content) -> tuple[str, list[str]]:
             by_task.setdefault(group.runs[0].task, []).append(group)
     parts: dict[str, Html] = {}
     if pretrained:
-        parts["Pre-training"] = _pretraining(pretrained, content, notes)
+        parts["Pre-training"] = _pretraining(pretrained, counts, examples, notes)
     first = len(coloured(pretrained))
     for task, members in by_task.items():
         # The task of a user is the path of its file.
         name = f"Fine-tuning: {Path(task).stem}"
         parts[f"Fine-tuning: {task}" if name in parts else name] = _finetuning(members, f"f{first}", first)
         first += len(coloured(members))
-    if any(content.experiments.values()):
-        tables = [
-            results_table(records, folder.resolve().name) for folder, records in content.experiments.items() if records
-        ]
+    tables = [results_table(records, folder.resolve().name) for folder, records in experiments.items() if records]
+    if tables:
         parts["Results of experiments"] = joined(tables)
-    title = _title(content)
+    title = _title(runs, experiments)
     links = [element("a", name, href=f"#s{number}") for number, name in enumerate(parts)]
     body = [
         element("h1", title),
         element("nav", *links) if len(links) > 1 else "",
         element("div", *(element("p", note) for note in notes), class_="notes") if notes else "",
-        _runs_table(content.runs) if content.runs else "",
+        _runs_table(runs) if runs else "",
         *(section(name, f"s{number}", part) for number, (name, part) in enumerate(parts.items())),
         element("script", Html(SCRIPT)),
     ]
@@ -85,9 +78,9 @@ def page(content: Content) -> tuple[str, list[str]]:
     return f"<!DOCTYPE html>\n{document}\n", notes
 
 
-def _title(content: Content) -> str:
-    folders = [folder.resolve() for folder in content.experiments]
-    others = [run.name for run in content.runs if run.folder.resolve().parent not in folders]
+def _title(runs: Sequence[ReportedRun], experiments: Iterable[Path]) -> str:
+    folders = [folder.resolve() for folder in experiments]
+    others = [run.name for run in runs if run.folder.resolve().parent not in folders]
     names = [*(folder.name for folder in folders), *others]
     return f"Report: {', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
 
@@ -96,28 +89,24 @@ def _runs_table(runs: Sequence[ReportedRun]) -> Html:
     rows = []
     for run in runs:
         is_done = bool(run.result) if run.task else run.step == run.max_steps
-        of = f" of {run.max_steps:,}" if run.max_steps and not is_done else ""
-        state = f"finished, {run.step:,} step{'' if run.step == 1 else 's'}" if is_done else f"step {run.step:,}{of}"
+        of = f" of {run.max_steps:,}" if run.max_steps else ""
+        state = f"finished, {counted(run.step, 'step')}" if is_done else f"step {run.step:,}{of}"
         what = f"fine-tuning: {Path(run.task).stem}" if run.task else "pre-training"
         start = run.settings.get("paths.model" if run.task else "paths.start")
         seed = Cell(str(run.settings.get("seed", "")), style="n")
         short = (Cell(each, style="short") for each in (run.name, what, state))
         rows.append([*short, seed, Cell(breakable(str(start or "random weights")), style="path")])
     head = ["run", "what", "state", Cell("seed", style="n"), "starts from"]
-    return element("details", element("summary", _summary(runs)), table(head, rows), open=len(runs) <= 8)
+    return element("details", element("summary", counted(len(runs), "run")), table(head, rows), open=len(runs) <= 8)
 
 
-def _summary(runs: Sequence[ReportedRun]) -> str:
-    return f"{len(runs)} run{'s' * (len(runs) > 1)}"
-
-
-def _pretraining(groups: Sequence[Group], content: Content, notes: list[str]) -> Html:
+def _pretraining(groups: Sequence[Group], given: Counts | None, examples: int, notes: list[str]) -> Html:
     runs = [run for group in groups for run in group.runs]
-    counts, source = (content.counts, "counts from the given file") if content.counts else counted_baselines(runs)
+    counts, source = (given, "counts from the given file") if given else counted_baselines(runs)
     lines = coloured(groups)
-    charts = [each for each in perplexity_charts(lines, counts, 0) if each]
+    charts = [each for each in perplexity_charts(lines, counts) if each]
     lexicons, lexicon_notes = lexicon_part(runs, "lexicon")
-    of_models, model_notes = model_parts(groups, content.examples) if content.examples else ([], [])
+    of_models, model_notes = model_parts(groups, examples) if examples else ([], [])
     notes += [*lexicon_notes, *model_notes]
     several = any(len(group.runs) > 1 for group in groups)
     explained = "Perplexities on the held-out text, before the first step and at the last evaluation; lower is better. "
@@ -135,8 +124,8 @@ def _pretraining(groups: Sequence[Group], content: Content, notes: list[str]) ->
                 "Curves",
                 "curves",
                 legend([line.label for line in lines]),
-                element("div", *charts, *training_charts(lines, 0), class_="charts"),
-                other_charts(lines, 0),
+                element("div", *charts, *training_charts(lines), class_="charts"),
+                other_charts(lines),
                 level=3,
             ),
             settings_part(groups, "settings"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from statistics import median
 
 from ernie_gram.plot import running_mean
@@ -10,7 +11,7 @@ from ernie_gram.pretraining.count_baselines import Perplexities
 from ernie_gram.reporting.charts import Reference, Series, chart
 from ernie_gram.reporting.markup import Cell, Html, element, folded, table
 from ernie_gram.reporting.numbers import MISSING, PERCENT, column
-from ernie_gram.reporting.runs import Group, ReportedRun, finite
+from ernie_gram.reporting.runs import Group, ReportedRun
 
 UNITS, NGRAMS, GENERATOR = "perplexity", "ngram_perplexity", "generator_ngram_perplexity"
 RATE = "sequences_per_second"
@@ -53,11 +54,13 @@ def final_table(groups: Sequence[Group], counts: dict[str, Perplexities]) -> Htm
         ("accuracy", [evaluated(group, "accuracy") for group in groups], 100.0, PERCENT),
         ("time of a step", [[s for run in group.runs for s in step_seconds(run)] for group in groups], 1.0, " s"),
     ]
+    counted = {
+        "units, end": [[each.units] for each in counts.values()],
+        "n-grams, end": [[each.ngrams] if isfinite(each.ngrams) else [] for each in counts.values()],
+    }
     shown = [each for each in wanted if any(each[1])]
-    cells: list[list[Cell]] = []
-    for title, values, scale, unit in shown:
-        counted = [_count(each, title) for each in counts.values()]
-        cells.append(column([*values, *counted], scale, unit))
+    nothing: list[list[float]] = [[] for _ in counts]
+    cells = [column([*values, *counted.get(title, nothing)], scale, unit) for title, values, scale, unit in shown]
     rows = [
         [group_cell(group), _steps(group), *row]
         for group, *row in zip(groups, *(each[: len(groups)] for each in cells), strict=True)
@@ -68,11 +71,6 @@ def final_table(groups: Sequence[Group], counts: dict[str, Perplexities]) -> Htm
     ]
     head = ["run", *(Cell(title, style="n") for title in ("steps", *(each[0] for each in shown)))]
     return table(head, rows, counting)
-
-
-def _count(perplexities: Perplexities, title: str) -> list[float]:
-    value = {"units, end": perplexities.units, "n-grams, end": perplexities.ngrams}.get(title)
-    return [] if value is None else finite([value])
 
 
 def _steps(group: Group) -> Cell:
@@ -110,36 +108,36 @@ def curves_of(
     return series
 
 
-def perplexity_charts(groups: Sequence[Group], counts: dict[str, Perplexities], first: int) -> list[Html]:
+def perplexity_charts(groups: Sequence[Group], counts: dict[str, Perplexities]) -> list[Html]:
     """Return the charts of the evaluations."""
     of_units = [Reference(name, each.units) for name, each in counts.items()]
     of_ngrams = [Reference(name, each.ngrams) for name, each in counts.items()]
-    ngrams = curves_of(groups, "eval", NGRAMS, first)
-    ngrams += curves_of(groups, "eval", GENERATOR, first, style="second", suffix=", generator")
+    ngrams = curves_of(groups, "eval", NGRAMS)
+    ngrams += curves_of(groups, "eval", GENERATOR, style="second", suffix=", generator")
     return [
-        chart("Held-out perplexity, all masked units", curves_of(groups, "eval", UNITS, first), of_units, is_log=True),
+        chart("Held-out perplexity, all masked units", curves_of(groups, "eval", UNITS), of_units, is_log=True),
         chart("Held-out perplexity, masked n-grams", ngrams, of_ngrams, is_log=True),
-        chart("Accuracy on masked units, %", curves_of(groups, "eval", "accuracy", first), scale=100),
+        chart("Accuracy on masked units, %", curves_of(groups, "eval", "accuracy"), scale=100),
     ]
 
 
-def training_charts(groups: Sequence[Group], first: int) -> list[Html]:
+def training_charts(groups: Sequence[Group]) -> list[Html]:
     """Return the charts of training: loss, its terms if there are several, and learning rate; the others folded."""
     names = dict.fromkeys(name for group in groups for run in group.runs for name in run.names("train"))
     terms = [name for name in names if name not in NO_TERMS]
     has_several = any(len([name for name in run.names("train") if name in terms]) > 1 for g in groups for run in g.runs)
-    shown = [chart("Training loss (running mean)", curves_of(groups, "train", "loss", first, smooth=True))]
+    shown = [chart("Training loss (running mean)", curves_of(groups, "train", "loss", smooth=True))]
     for name in terms if has_several else ():
-        shown.append(chart(f"Loss term {name} (running mean)", curves_of(groups, "train", name, first, smooth=True)))
-    shown.append(chart("Learning rate", curves_of(groups, "train", "learning_rate", first)))
+        shown.append(chart(f"Loss term {name} (running mean)", curves_of(groups, "train", name, smooth=True)))
+    shown.append(chart("Learning rate", curves_of(groups, "train", "learning_rate")))
     return [each for each in shown if each]
 
 
-def other_charts(groups: Sequence[Group], first: int) -> Html:
+def other_charts(groups: Sequence[Group]) -> Html:
     """Return the charts of gradients and speed, folded; "" without any."""
     wanted = {"grad_norm": "Norm of the gradient (running mean)", RATE: "Sequences per second (running mean)"}
     charts = [
-        chart(title, curves_of(groups, "train", name, first, smooth=True), is_log=name == "grad_norm")
+        chart(title, curves_of(groups, "train", name, smooth=True), is_log=name == "grad_norm")
         for name, title in wanted.items()
     ]
     found = [each for each in charts if each]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,10 +82,6 @@ class Group:
 
     label: str
     runs: Sequence[ReportedRun]
-
-    def setting(self, key: str) -> Any:
-        """Return a setting of all its runs, None if they do not have it."""
-        return self.runs[0].settings.get(key)
 
 
 def is_run(folder: Path) -> bool:
@@ -228,14 +223,11 @@ def _label(names: Sequence[str]) -> str:
 
 def check_vocabularies(runs: Sequence[ReportedRun]) -> None:
     """Raise InputError if pre-trained runs have different vocabularies: their perplexities have different classes."""
-    by_vocabulary: dict[str, list[str]] = {}
-    for run in runs:
-        if run.vocabulary and not run.task:
-            by_vocabulary.setdefault(run.vocabulary, []).append(str(run.folder))
-    if len(by_vocabulary) > 1:
-        sets = " and ".join(", ".join(folders) for folders in by_vocabulary.values())
+    sets = _pretrained_by([(run, run.vocabulary) for run in runs if run.vocabulary])
+    if len(sets) > 1:
+        folders = " and ".join(", ".join(str(run.folder) for run in members) for members in sets)
         raise InputError(
-            f"{sets}: have different vocabularies, so their perplexities cannot be compared; make a report of each"
+            f"{folders}: have different vocabularies, so their perplexities cannot be compared; make a report of each"
         )
 
 
@@ -243,19 +235,20 @@ def comparability(runs: Sequence[ReportedRun]) -> list[str]:
     """Return a note for each reason why the perplexities of pre-trained runs are not those of the same units."""
     notes = []
     for key, what in (("text", "different held-out texts"), ("lexicon", "held-out n-grams of different lexicons")):
-        sets: dict[str, list[str]] = {}
-        for run in runs:
-            if run.held_out and not run.task:
-                sets.setdefault(str(run.held_out.get(key)), []).append(run.name)
+        sets = _pretrained_by([(run, str(run.held_out.get(key))) for run in runs if run.held_out])
         if len(sets) > 1:
-            groups = "; ".join(", ".join(names) for names in sets.values())
+            groups = "; ".join(", ".join(run.name for run in members) for members in sets)
             notes.append(f"{what}, so perplexities of these sets do not compare: {groups}")
     return notes
 
 
-def finite(values: Sequence[float]) -> list[float]:
-    """Return the values that are neither NaN nor infinite."""
-    return [value for value in values if math.isfinite(value)]
+def _pretrained_by(runs: Sequence[tuple[ReportedRun, str]]) -> list[list[ReportedRun]]:
+    """Return the pre-trained ones of some runs, those with an equal text beside them together."""
+    sets: dict[str, list[ReportedRun]] = {}
+    for run, key in runs:
+        if not run.task:
+            sets.setdefault(key, []).append(run)
+    return list(sets.values())
 
 
 def corpus_info(folder: object) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def settings_part(groups: Sequence[Group], anchor: str) -> Html:
     """Return the section with the settings of some groups of runs."""
     keys = list(dict.fromkeys(key for group in groups for run in group.runs for key in run.settings if key not in OWN))
     rows = {
-        key: [as_written(group.setting(key)) if key in group.runs[0].settings else "" for group in groups]
+        key: [as_written(group.runs[0].settings[key]) if key in group.runs[0].settings else "" for group in groups]
         for key in keys
     }
     differing = [key for key in keys if len(set(rows[key])) > 1]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ernie_gram.formats.heads import token_head_settings
-from ernie_gram.formats.model import Model, TrainingRecord
+from ernie_gram.formats.model import Model
 from ernie_gram.formats.parameters import encoder_shapes, head_shapes
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
@@ -40,7 +40,6 @@ def random_arrays(shapes: dict[str, tuple[int, ...]], seed: int = 0, scale: floa
 def random_model(
     with_head: bool = False,
     vocabulary: WordPieceVocabulary = VOCABULARY,
-    training: TrainingRecord | None = None,
     **changes: Any,
 ) -> Model:
     """Return a model; `changes` are fields of its ModelConfig. The head is over tokens, tied to the embedding."""
@@ -49,7 +48,7 @@ def random_model(
     if with_head:
         shapes |= head_shapes(config, len(vocabulary))
     settings = token_head_settings(config) if with_head else None
-    return Model(Path("made"), "test", config, random_arrays(shapes), vocabulary, None, settings, training=training)
+    return Model(Path("made"), "test", config, random_arrays(shapes), vocabulary, None, settings)
 
 
 def random_ids(rows: int = 3, length: int = 12, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

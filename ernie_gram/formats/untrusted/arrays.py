@@ -1,8 +1,7 @@
 """The arrays of a file: the checks of names, shapes and sizes, and the conversion to float32.
 
 Every reader of this package returns arrays that are views of the file's bytes: memory-mapped, or read into at most as
-much memory as the file is large. `checked_arrays` checks names and the total
-size, and makes the arrays of the model of them.
+much memory as the file is large. `checked_arrays` checks names and the total size, and converts them.
 """
 
 from __future__ import annotations

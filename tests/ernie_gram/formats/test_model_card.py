@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import yaml
 
 from ernie_gram.formats.model import Model, TrainingRecord
-from ernie_gram.formats.model_card import Usage, licence_of, model_card
-from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.formats.model_card import licence_of, model_card
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
-from tests.support.model_folders import random_model
-
-USAGE = Usage("some_library", "Load it so.")
-RECORD = TrainingRecord(
-    "corpus_en",
-    "bert",
-    {"seed": 3, "optimizer": {"learning_rate": 0.1}, "trainer": {"max_steps": 500}},
-    {"step": 9, "loss": 1.5},
-)
 
 
-def model(**changes: object) -> Model:
+def model(**changes: Any) -> Model:
     config = ModelConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, layer_norm_eps=1e-12)
-    fields = {
-        "source": Path("x"),
-        "format": "ernie_gram",
-        "config": config,
-        "parameters": {"a": np.ones((3, 4), "float32")},
-    }
-    return Model(**(fields | changes))  # type: ignore[arg-type]
+    return replace(Model(Path("x"), "ernie_gram", config, {}), **changes)
 
 
 def sections(card: str) -> dict[str, str]:
@@ -41,31 +26,34 @@ def sections(card: str) -> dict[str, str]:
 
 
 def test_a_card_of_an_unknown_model_invents_nothing() -> None:
-    found = sections(model_card(model(), "name", USAGE))
+    found = sections(model_card(model(), "name", "some_library", "Load it so.", 12, [], []))
     assert found["What is lost"].startswith("Nothing")
     assert found["How to load it"] == "Load it so."
-    assert "does not state the training text" in found["Training data"]
+    assert "does not state the training text" in found["Training"]
     assert found["Scores"] == "None recorded."
     assert found["Licence"].startswith("Not stated.")
-    assert "Tokenizer" not in found
+    assert "What the library does differently" not in found
 
 
-def test_a_card_has_data_settings_scores_losses_and_licence() -> None:
+def test_a_card_has_training_settings_scores_losses_and_licence(tmp_path: Path) -> None:
     pretraining = {"objective": {"masking": "explicit"}, "paths": {"output": "/home/me/run"}}
     settings = {"seed": 3, "trainer": {"max_steps": 500}}
     scores = {"step": 1500, "perplexity": 217.04, "accuracy": 0.25}
     training = TrainingRecord("corpus_en", "bert", settings, scores)
     vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "a"])
-    described = model(pretraining=pretraining, vocabulary=vocabulary, training=training)
-    card = model_card(described, "base-en", USAGE, ["one loss", "another"], "apache-2.0")
+    described = model(source=tmp_path, pretraining=pretraining, vocabulary=vocabulary, training=training)
+    (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
+    card = model_card(described, "base-en", "some_library", "Load it so.", 1234, ["one loss", "another"], ["a rule"])
     front = yaml.safe_load(card.split("---")[1])
     assert front == {"library_name": "some_library", "tags": ["ernie-gram"], "license": "apache-2.0"}
     assert "\n# base-en\n" in card
+    assert "1,234 numbers" in card
+    assert "6 tokens (wordpiece), lower case" in card
+    assert "/home/me" not in card
     found = sections(card)
     assert found["What is lost"] == "- one loss\n- another"
-    assert "the corpus `corpus_en`, starting from the model `bert`" in found["Training data"]
-    assert "6 tokens (wordpiece), lower case" in found["Training data"]
-    assert "/home/me" not in card
+    assert found["What the library does differently"] == "- a rule"
+    assert found["Training"] == "Pre-trained on the corpus `corpus_en`, starting from the model `bert`."
     shown = yaml.safe_load(found["Settings"].strip("`").removeprefix("yaml"))
     assert shown["model"]["layer_norm_eps"] == 1e-12
     assert shown["objective"] == {"masking": "explicit"}
@@ -89,15 +77,3 @@ def test_the_licence_is_read_from_the_front_matter_of_a_card(tmp_path: Path) -> 
         assert licence_of(tmp_path) == licence, text
     card.unlink()
     assert licence_of(tmp_path) is None
-
-
-def test_scores_and_data_are_in_the_card_of_an_export_from_a_converted_run(tmp_path: Path) -> None:
-    model = random_model(use_relative_position=False, training=RECORD)
-    write_model(model, tmp_path / "ours", "ernie_gram")
-    found = read_model(tmp_path / "ours")
-    assert found.training == RECORD
-    write_model(found, tmp_path / "paddlenlp", "paddlenlp")
-    card = (tmp_path / "paddlenlp" / "README.md").read_text()
-    assert "| loss | 1.5 |" in card
-    assert "`corpus_en`" in card
-    assert "learning_rate: 0.1" in card

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ernie_gram.formats.names import Column, names, rows
+from ernie_gram.formats.names import COLUMNS, Column, names, rows
 from tests.support.expected_parameters import ALWAYS, RELATIVE, TIED
 
-COLUMNS: tuple[Column, ...] = ("static", "dygraph", "paddlenlp", "bert")
 POOLER = ["pooled_fc.w_0", "pooled_fc.b_0"]
 MAPPING = ["emb_hidden_mapping", "emb_hidden_mapping_bias"]
 ENCODER = [*ALWAYS, *RELATIVE, *MAPPING, "sent_embedding"]

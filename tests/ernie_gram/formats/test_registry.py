@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from ernie_gram.formats.registry import read_model, write_model
+from ernie_gram.formats.registry import WRITTEN_NAMES, read_model, write_model
 from ernie_gram.run import checkpoint
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.system.atomic_files import sha256_of
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.vocabulary_file import load_vocabulary
-from tests.support.model_folders import random_model
+from reader.tokenization.wordpiece import WordPieceVocabulary
+from tests.support.model_folders import WORDS, random_model
 
 CONFIG, WEIGHTS, VOCABULARY = "ernie_config.json", "model.safetensors", "vocab.txt"
 
@@ -262,17 +264,10 @@ def test_an_existing_target_is_refused_and_a_failed_write_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_a_model_of_a_vocabulary_with_case_keeps_it(folder: Path, tmp_path: Path) -> None:
-    edit_config(folder, do_lower_case=False)
-    for number, name in enumerate(("ernie_gram", "bert", "upstream_static", "upstream_dygraph")):
-        model = read_model(folder)
-        model = replace(
-            model,
-            config=replace(model.config, use_relative_position=False),
-            parameters={key: values for key, values in model.parameters.items() if key != "rel_pos_embedding"},
-        )
-        write_model(model, tmp_path / str(number), name)
-        found = read_model(tmp_path / str(number)).vocabulary
-        assert found is not None
-        assert not found.lowercase, name
-        shutil.rmtree(tmp_path / str(number))
+@pytest.mark.parametrize("name", WRITTEN_NAMES)
+def test_a_model_of_a_vocabulary_with_case_keeps_it(name: str, tmp_path: Path) -> None:
+    vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, *WORDS], lowercase=False)
+    write_model(random_model(vocabulary=vocabulary, use_relative_position=False), tmp_path / "model", name)
+    found = read_model(tmp_path / "model").vocabulary
+    assert found is not None
+    assert not found.lowercase

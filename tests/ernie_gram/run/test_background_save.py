@@ -69,7 +69,7 @@ def test_what_the_system_refuses_is_tried_again(
 
 def test_other_errors_are_raised_by_the_next_call(tmp_path: Path) -> None:
     saver = BackgroundSaver(tmp_path, 2, None, print)
-    saver.save(state(1), {"w": np.array([np.nan], np.float32)}, {})
-    with pytest.raises(InputError, match="step_1: not written, w holds numbers that are not finite"):
+    saver.save(state(1), MODEL | {"b": np.array([1, np.inf], np.float32)}, {})
+    with pytest.raises(InputError, match="step_1: not written, b holds numbers that are not finite"):
         saver.save(state(2), MODEL, {})
     assert checkpoint.checkpoints(tmp_path) == []

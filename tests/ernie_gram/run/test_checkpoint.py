@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ernie_gram.pretraining.prepare import prepare
@@ -111,13 +110,6 @@ def test_all_processes_pass_over_a_checkpoint_that_only_rank_0_finds_damaged(
     assert [loss for loss in train_losses(output) if loss[0] <= 20] == train_losses(finished)[:20]
     assert [step for step, *_ in train_losses(output)] == [*range(1, 25)]
     checkpoint.verify(output / "step_24")
-
-
-def test_parameters_that_are_not_finite_are_not_saved(tmp_path: Path) -> None:
-    state = checkpoint.State(1, 8, 0.1, {}, {})
-    with pytest.raises(InputError, match=r"step_1: not written, b holds"):
-        checkpoint.save(tmp_path, state, {"a": np.ones(2), "b": np.array([1, np.inf])}, {}, keep=2)
-    assert checkpoint.checkpoints(tmp_path) == []
 
 
 def test_a_full_disk_does_not_stop_training_and_leaves_no_partial_checkpoint(built: Path, tmp_path: Path) -> None:
