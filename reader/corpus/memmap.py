@@ -91,10 +91,6 @@ class CorpusInfo:
         return info
 
     @property
-    def unit_dtype(self) -> type[np.uint16] | type[np.uint32]:
-        return unit_dtype(self.num_tokens + self.num_ngrams)
-
-    @property
     def fingerprint(self) -> str:
         """SHA-256 of the format and of the fingerprints of vocabulary, lexicon and text."""
         content = [self.format, self.vocabulary, self.lexicon, self.text]
@@ -117,7 +113,7 @@ class Corpus:
         """Open the corpus in folder `path`. Raises InputError if it is missing or damaged."""
         self.path = path = Path(path)
         self.info = CorpusInfo.load(path)
-        self.units = self._map(UNITS, np.dtype(self.info.unit_dtype), self.info.units)
+        self.units = self._map(UNITS, np.dtype(unit_dtype(self.num_units)), self.info.units)
         self.documents = self._map(DOCUMENTS, np.dtype(np.int64), self.info.documents + 1)
         self.ngram_tokens = self._load("ngram_tokens.npy")
         self.ngram_offsets = self._load("ngram_offsets.npy")
@@ -217,7 +213,7 @@ class Corpus:
         documents = self.documents[[0, -1]] if pack_documents else self.documents
         starts = _cut_pieces(self.units, documents, self.unit_tokens, max_tokens)
         if len(starts) == 0:
-            raise InputError(f"{self.path / 'units.bin'}: damaged: it contains an unknown unit; build the corpus again")
+            raise InputError(f"{self.path / UNITS}: damaged: it contains an unknown unit; build the corpus again")
         return starts
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reader.errors import InputError
 from reader.lexicon.counting_stages import CountNgrams, NgramCounts, WordCounts
 from reader.lexicon.lexicon_file import NGrams
 from reader.lexicon.ngram_keys import KeyLayout, KeyTable, build_key_table, key_layout
@@ -48,10 +47,7 @@ class Candidates:
         """
         num_words = len(self.vocabulary.counts)
         num_prefixes = len(self._ngrams[-1].keys) if self._ngrams else num_words
-        try:
-            layouts = [*self._layouts, key_layout(num_prefixes, num_words)]
-        except ValueError as error:
-            raise InputError(f"--top: {error}; ask for fewer n-grams") from error
+        layouts = [*self._layouts, key_layout(num_prefixes, num_words)]
         self._tables += [build_key_table(ngrams.keys) for ngrams in self._ngrams[len(self._tables) :]]
         return CountNgrams(len(layouts) + 1, self._word_table, list(self._tables), layouts)
 
