@@ -24,11 +24,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.system.arrays import Int32s, Int64s
 from reader.system.compiled import numba
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary import Vocabulary, unknown_share
@@ -37,9 +37,6 @@ from reader.tokenization.vocabulary_file import kept_vocabulary
 FORMAT = 2
 UNITS, DOCUMENTS, LEXICON = "units.bin", "documents.bin", "lexicon.tsv"
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 
 def unit_dtype(num_units: int) -> type[np.uint16] | type[np.uint32]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.lexicon.counting_stages import CountNgrams, NgramCounts, WordCounts
 from reader.lexicon.lexicon_file import NGrams
 from reader.lexicon.ngram_keys import KeyLayout, KeyTable, build_key_table, key_layout
 from reader.lexicon.t_test import t_statistic
+from reader.system.arrays import Bools, Float64s, Int64s
 from reader.tables.string_table import PackedStrings, empty_table, find_or_add_strings, take_strings, unpack_strings
 from reader.tokenization.basic_tokenizer import is_han
-
-Int64s = npt.NDArray[np.int64]
-Float64s = npt.NDArray[np.float64]
 
 
 class Scores(NamedTuple):
@@ -121,7 +118,7 @@ def concatenate_by_count(lists: list[WordCounts]) -> WordCounts:
     return WordCounts(take_strings(joined, order), counts[order])
 
 
-def _is_han_word(words: PackedStrings) -> npt.NDArray[np.bool_]:
+def _is_han_word(words: PackedStrings) -> Bools:
     """Return whether each word consists of several Han characters; bool [n]."""
     return np.fromiter(
         (len(word) > 1 and is_han(word[0]) for word in unpack_strings(words)), bool, len(words.offsets) - 1

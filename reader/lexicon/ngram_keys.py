@@ -11,17 +11,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.errors import InputError
+from reader.system.arrays import Int32s, Int64s, UInt64s
 from reader.system.compiled import numba
 from reader.tables.hashing import find_slot
 
 NO_WORD = -1
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
 
 
 class KeyLayout(NamedTuple):

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.errors import InputError
 from reader.lexicon.counting_stages import (
@@ -35,14 +34,13 @@ from reader.lexicon.counting_stages import (
 )
 from reader.lexicon.ngram_keys import partition_by_hash
 from reader.lexicon.spark_session import one_line_failures, spark_progress
+from reader.system.arrays import Int64s, UInt64s
 from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
 from reader.text.text_files import TextFiles, digest_of, no_text_error
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
 
-Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
 
 # Bytes of text per segment. The limits are lower than those of the local engine, because the Java process holds a few
 # segments per core at a time, in a heap that is 1 GB by default.

@@ -13,14 +13,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import Int32s, Int64s
 from reader.tokenization.basic_tokenizer import split_run_with_spans
 from reader.tokenization.chinese_segmentation import segmenter
 from reader.tokenization.vocabulary import Vocabulary
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 # The characters that separate words: those for which str.isspace() is true, without the control characters that
 # basic_tokenizer.py drops.
