@@ -19,7 +19,6 @@ if __name__ == "__main__":
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -207,10 +206,7 @@ def main() -> None:
     arguments = parse_arguments()
     names = arguments.names or names_of(arguments.runs)
     # In float32, which every device has.
-    models = [
-        replace(model, description=replace(model.description, precision="float32"))
-        for model in load_models(arguments.runs)
-    ]
+    models = [model.with_precision("float32") for model in load_models(arguments.runs)]
     task = models[0].task
     check_device(arguments.device, "float32", 1, key="--device")
     read, report = load_split(task, arguments.data, labelled_split(task, arguments.split), arguments.on_bad_row)

@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from ernie_gram.config.checks import require
@@ -124,7 +123,7 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
         own = finetuned.description.precision
         is_possible = finetuned.model is not None or arguments.precision == own
         require(is_possible, "--precision", f"an exported program has its own, {own}; leave it out")
-        finetuned = replace(finetuned, description=replace(finetuned.description, precision=arguments.precision))
+        finetuned = finetuned.with_precision(arguments.precision)
     return finetuned
 
 
