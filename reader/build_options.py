@@ -70,7 +70,7 @@ def add_text_format(parser: argparse.ArgumentParser) -> None:
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the options for where the result is written."""
-    add_output_file(parser, "--output", "path of the result", metavar="PATH", required=True)
+    add_output_file(parser, "--output", "path of the result", type=Path, metavar="PATH", required=True)
 
 
 def add_input(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,6 @@ if __name__ == "__main__":
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -37,11 +36,11 @@ from reader.system.output_files import add_output_files, check_output_path, clai
 from reader.system.progress import progress
 from tasks.data.tag_schemes import Entity, entities_of
 from tasks.kinds.tagging.example import TaggingExample
-from tasks.kinds.task import Task
 from tasks.metrics.entity_recall import Column, Recall, columns_by_group, columns_by_length, recalls
 from tasks.prediction.finetuned import LoadedModel, load_finetuned
 from tasks.reading.data_option import add_bad_row_option, add_data_option
 from tasks.reading.load import load_split
+from tasks.reading.official_files import labelled_split
 
 TAGGING = "tagging"
 
@@ -105,13 +104,6 @@ def load_models(runs: Sequence[Path]) -> list[LoadedModel]:
         same = (model.task.name, set(model.task.labels or ())) == (task.name, set(task.labels or ()))
         require(same, str(run), f"was fine-tuned on {model.task.title}, but {runs[0]} on {task.title}")
     return models
-
-
-def split_of(task: Task, split: str | None) -> str:
-    """Return the split to predict; raises InputError if there is none with labels."""
-    chosen, known = split or task.tuning_split or "", task.evaluation_splits
-    require(chosen in known, "--split", f"must be a split with labels: {', '.join(known) or 'the task has none'}")
-    return chosen
 
 
 def predicted_entities(
@@ -214,13 +206,10 @@ def main() -> None:
     arguments = parse_arguments()
     names = arguments.names or names_of(arguments.runs)
     # In float32, which every device has.
-    models = [
-        replace(model, description=replace(model.description, precision="float32"))
-        for model in load_models(arguments.runs)
-    ]
+    models = [model.with_precision("float32") for model in load_models(arguments.runs)]
     task = models[0].task
     check_device(arguments.device, "float32", 1, key="--device")
-    read, report = load_split(task, arguments.data, split_of(task, arguments.split), arguments.on_bad_row)
+    read, report = load_split(task, arguments.data, labelled_split(task, arguments.split), arguments.on_bad_row)
     examples = cast(list[TaggingExample], read)
     gold = [example.entities or () for example in examples]
     if not any(gold):

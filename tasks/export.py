@@ -21,7 +21,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.distributed.world import World, start_world
 from ernie_gram.formats import paddlenlp
 from ernie_gram.formats.heads import TASK_PREFIX
-from ernie_gram.formats.model import Model, Obstacle
+from ernie_gram.formats.model import Obstacle
 from ernie_gram.formats.paddlenlp_config import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
@@ -67,18 +67,13 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
     assert finetuned.model is not None
     check_new_folder(folder)
     head, obstacles = paddlenlp_head(finetuned)
-    model = without_output_layer(finetuned.model)
+    kept = {name: values for name, values in finetuned.model.parameters.items() if not name.startswith(TASK_PREFIX)}
+    model = replace(finetuned.model, parameters=kept)
     lost = accepted_losses(model, PADDLENLP, [*obstacles, *paddlenlp.cannot_hold(model)], accept_loss)
     with atomic_folder(folder) as partial:
         paddlenlp.write(model, partial, folder.name, head)
         (partial / FILE_NAME).write_text(as_json(finetuned.description), encoding="utf-8")
     return lost
-
-
-def without_output_layer(model: Model) -> Model:
-    """Return a model without the output layer of its task."""
-    kept = {name: values for name, values in model.parameters.items() if not name.startswith(TASK_PREFIX)}
-    return replace(model, parameters=kept)
 
 
 def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_file: Path | None) -> None:

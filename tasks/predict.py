@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from ernie_gram.config.checks import require
@@ -28,17 +27,12 @@ from reader.system.atomic_files import atomic_file
 from reader.system.installation import child_environment
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
-from tasks.kinds.base import Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
-from tasks.prediction.finetuned import (
-    LoadedModel,
-    load_finetuned,
-    with_null_threshold_of,
-)
+from tasks.prediction.finetuned import LoadedModel, load_finetuned, with_null_threshold_of
 from tasks.prediction.own_texts import FORMS, load_texts
 from tasks.reading.data_option import MEANING, add_bad_row_option, data_folder
-from tasks.reading.load import Examples, load_split
+from tasks.reading.load import load_split
 from tasks.reading.submissions import companions_of, form_of, json_line, submission_files
 
 # Bad rows that are listed on the console.
@@ -87,7 +81,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--layout", choices=FORMS, help="with --input: the form of FILE, see below (default: task)")
     parser.add_argument("--split", help="with --data: the split to predict (default: the task's first test split)")
-    add_output_file(parser, "--output", "the file to write; or a folder, for official names", required=True)
+    add_output_file(parser, "--output", "the file to write; or an existing folder, for official names", required=True)
     parser.add_argument("--json", action="store_true", help="with --data: write JSON lines, not a submission")
     add_bad_row_option(parser)
     parser.add_argument(
@@ -121,7 +115,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def load_model(arguments: argparse.Namespace) -> LoadedModel:
-    """Return the fine-tuned model with the threshold to use; raises InputError."""
+    """Return the fine-tuned model with the precision to use; raises InputError."""
     finetuned = load_finetuned(arguments.run, arguments.checkpoint)
     is_alone = max(arguments.processes, WORLD_SIZE) == 1
     require(finetuned.model is not None or is_alone, "--processes", "an exported program runs in one process")
@@ -129,70 +123,44 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
         own = finetuned.description.precision
         is_possible = finetuned.model is not None or arguments.precision == own
         require(is_possible, "--precision", f"an exported program has its own, {own}; leave it out")
-        finetuned = replace(finetuned, description=replace(finetuned.description, precision=arguments.precision))
-    given = arguments.null_threshold
+        finetuned = finetuned.with_precision(arguments.precision)
+    return finetuned
+
+
+def with_threshold(arguments: argparse.Namespace, finetuned: LoadedModel, split: str | None) -> LoadedModel:
+    """Return the model with the threshold for "no answer" to use; raises InputError.
+
+    On the first dev split, and only there, it may be chosen on what is predicted.
+    """
+    task, given = finetuned.task, arguments.null_threshold
     if given is not None:
-        require(
-            finetuned.task.unanswerable,
-            "--null_threshold",
-            f"{finetuned.task.title} has no such questions; leave it out",
-        )
+        require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
         return finetuned.with_null_threshold(given)
-    if chooses_null_threshold(arguments, finetuned):
+    if split is not None and split == task.tuning_split:
         return finetuned
-    return with_null_threshold_of(finetuned, arguments.run, lambda line: warn(line, arguments.processes))
+
+    def warn(line: str) -> None:
+        if RANK == 0 and (arguments.processes == 1 or WORLD_SIZE > 1):  # in one of the processes that predict
+            print(line, file=sys.stderr)
+
+    return with_null_threshold_of(finetuned, arguments.run, warn)
 
 
-def chooses_null_threshold(arguments: argparse.Namespace, finetuned: LoadedModel) -> bool:
-    """Return whether a threshold for "no answer" may be chosen on what is predicted: on the first dev split only."""
-    return not arguments.input and split_of(arguments, finetuned) == finetuned.task.tuning_split
-
-
-def warn(line: str, processes: int) -> None:
-    """Print a line on standard error, in one of the processes that predict."""
-    if RANK == 0 and (processes == 1 or WORLD_SIZE > 1):
-        print(line, file=sys.stderr)
-
-
-def is_unlabelled(arguments: argparse.Namespace, finetuned: LoadedModel) -> bool:
-    """Return whether what is predicted has no gold values."""
-    return bool(arguments.input) or not finetuned.task.splits[split_of(arguments, finetuned)].labelled
-
-
-def split_of(arguments: argparse.Namespace, finetuned: LoadedModel) -> str:
+def split_of(task: Task, given: str | None) -> str:
     """Return the split to predict; raises InputError if the task has no such split."""
-    task = finetuned.task
     tests = [*task.submission_splits, *(name for name in task.splits if name.startswith("test"))]
-    split: str = arguments.split or next(iter(tests), "")
+    split = given or next(iter(tests), "")
     known = ", ".join(task.splits)
     require(bool(split), "--split", f"must be given: {task.title} has no test split, but {known}")
     require(split in task.splits, "--split", f"{task.title} has no split {split!r}; it has {known}")
     return split
 
 
-def load_rows(arguments: argparse.Namespace, finetuned: LoadedModel) -> Examples:
-    """Read what is predicted; raises InputError that names file and line."""
-    if arguments.input:
-        return load_texts(finetuned.task, arguments.input, arguments.layout or FORMS[0], arguments.on_bad_row)
-    return load_split(finetuned.task, arguments.data, split_of(arguments, finetuned), arguments.on_bad_row)
-
-
-def files_to_write(arguments: argparse.Namespace, task: Task, split: str) -> list[Path]:
+def files_to_write(output: Path, task: Task, split: str, as_records: bool) -> list[Path]:
     """Return the files to write, the main one first. In a folder it has the official name."""
-    output: Path = arguments.output
-    is_records = arguments.input or arguments.json
-    name = f"{task.name}_{split}.jsonl" if is_records else form_of(task).file_name(task, split)
+    name = f"{task.name}_{split}.jsonl" if as_records else form_of(task).file_name(task, split)
     main = output / name if output.is_dir() else output
-    return [main, *(main.parent / name for name in (() if is_records else companions_of(task)))]
-
-
-def contents(
-    arguments: argparse.Namespace, finetuned: LoadedModel, predictions: Predictions, split: str
-) -> list[bytes]:
-    """Return the content of each of the files to write."""
-    if arguments.input or arguments.json:
-        return ["".join(map(json_line, finetuned.kind.records(predictions))).encode()]
-    return [*submission_files(predictions, split).values()]
+    return [main, *(main.parent / name for name in (() if as_records else companions_of(task)))]
 
 
 def start_processes(count: int) -> None:
@@ -207,13 +175,20 @@ def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
     finetuned = load_model(arguments)
+    task = finetuned.task
+    split = None if arguments.input else split_of(task, arguments.split)
+    finetuned = with_threshold(arguments, finetuned, split)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
     # An exported program has its own kernels, which every CPU has.
     is_limited = finetuned.model is not None or (arguments.device != "cpu" and visible_gpus())
     precision = finetuned.description.precision if is_limited else "float32"
     check_device(arguments.device, precision, processes, key="--device", precision_key="--precision")
-    rows = load_rows(arguments, finetuned)
-    paths = files_to_write(arguments, finetuned.task, rows.report.split)
+    if split is None:
+        rows = load_texts(task, arguments.input, arguments.layout or FORMS[0], arguments.on_bad_row)
+    else:
+        rows = load_split(task, arguments.data, split, arguments.on_bad_row)
+    as_records = split is None or arguments.json
+    paths = files_to_write(arguments.output, task, rows.report.split, as_records)
     for path in paths:  # those of a folder are known only now
         check_output_path("--output", path, arguments.overwrite, rows.report.files)
     if arguments.processes > 1 and WORLD_SIZE == 1:
@@ -230,12 +205,15 @@ def main() -> None:
         return
     with progress("finding the answers"):
         predictions = finetuned.kind.decode(scores, features, rows.examples)
-        files = contents(arguments, finetuned, predictions, rows.report.split)
+        if as_records:
+            files = ["".join(map(json_line, finetuned.kind.records(predictions))).encode()]
+        else:
+            files = [*submission_files(predictions, rows.report.split).values()]
     for path, content in zip(paths, files, strict=True):
         with claimed_file("--output", path, arguments.overwrite), atomic_file(path) as partial:
             partial.write_bytes(content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
-    if not is_unlabelled(arguments, finetuned):
+    if split is not None and task.splits[split].labelled:
         print(json.dumps(finetuned.kind.evaluate(predictions), ensure_ascii=False))
-    elif (missing := len(rows.report.bad) + len(rows.report.omitted)) and not arguments.input and not arguments.json:
+    elif (missing := len(rows.report.bad) + len(rows.report.omitted)) and not as_records:
         print_warning(f"no prediction for {counted(missing, 'row')}; the benchmark asks for all")

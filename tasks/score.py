@@ -27,6 +27,7 @@ from tasks.layouts.lines import read_json
 from tasks.metrics.catalog import METRICS
 from tasks.reading.data_option import add_bad_row_option, add_data_option
 from tasks.reading.load import load_split, with_labels
+from tasks.reading.official_files import labelled_split
 from tasks.reading.submissions import read_predictions
 from tasks.registry.task_file import find_task
 
@@ -60,9 +61,7 @@ def main() -> None:
     task = find_task(arguments.task)
     if arguments.metric:
         task = checked(replace(task, metric=arguments.metric))
-    split: str = arguments.split or task.tuning_split or ""
-    splits = task.evaluation_splits
-    require(split in splits, "--split", f"must be a split with labels: {', '.join(splits) or 'the task has none'}")
+    split = labelled_split(task, arguments.split)
     options = {name: value for name in ("na_prob", "threshold") if (value := getattr(arguments, name)) is not None}
     for name in options:
         if name not in METRICS[task.metric].options:

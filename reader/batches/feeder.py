@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.batches import fields
 from reader.batches.fields import Batch
@@ -16,8 +15,7 @@ from reader.batches.prefetch import prefetched
 from reader.batches.sampler import micro_batch_rows, rank_share, sample_indices
 from reader.batches.sequences import find_sequences
 from reader.corpus.memmap import Corpus
-
-Int64s = npt.NDArray[np.int64]
+from reader.system.arrays import Int64s
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.batches.sampler import unit_keys
 from reader.batches.sequences import SequenceLimits, sequence_length
+from reader.system.arrays import Bools, Int32s, Int64s, UInt64s
 from reader.system.compiled import numba
-
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 
 class SpecialIds(NamedTuple):

@@ -6,12 +6,10 @@ Both are pure functions of the seed and of positions, such as the number of samp
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import Int64s, UInt64s
 from reader.system.compiled import numba
 
-Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ROUNDS = 4  # of the Feistel network
 

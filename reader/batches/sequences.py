@@ -24,16 +24,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.batches.sampler import unit_keys
 from reader.corpus.memmap import SPECIALS_PER_SEQUENCE, Corpus
 from reader.errors import InputError
+from reader.system.arrays import Int32s, Int64s, UInt64s
 from reader.system.compiled import numba
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-UInt64s = npt.NDArray[np.uint64]
 
 # Increase it whenever sequences change: a run must continue with the sequences that it started with. Version 1 filled
 # each sequence with max_seq_len tokens before masking.

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import Int32s, Int64s
 from reader.system.compiled import numba
 from reader.tables.hashing import find_slot
 from reader.tables.trie import NO_SEQUENCE, Trie, edge_key
 from reader.tokenization.word_kernel import DOCUMENT_END
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 
 class Units(NamedTuple):

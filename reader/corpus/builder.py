@@ -10,22 +10,19 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.corpus.file_digests import check_files, digests_in
 from reader.corpus.memmap import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
 from reader.corpus.units import UnitCutter
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.system.arrays import Int32s, Int64s
 from reader.system.atomic_files import atomic_folder, load_array, mapped_array, save_arrays
 from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
 from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
 from reader.tokenization.vocabulary import Vocabulary
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 
 def build_corpus(

@@ -24,11 +24,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.system.arrays import Int32s, Int64s
 from reader.system.compiled import numba
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary import Vocabulary, unknown_share
@@ -37,9 +37,6 @@ from reader.tokenization.vocabulary_file import kept_vocabulary
 FORMAT = 2
 UNITS, DOCUMENTS, LEXICON = "units.bin", "documents.bin", "lexicon.tsv"
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 
 def unit_dtype(num_units: int) -> type[np.uint16] | type[np.uint32]:
@@ -91,10 +88,6 @@ class CorpusInfo:
         return info
 
     @property
-    def unit_dtype(self) -> type[np.uint16] | type[np.uint32]:
-        return unit_dtype(self.num_tokens + self.num_ngrams)
-
-    @property
     def fingerprint(self) -> str:
         """SHA-256 of the format and of the fingerprints of vocabulary, lexicon and text."""
         content = [self.format, self.vocabulary, self.lexicon, self.text]
@@ -117,7 +110,7 @@ class Corpus:
         """Open the corpus in folder `path`. Raises InputError if it is missing or damaged."""
         self.path = path = Path(path)
         self.info = CorpusInfo.load(path)
-        self.units = self._map(UNITS, np.dtype(self.info.unit_dtype), self.info.units)
+        self.units = self._map(UNITS, np.dtype(unit_dtype(self.num_units)), self.info.units)
         self.documents = self._map(DOCUMENTS, np.dtype(np.int64), self.info.documents + 1)
         self.ngram_tokens = self._load("ngram_tokens.npy")
         self.ngram_offsets = self._load("ngram_offsets.npy")
@@ -217,7 +210,7 @@ class Corpus:
         documents = self.documents[[0, -1]] if pack_documents else self.documents
         starts = _cut_pieces(self.units, documents, self.unit_tokens, max_tokens)
         if len(starts) == 0:
-            raise InputError(f"{self.path / 'units.bin'}: damaged: it contains an unknown unit; build the corpus again")
+            raise InputError(f"{self.path / UNITS}: damaged: it contains an unknown unit; build the corpus again")
         return starts
 
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from reader.errors import InputError
 from reader.lexicon.counting_stages import CountNgrams, NgramCounts, WordCounts
 from reader.lexicon.lexicon_file import NGrams
 from reader.lexicon.ngram_keys import KeyLayout, KeyTable, build_key_table, key_layout
 from reader.lexicon.t_test import t_statistic
+from reader.system.arrays import Bools, Float64s, Int64s
 from reader.tables.string_table import PackedStrings, empty_table, find_or_add_strings, take_strings, unpack_strings
 from reader.tokenization.basic_tokenizer import is_han
-
-Int64s = npt.NDArray[np.int64]
-Float64s = npt.NDArray[np.float64]
 
 
 class Scores(NamedTuple):
@@ -48,10 +44,7 @@ class Candidates:
         """
         num_words = len(self.vocabulary.counts)
         num_prefixes = len(self._ngrams[-1].keys) if self._ngrams else num_words
-        try:
-            layouts = [*self._layouts, key_layout(num_prefixes, num_words)]
-        except ValueError as error:
-            raise InputError(f"--top: {error}; ask for fewer n-grams") from error
+        layouts = [*self._layouts, key_layout(num_prefixes, num_words)]
         self._tables += [build_key_table(ngrams.keys) for ngrams in self._ngrams[len(self._tables) :]]
         return CountNgrams(len(layouts) + 1, self._word_table, list(self._tables), layouts)
 
@@ -125,7 +118,7 @@ def concatenate_by_count(lists: list[WordCounts]) -> WordCounts:
     return WordCounts(take_strings(joined, order), counts[order])
 
 
-def _is_han_word(words: PackedStrings) -> npt.NDArray[np.bool_]:
+def _is_han_word(words: PackedStrings) -> Bools:
     """Return whether each word consists of several Han characters; bool [n]."""
     return np.fromiter(
         (len(word) > 1 and is_han(word[0]) for word in unpack_strings(words)), bool, len(words.offsets) - 1

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.lexicon.ngram_keys import (
     NO_WORD,
@@ -29,6 +28,7 @@ from reader.lexicon.ngram_keys import (
     ngram_totals,
     renumber,
 )
+from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s
 from reader.system.atomic_files import mapped_array, save_arrays
 from reader.tables.string_table import (
     PackedStrings,
@@ -41,10 +41,6 @@ from reader.tables.string_table import (
 from reader.text.text_files import Segment
 from reader.tokenization.basic_tokenizer import holds_text
 from reader.tokenization.word_index import WordIndex
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
 
 MAX_ORDER = 5
 NUM_BUCKETS = 64  # the words of each segment are grouped by bucket, so that segments can be merged bucket by bucket
@@ -75,7 +71,7 @@ class SegmentWords(NamedTuple):
 
     stream: Int32s
     offsets: Int64s
-    arena: npt.NDArray[np.uint8]
+    arena: UInt8s
     counts: Int64s
     bounds: Int64s
     totals: Int64s

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.lexicon.candidates import Candidates, Scores, concatenate_by_count
 from reader.lexicon.counting_stages import (
@@ -33,10 +32,8 @@ from reader.lexicon.counting_stages import (
 from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams
 from reader.lexicon.ngram_keys import ngram_totals
 from reader.lexicon.t_test import kth_largest, needed_count
+from reader.system.arrays import Float64s, Int64s
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
-
-Int64s = npt.NDArray[np.int64]
-Float64s = npt.NDArray[np.float64]
 
 SAMPLE_WORDS, SAMPLE_SEGMENTS = 1 << 21, 4
 MIN_RELIABLE_SQUARE = 4  # smallest t^2 in a sample that allows an estimate for the whole text

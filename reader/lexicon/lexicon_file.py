@@ -16,15 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.errors import InputError
+from reader.system.arrays import Bools, Float64s, Int32s, Int64s
 from reader.system.atomic_files import atomic_file, sha256_of
 from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Float64s = npt.NDArray[np.float64]
 
 HEADER = "ngram\tcount\tt"
 
@@ -68,7 +64,7 @@ class NGrams(NamedTuple):
         texts = PackedStrings(ends[self.offsets], letters)
         return [text[:-1] for text in unpack_strings(texts)]
 
-    def select(self, keep: npt.NDArray[np.bool_]) -> NGrams:
+    def select(self, keep: Bools) -> NGrams:
         """Return the n-grams for which `keep`, bool [n], is true. The list of words does not change."""
         orders = self.orders
         offsets = np.concatenate([[0], np.cumsum(orders[keep])])

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.lexicon.counting_stages import (
     NUM_BUCKETS,
@@ -22,6 +21,7 @@ from reader.lexicon.counting_stages import (
     merge_entry_lists,
     merge_words,
 )
+from reader.system.arrays import Int64s
 from reader.system.atomic_files import load_array, mapped_array, remove_folder, save_arrays
 from reader.system.processes import ordered_map
 from reader.system.progress import progress
@@ -29,8 +29,6 @@ from reader.tables.string_table import take_strings
 from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
 from reader.tokenization.word_index import WordIndex
-
-Int64s = npt.NDArray[np.int64]
 
 
 class LocalEngine:

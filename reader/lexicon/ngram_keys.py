@@ -11,16 +11,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.errors import InputError
+from reader.system.arrays import Int32s, Int64s, UInt64s
 from reader.system.compiled import numba
 from reader.tables.hashing import find_slot
 
 NO_WORD = -1
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
 
 
 class KeyLayout(NamedTuple):
@@ -36,12 +33,13 @@ class KeyLayout(NamedTuple):
 def key_layout(num_prefixes: int, num_words: int) -> KeyLayout:
     """Return the layout for keys of `num_prefixes` (l-1)-grams and `num_words` words.
 
-    Raises ValueError if no bits are left for counts.
+    Raises InputError if no bits are left for counts.
     """
     word_bits = max(1, num_words.bit_length())
     count_bits = 64 - word_bits - max(1, num_prefixes.bit_length())
     if count_bits < 1:
-        raise ValueError(f"{num_prefixes:,} n-grams and {num_words:,} words are too many for 64-bit keys")
+        too_many = f"{num_prefixes:,} n-grams and {num_words:,} words are too many for 64-bit keys"
+        raise InputError(f"--top: {too_many}; ask for fewer n-grams")
     return KeyLayout(word_bits, count_bits)
 
 

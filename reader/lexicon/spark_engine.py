@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.errors import InputError
 from reader.lexicon.counting_stages import (
@@ -35,14 +34,13 @@ from reader.lexicon.counting_stages import (
 )
 from reader.lexicon.ngram_keys import partition_by_hash
 from reader.lexicon.spark_session import one_line_failures, spark_progress
+from reader.system.arrays import Int64s, UInt64s
 from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
 from reader.text.text_files import TextFiles, digest_of, no_text_error
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
 
-Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
 
 # Bytes of text per segment. The limits are lower than those of the local engine, because the Java process holds a few
 # segments per core at a time, in a heap that is 1 GB by default.
@@ -80,10 +78,10 @@ class SparkEngine:
         # The working directory of an executor may differ from that of the driver.
         paths = [path.absolute() for path in self._text.paths]
         file_ranges = split_into_ranges(paths, self._segment_bytes)
-        split_range = _SplitRange(split_segment, self._text.text_field, self._segment_bytes)
+        split_range = partial(_split_range, split_segment, self._text.text_field, self._segment_bytes)
         tasks = self._context.parallelize(file_ranges, len(file_ranges))
         records = tasks.flatMap(split_range).persist(StorageLevel.MEMORY_AND_DISK)
-        self._segments = records.filter(_is_segment)
+        self._segments = records.filter(lambda record: isinstance(record, SegmentWords))
         buckets = self._segments.flatMap(_words_by_bucket)
         num_partitions = min(NUM_BUCKETS, max(2 * self._cores, len(file_ranges)))
         self._words = buckets.partitionBy(num_partitions, int).values()
@@ -102,18 +100,18 @@ class SparkEngine:
     def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
         num_partitions = self._segments.getNumPartitions()
         partitions = range(0, num_partitions, -(-num_partitions // num_segments))
-        return self._context.runJob(self._segments, _FirstSegment(max_words // len(partitions)), partitions)
+        return self._context.runJob(self._segments, partial(_first_segment, max_words // len(partitions)), partitions)
 
     def words(self, min_count: int) -> list[WordCounts]:
         with spark_progress(self._context, "words"):
-            return self._words.mapPartitions(_MergeWords(min_count)).collect()
+            return self._words.mapPartitions(partial(_merge_words, min_count)).collect()
 
     def count(self, stage: CountNgrams, thresholds: dict[int, int]) -> NgramCounts:
         num_partitions = max(self._cores, -(-int(self._totals[stage.order - 1]) // NGRAMS_PER_MERGE))
         broadcast = self._context.broadcast(stage)
-        partitioned = self._segments.flatMap(_PartitionEntries(broadcast, num_partitions))
+        partitioned = self._segments.flatMap(partial(_partition_entries, broadcast, num_partitions))
         entries = partitioned.partitionBy(num_partitions, int).values()
-        merge = _MergeEntries(stage.count_bits, thresholds[stage.order])
+        merge = partial(_merge_entries, stage.count_bits, thresholds[stage.order])
         with spark_progress(self._context, f"{stage.order}-grams"):
             merged = entries.mapPartitions(merge).collect()
         broadcast.destroy()
@@ -144,33 +142,21 @@ class _RangeSummary(NamedTuple):
     totals: Int64s
 
 
-@dataclass(frozen=True)
-class _SplitRange:
-    """Callable that yields the segments of a file range, split into words, and then one `_RangeSummary`.
-
-    Raises InputError for invalid text.
-    """
-
-    split_segment: SplitSegment
-    text_field: str
-    segment_bytes: int
-
-    def __call__(self, file_range: FileRange) -> Iterator[SegmentWords | _RangeSummary]:
-        reader = RangeReader(file_range, self.text_field)
-        totals = np.zeros(MAX_ORDER, np.int64)
-        is_blank = True
-        num_segments = 0
-        for segment in reader.segments(self.segment_bytes):
-            is_blank = is_blank and segment.is_blank
-            words = reader.run_with_error_location(self.split_segment, segment)
-            totals += words.totals
-            num_segments += 1
-            yield words
-        yield _RangeSummary(reader.block_digests, num_segments, is_blank, totals)
-
-
-def _is_segment(record: SegmentWords | _RangeSummary) -> bool:
-    return isinstance(record, SegmentWords)
+def _split_range(
+    split_segment: SplitSegment, text_field: str, segment_bytes: int, file_range: FileRange
+) -> Iterator[SegmentWords | _RangeSummary]:
+    """Yield the segments of a file range, split into words, and then one summary; raises InputError."""
+    reader = RangeReader(file_range, text_field)
+    totals = np.zeros(MAX_ORDER, np.int64)
+    is_blank = True
+    num_segments = 0
+    for segment in reader.segments(segment_bytes):
+        is_blank = is_blank and segment.is_blank
+        words = reader.run_with_error_location(split_segment, segment)
+        totals += words.totals
+        num_segments += 1
+        yield words
+    yield _RangeSummary(reader.block_digests, num_segments, is_blank, totals)
 
 
 def _summaries(records: Iterable[SegmentWords | _RangeSummary]) -> list[_RangeSummary]:
@@ -181,49 +167,29 @@ def _words_by_bucket(segment: SegmentWords) -> Iterator[tuple[int, WordCounts]]:
     return ((bucket, segment.words(bucket, bucket + 1)) for bucket in range(NUM_BUCKETS))
 
 
-@dataclass(frozen=True)
-class _FirstSegment:
-    """Callable that returns the first segment of a file range, truncated to `max_words`."""
-
-    max_words: int
-
-    def __call__(self, segments: Iterable[SegmentWords]) -> list[SegmentWords]:
-        # Read all segments: Spark ends a Python process that leaves input unread, and the next process would have to
-        # import and compile everything again.
-        return [segment.truncate(self.max_words) for index, segment in enumerate(segments) if index == 0]
+def _first_segment(max_words: int, segments: Iterable[SegmentWords]) -> list[SegmentWords]:
+    """Return the first segment of a file range, truncated to `max_words`."""
+    # Read all segments: Spark ends a Python process that leaves input unread, and the next process would have to import
+    # and compile everything again.
+    return [segment.truncate(max_words) for index, segment in enumerate(segments) if index == 0]
 
 
-@dataclass(frozen=True)
-class _MergeWords:
-    """Callable that merges the words of some buckets, and keeps those that occur at least `min_count` times."""
-
-    min_count: int
-
-    def __call__(self, lists: Iterable[WordCounts]) -> list[WordCounts]:
-        return [merge_words(lists, self.min_count)]
+def _merge_words(min_count: int, lists: Iterable[WordCounts]) -> list[WordCounts]:
+    """Merge the words of some buckets, and keep those that occur at least `min_count` times."""
+    return [merge_words(lists, min_count)]
 
 
-@dataclass(frozen=True)
-class _PartitionEntries:
-    """Callable that yields the entries of a segment's l-grams, grouped by partition."""
-
-    stage: Broadcast[CountNgrams]
-    num_partitions: int
-
-    def __call__(self, segment: SegmentWords) -> Iterator[tuple[int, UInt64s]]:
-        stage = self.stage.value
-        entries, bounds = partition_by_hash(stage(segment), stage.count_bits, self.num_partitions)
-        for partition, (start, end) in enumerate(pairwise(bounds)):
-            if start < end:
-                yield partition, entries[start:end]
+def _partition_entries(
+    broadcast: Broadcast[CountNgrams], num_partitions: int, segment: SegmentWords
+) -> Iterator[tuple[int, UInt64s]]:
+    """Yield the entries of a segment's l-grams, grouped by partition."""
+    stage = broadcast.value
+    entries, bounds = partition_by_hash(stage(segment), stage.count_bits, num_partitions)
+    for partition, (start, end) in enumerate(pairwise(bounds)):
+        if start < end:
+            yield partition, entries[start:end]
 
 
-@dataclass(frozen=True)
-class _MergeEntries:
-    """Callable that merges the entries of a partition, and keeps l-grams that occur at least `min_count` times."""
-
-    count_bits: int
-    min_count: int
-
-    def __call__(self, lists: Iterable[UInt64s]) -> list[NgramCounts]:
-        return [merge_entry_lists(list(lists), self.count_bits, self.min_count)]
+def _merge_entries(count_bits: int, min_count: int, lists: Iterable[UInt64s]) -> list[NgramCounts]:
+    """Merge the entries of a partition, and keep l-grams that occur at least `min_count` times."""
+    return [merge_entry_lists(list(lists), count_bits, min_count)]

@@ -41,18 +41,25 @@ OWN_NAMES_OF_RUNS = (
 )
 
 
-def add_output_file(
-    parser: argparse._ActionsContainer, option: str, meaning: str, metavar: str = "FILE", **more: Any
-) -> None:
+def file_path(text: str) -> Path:
+    """Parse the path of a file. One that ends with / must be an existing folder: a command may write files into it."""
+    if text.endswith("/") and not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(
+            f"{text}: there is no such folder; give the path of a file, without / at the end"
+        )
+    return Path(text)
+
+
+def add_output_file(parser: argparse._ActionsContainer, option: str, meaning: str, **more: Any) -> None:
     """Add an option that names a file to write, and --overwrite; see `check_output_path`."""
-    parser.add_argument(option, type=Path, metavar=metavar, help=meaning, **more)
+    parser.add_argument(option, help=meaning, **{"type": file_path, "metavar": "FILE", **more})
     parser.add_argument("--overwrite", action="store_true", help=f"replace an existing {option}")
 
 
 def add_output_files(parser: argparse._ActionsContainer, meanings: dict[str, str]) -> None:
     """Add options that name a file to write each, with what they mean, and one --overwrite for all of them."""
     for option, meaning in meanings.items():
-        parser.add_argument(option, type=Path, metavar="FILE", help=meaning)
+        parser.add_argument(option, type=file_path, metavar="FILE", help=meaning)
     parser.add_argument("--overwrite", action="store_true", help="replace existing files")
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import UInt64s
 from reader.system.compiled import numba
-
-UInt64s = npt.NDArray[np.uint64]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -11,15 +11,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s
 from reader.system.compiled import numba
 from reader.tables.hashing import hash_to_slot
-
-UInt8s = npt.NDArray[np.uint8]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
 
 SHORT_BYTES = 7  # the longest string that fits into a 64-bit key together with its length
 _LONG = np.uint64(0xFF << 56)

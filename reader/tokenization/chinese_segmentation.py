@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import UInt8s
 from reader.tables.string_table import PackedStrings
 
 # The available segmenters. The last two need no dictionary.
@@ -37,7 +37,7 @@ def segmenter(name: str) -> CutFunction:
     return cut
 
 
-def cut_runs(name: str, text: npt.NDArray[np.uint8]) -> PackedStrings:
+def cut_runs(name: str, text: UInt8s) -> PackedStrings:
     """Return the words of several runs of Han characters, with "" after the last word of each run.
 
     Args:

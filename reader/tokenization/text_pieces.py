@@ -13,14 +13,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import Int32s, Int64s
 from reader.tokenization.basic_tokenizer import split_run_with_spans
 from reader.tokenization.chinese_segmentation import segmenter
 from reader.tokenization.vocabulary import Vocabulary
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 # The characters that separate words: those for which str.isspace() is true, without the control characters that
 # basic_tokenizer.py drops.
@@ -75,6 +72,9 @@ class TextPieces:
         if self.cached_characters > MAX_CACHED_CHARACTERS:
             self._clear()
         pieces = self._pattern.findall(text)
+        for piece in dict.fromkeys(pieces):
+            if piece not in self._index:
+                self._add(piece)
         piece_ids = np.fromiter(map(self._index.__getitem__, pieces), np.int64, len(pieces))
         token_offsets, num_words = np.asarray(self._token_offsets), np.asarray(self._num_words)[piece_ids]
         lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
@@ -94,13 +94,13 @@ class TextPieces:
 
     def _clear(self) -> None:
         """Forget all pieces."""
-        self._index = _PieceIndex(self)
+        self._index: dict[str, int] = {}
         self.cached_characters = 0
         self._ids, self._starts, self._ends, self._words = (array("i") for _ in range(4))
         self._token_offsets = array("q", [0])
         self._num_words = array("i")
 
-    def add(self, piece: str) -> None:
+    def _add(self, piece: str) -> None:
         """Append the tokens of a piece."""
         run = piece.lstrip(WHITE_SPACE)
         start = len(piece) - len(run)
@@ -117,6 +117,7 @@ class TextPieces:
                 num_words += 1
         self._token_offsets.append(len(self._ids))
         self._num_words.append(num_words)
+        self._index[piece] = len(self._index)
         self.cached_characters += len(piece)
 
     def _add_token(self, token: int, start: int, end: int, word: int) -> None:
@@ -124,15 +125,3 @@ class TextPieces:
         self._starts.append(start)
         self._ends.append(end)
         self._words.append(word)
-
-
-class _PieceIndex(dict[str, int]):
-    """Numbers of pieces. Looking up a new piece adds it, so that `map` can look up all pieces of a text."""
-
-    def __init__(self, pieces: TextPieces) -> None:
-        self._pieces = pieces
-
-    def __missing__(self, piece: str) -> int:
-        self._pieces.add(piece)
-        index = self[piece] = len(self)
-        return index

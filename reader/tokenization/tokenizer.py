@@ -18,15 +18,13 @@ from itertools import chain
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.errors import InputError
+from reader.system.arrays import Int32s, Int64s
 from reader.tokenization.text_pieces import SpannedTokens, TextPieces
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 Item = TypeVar("Item")
 
 # Texts are converted in groups of at most this many characters (or one text), which bounds the memory.

@@ -19,12 +19,10 @@ from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.errors import InputError
+from reader.system.arrays import Int64s
 from reader.tokenization.basic_tokenizer import is_han
-
-Int64s = npt.NDArray[np.int64]
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)

@@ -15,8 +15,8 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import Int8s, Int32s, Int64s, UInt8s
 from reader.tables.string_table import (
     PackedStrings,
     empty_table,
@@ -40,11 +40,6 @@ from reader.tokenization.word_kernel import (
     insert_run_words,
     split_bytes,
 )
-
-UInt8s = npt.NDArray[np.uint8]
-Int8s = npt.NDArray[np.int8]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 _BUFFER_BYTES = 1 << 20  # bytes of text that the compiled pass splits per call
 # Most short runs of a text repeat. Long ones, such as lines without spaces, would fill the memory.

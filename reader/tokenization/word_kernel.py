@@ -9,14 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import Int8s, Int32s, Int64s, UInt8s
 from reader.system.compiled import numba
-
-UInt8s = npt.NDArray[np.uint8]
-Int8s = npt.NDArray[np.int8]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 # Values in a stream of word IDs: the end of a line, and the end of a blank line, which also ends a document.
 LINE_END, DOCUMENT_END = -1, -2

@@ -30,11 +30,10 @@ def epoch_batches(lengths: Int64s, batch_size: int, length_pool: int, seed: int,
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
-    bounds = (
-        np.arange(epoch_steps(len(lengths), batch_size) + 1) * len(lengths) // epoch_steps(len(lengths), batch_size)
-    )
+    steps = epoch_steps(len(lengths), batch_size)
+    bounds = np.arange(steps + 1) * len(lengths) // steps
     batches: list[Int64s] = []
-    for first in range(0, len(bounds) - 1, length_pool):
+    for first in range(0, steps, length_pool):
         pool_bounds = bounds[first : first + length_pool + 1]
         pool = order[pool_bounds[0] : pool_bounds[-1]]
         pool = pool[np.argsort(lengths[pool], kind="stable")]

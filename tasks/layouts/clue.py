@@ -12,7 +12,7 @@ from reader.errors import InputError
 from tasks.data.examples import CharSpan, Place, locate
 from tasks.layouts.json_lines import ObjectLines
 from tasks.layouts.lines import json_objects, read_json
-from tasks.layouts.rows import AnyRow, BadRow, Row, RowError, Wanted, rows_of
+from tasks.layouts.rows import AnyRow, BadRow, Row, RowError, Wanted
 
 # The marks of CLUEWSC's spans.
 MARKS = {"span1": ("_", "_"), "span2": ("[", "]")}
@@ -104,19 +104,17 @@ def _document_rows(path: Path, number: int, document: Any, labelled: bool) -> It
         yield BadRow(Place(path, part=f"document {number}"), "expected [lines, questions, id]")
         return
     lines, questions, document_id = document
-    places = (Place(path, part=f"document {number} (id {document_id}), question {i}") for i in range(len(questions)))
-
-    def values(item: tuple[int, Any]) -> Mapping[str, Any]:
-        index, question = item
-        keys = {"question": "question", "choice": "options", **({"answer": "answer"} if labelled else {})}
+    keys = {"question": "question", "choice": "options", **({"answer": "answer"} if labelled else {})}
+    for index, question in enumerate(questions):
+        place = Place(path, part=f"document {number} (id {document_id}), question {index}")
         missing = next((key for key in keys if not isinstance(question, dict) or key not in question), None)
         if missing is not None:
-            raise RowError(f"no {missing!r}")
+            yield BadRow(place, f"no {missing!r}")
+            continue
         # The IDs of documents repeat between the dialogues (d) and the other texts (m).
         row_id = question.get("id", f"{path.stem}/{document_id}-{index}")
-        return {"id": str(row_id), "context": "\n".join(lines), **{name: question[key] for key, name in keys.items()}}
-
-    yield from rows_of(zip(places, enumerate(questions), strict=True), values)
+        values = {name: question[key] for key, name in keys.items()}
+        yield Row(place, {"id": str(row_id), "context": "\n".join(lines), **values})
 
 
 @dataclass(frozen=True)

@@ -104,11 +104,11 @@ def json_objects(path: Path) -> Iterator[tuple[Place, dict[str, Any] | BadRow]]:
         yield place, value if is_object else BadRow(place, f"expected a JSON object {{...}}, found {line[:40]!r}")
 
 
-def files_in(folder: Path, pattern: str) -> list[Path]:
-    """Return the files of a folder whose names match a pattern, sorted; raises InputError if there are none."""
+def text_files_in(folder: Path) -> list[Path]:
+    """Return the .txt files of a folder, sorted; raises InputError if there are none."""
     if not folder.is_dir():
-        raise InputError(f"{folder}: not a folder of files {pattern}")
-    paths = sorted(folder.glob(pattern))
+        raise InputError(f"{folder}: not a folder of files *.txt")
+    paths = sorted(folder.glob("*.txt"))
     if not paths:
-        raise InputError(f"{folder}: no files {pattern} in this folder")
+        raise InputError(f"{folder}: no files *.txt in this folder")
     return paths

@@ -11,7 +11,7 @@ from typing import Any
 from reader.errors import InputError
 from tasks.data.examples import Place
 from tasks.layouts.json_lines import ObjectLines
-from tasks.layouts.lines import UnreadableError, files_in, read_json
+from tasks.layouts.lines import UnreadableError, read_json, text_files_in
 from tasks.layouts.rows import AnyRow, BadRow, OmittedError, Row, RowError, Wanted
 
 
@@ -111,7 +111,7 @@ class Race:
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the questions of the files in each folder, files by name; raises InputError for an empty folder."""
         for folder in files:
-            for path in files_in(folder, "*.txt"):
+            for path in text_files_in(folder):
                 yield from _article_rows(path, wanted.labelled)
 
 

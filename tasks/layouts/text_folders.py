@@ -9,7 +9,7 @@ from pathlib import Path
 from reader.errors import InputError
 from tasks.data.examples import Place
 from tasks.layouts.columns import cleaned
-from tasks.layouts.lines import UnreadableError, files_in, read_text
+from tasks.layouts.lines import UnreadableError, read_text, text_files_in
 from tasks.layouts.rows import AnyRow, Row, Wanted
 
 
@@ -35,7 +35,7 @@ class TextFolders:
             for name in self.classes if wanted.labelled else [""]:
                 if name and not (folder / name).is_dir():
                     raise InputError(f"{folder}: no folder {name!r} with the texts of this class")
-                for path in files_in(folder / name, "*.txt"):
+                for path in text_files_in(folder / name):
                     yield self._row(path, name)
 
     def _row(self, path: Path, label: str) -> AnyRow:

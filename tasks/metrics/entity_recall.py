@@ -12,12 +12,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from reader.system.arrays import Float64s, Int64s
 from tasks.data.tag_schemes import Entity
-
-Int64s = npt.NDArray[np.int64]
-Float64s = npt.NDArray[np.float64]
 
 GROUPS = 5
 # Resamples of the sentences, and their seed. The interval has 95 % of them.

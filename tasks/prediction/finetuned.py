@@ -61,6 +61,10 @@ class LoadedModel:
             features: Features = self.kind.encode(examples, self.tokenizer, training=False)
         return features
 
+    def with_precision(self, precision: str) -> LoadedModel:
+        """Return the model with another precision of matrix products."""
+        return replace(self, description=replace(self.description, precision=precision))
+
     def with_null_threshold(self, threshold: float | None) -> LoadedModel:
         """Return the model with another threshold for "no answer" (see SpanSettings)."""
         settings = self.description.settings.with_null_threshold(threshold)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -14,7 +14,7 @@ from tasks.layouts.clue import Chid, CluewscMarked
 from tasks.layouts.columns import single_columns
 from tasks.layouts.json_lines import JsonLines, TextOrTokens
 from tasks.layouts.lines import UnreadableError
-from tasks.layouts.rows import Layout
+from tasks.layouts.rows import Layout, RowError, Wanted
 from tasks.layouts.tables import Table, Tsv
 from tasks.reading.load import Examples, OnBadRow, load_split
 from tasks.registry.task_file import LAYOUTS
@@ -22,6 +22,18 @@ from tasks.registry.task_file import LAYOUTS
 Form: TypeAlias = Literal["task", "lines", "json"]
 FORMS: tuple[Form, ...] = get_args(Form)
 SPLIT = "input"
+
+
+@dataclass(frozen=True)
+class OwnObjects(JsonLines):
+    """JSON objects of a user. A value that rows of this kind may have, but not those of the task, is an error."""
+
+    def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
+        """Return the values under the keys."""
+        for role in wanted.roles.values():
+            if record.get(role.name) is not None and role.name not in self.columns and not role.is_gold:
+                raise RowError(f"the rows of this task have no {role.name}; remove it")
+        return super().values(record, wanted)
 
 
 def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Examples:
@@ -79,7 +91,7 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
     clean: str | None = getattr(task.layout, "clean", None)
     kind = KINDS[task.kind]
     if form == "json":
-        return TextOrTokens() if kind.splits_texts else JsonLines({name: name for name in ("id", *values)}, clean)
+        return TextOrTokens() if kind.splits_texts else OwnObjects({name: name for name in ("id", *values)}, clean)
     wanted = kind.wanted(labelled=False)
     names = tuple("text" if kind.splits_texts and name == "tokens" else name for name in values)
     for name in names:

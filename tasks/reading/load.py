@@ -45,7 +45,8 @@ class Report:
 
     def lines(self, limit: int | None = None) -> list[str]:
         """Return the account as lines of text: the counts, the reasons, and each bad row, at most `limit` of them."""
-        lines = [f"{self.task} {self.split}: rows {self.rows}, examples {self.examples} ({self._files()})"]
+        files = ", ".join(map(str, self.files))
+        lines = [f"{self.task} {self.split}: rows {self.rows}, examples {self.examples} ({files})"]
         lines += [
             f"  left out {count}: {reason}" for reason, count in Counter(row.reason for row in self.omitted).items()
         ]
@@ -56,9 +57,6 @@ class Report:
             hidden = len(self.bad[len(self.bad) if limit is None else limit :])
             lines += [f"    and {hidden} more"] if hidden else []
         return lines
-
-    def _files(self) -> str:
-        return ", ".join(map(str, self.files))
 
 
 class Examples(NamedTuple):

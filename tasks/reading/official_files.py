@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from ernie_gram.config.checks import require
 from reader.errors import InputError
 from tasks.kinds.task import Split, Task
 from tasks.layouts.columns import similar
@@ -24,6 +25,13 @@ def split_named(task: Task, name: str) -> Split:
         known = ", ".join(task.splits)
         raise InputError(f"the task {task.name} has no split {name!r}; it has: {known}{similar(name, task.splits)}")
     return task.splits[name]
+
+
+def labelled_split(task: Task, name: str | None) -> str:
+    """Return the name of a split with labels, by default the first dev split; raises InputError if it has none."""
+    chosen, known = name or task.tuning_split or "", task.evaluation_splits
+    require(chosen in known, "--split", f"must be a split with labels: {', '.join(known) or 'the task has none'}")
+    return chosen
 
 
 def find_files(task: Task, folder: Path, split: str) -> Found:

@@ -42,7 +42,7 @@ from tasks.training.checks import check_batches, check_model, equal_gold_values,
 from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
 from tasks.training.memory import finetuning_memory
-from tasks.training.splits import SplitData, dev_splits, final_splits, load_splits, unseen_labels
+from tasks.training.splits import SplitData, evaluated_splits, load_splits, unseen_labels
 
 RESULT, SKIPPED, CURVES = "result.json", "skipped_rows.txt", "curves.png"
 PREDICTIONS = "predictions_"
@@ -101,11 +101,6 @@ class Run:
     def max_steps(self) -> int:
         """Steps of the whole training."""
         return self.config.optimizer.epochs * self.epoch_steps
-
-    @property
-    def lexicon(self) -> Lexicon | None:
-        """The lexicon of the model, if the tokens depend on it."""
-        return None if isinstance(self.model.vocabulary, WordPieceVocabulary) else self.model.lexicon
 
     @property
     def encoder(self) -> ModelConfig:
@@ -202,17 +197,18 @@ class Run:
         with atomic_file(self.output / CONFIG) as partial:
             partial.write_text(explained_yaml(self.config), encoding="utf-8")
         write_vocabulary(self.model.vocabulary, self.output)
-        if self.lexicon:
-            self.lexicon.save(self.output / LEXICON)
+        if lexicon := _needed_lexicon(self.model):
+            lexicon.save(self.output / LEXICON)
         description = Description(
             self.task, self.config.kind_settings, self.tokenizer.segmenter, self.config.optimizer.precision
         )
         own = Path(self.config.task) if Path(self.config.task).is_file() else None
         write_description(self.output, description, own)
-        skipped = [line for split in (self.train, *self.dev, *self.final) for line in _skipped(split)]
+        splits = (self.train, *self.dev, *self.final)
+        skipped = [f"{split.name}\t{place}\t{reason}\n" for split in splits for place, reason in split.report.bad]
         if skipped:
             with atomic_file(self.output / SKIPPED) as partial:
-                partial.write_text("".join(f"{line}\n" for line in skipped), encoding="utf-8")
+                partial.write_text("".join(skipped), encoding="utf-8")
 
 
 def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
@@ -231,18 +227,18 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
     data = Path(config.paths.data)
     tokenizer = Tokenizer(model.vocabulary, segmenter_of(model.lexicon))
 
-    def read() -> tuple[Kind[Any, Any], dict[str, SplitData], str]:
+    def read() -> tuple[Kind[Any, Any], SplitData, tuple[SplitData, ...], tuple[SplitData, ...], str]:
         """Return the kind with its labels, the splits, and the metric that selects."""
         kind = kind_of(with_labels(task, data, config.on_bad_row), config.kind_settings)
-        names = (TRAIN, *dev_splits(kind.task, data), *final_splits(kind.task, data))
+        during, at_end = evaluated_splits(task, data)
+        names = (TRAIN, *during, *at_end)
         splits = load_splits(kind, data, names, tokenizer, config.on_bad_row, config.max_train_examples)
-        check_batches(config, len(splits[TRAIN].features), world_size)
-        evaluated = [[splits[name] for name in each(kind.task, data)] for each in (dev_splits, final_splits)]
-        return kind, splits, selection_metric(config, kind, *evaluated)
+        train = splits[TRAIN]
+        check_batches(config, len(train.features), world_size)
+        dev, final = (tuple(splits[name] for name in each) for each in (during, at_end))
+        return kind, train, dev, final, selection_metric(config, kind, dev, final)
 
-    kind, splits, metric = prepared_once(read)
-    train = splits[TRAIN]
-    dev, final = (tuple(splits[name] for name in each(kind.task, data)) for each in (dev_splits, final_splits))
+    kind, train, dev, final, metric = prepared_once(read)
     identity = _identity(config, kind, model, (train, *dev))
     seconds = time.monotonic() - began
     resume_from = _resume_from(config, kind.task, identity, rank == 0)
@@ -281,21 +277,22 @@ def output_folder(config: FinetuneConfig, task: Task) -> Path:
     return Path(config.paths.output or f"output/{task.name}")
 
 
+def _needed_lexicon(model: Model) -> Lexicon | None:
+    """Return the lexicon of a model, if the tokens depend on it."""
+    return None if isinstance(model.vocabulary, WordPieceVocabulary) else model.lexicon
+
+
 def _identity(config: FinetuneConfig, kind: Kind[Any, Any], model: Model, splits: tuple[SplitData, ...]) -> Identity:
     """Return everything that can change the result of a run."""
     assert model.vocabulary is not None
     task = kind.task
     definition = hashlib.sha256(repr(replace(task, title="")).encode()).hexdigest()
-    keeps_lexicon = model.lexicon is not None and not isinstance(model.vocabulary, WordPieceVocabulary)
+    lexicon = _needed_lexicon(model)
     return {
         "task": f"{task.name} ({definition[:16]})",
         **config.identity(),
         "model": digest_of(model.parameters),
         "vocabulary": model.vocabulary.fingerprint,
-        "lexicon": model.lexicon.fingerprint if model.lexicon is not None and keeps_lexicon else None,
+        "lexicon": None if lexicon is None else lexicon.fingerprint,
         **{f"data.{split.name}": split.digest for split in splits},
     }
-
-
-def _skipped(split: SplitData) -> list[str]:
-    return [f"{split.name}\t{place}\t{reason}" for place, reason in split.report.bad]

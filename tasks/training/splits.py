@@ -79,20 +79,14 @@ class SplitData:
         ]
 
 
-def dev_splits(task: Task, folder: Path) -> tuple[str, ...]:
-    """Return the splits on which the model is evaluated during training, of those that are in the folder.
+def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
+    """Return the labelled splits in the folder on which a model is evaluated: during training, and at the end only.
 
-    They are the dev splits; the labelled test splits of a task without dev splits.
+    Those during training are the dev splits; the labelled test splits of a task without dev splits.
     """
     there = [name for name in available_splits(task, folder) if name in task.evaluation_splits]
-    return tuple(name for name in there if name.startswith("dev")) or tuple(there)
-
-
-def final_splits(task: Task, folder: Path) -> tuple[str, ...]:
-    """Return the other labelled splits in the folder, on which the model is evaluated at the end."""
-    during = dev_splits(task, folder)
-    there = available_splits(task, folder)
-    return tuple(name for name in task.evaluation_splits if name in there and name not in during)
+    during = [name for name in there if name.startswith("dev")] or there
+    return during, [name for name in there if name not in during]
 
 
 def load_splits(

@@ -45,18 +45,6 @@ def test_a_bad_task_does_not_stop_the_others(tmp_path: Path) -> None:
         assert error.startswith(f"error: {path}:2: the label 'good' is none of the task's: ")
 
 
-def test_a_task_of_ones_own_takes_its_labels_from_its_training_file(tmp_path: Path) -> None:
-    task = write(
-        tmp_path / "mine.yaml",
-        "kind: classification\nlanguage: en\nlayout: csv\ncolumns: {text_a: text, label: label}\n"
-        "files: {train: t.csv, dev: d.csv}\nmetric: macro_f1\n",
-    )
-    write(tmp_path / "t.csv", 'text,label\n"a, b",x\n')
-    dev = write(tmp_path / "d.csv", "text,label\nc,y\n")
-    done = call(main, str(task), "--data", str(tmp_path))
-    assert f"{dev}:2: the label 'y' is none of those of the training file: x" in done.stderr
-
-
 def test_a_folder_without_files_is_named(tmp_path: Path) -> None:
     assert "has the files of no task" in call(main, "--data", str(tmp_path)).stderr
     assert "looked for train-v1.1.json (also looked" in call(main, "squad1", "--data", str(tmp_path)).stderr

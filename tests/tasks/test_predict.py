@@ -218,6 +218,11 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
         assert not output.exists()
+    done = predict(rte, "--input", texts, "--output", f"{output}/")
+    assert_one_line_error(
+        done, f"argument --output: {output}/: there is no such folder; give the path of a file, without"
+    )
+    assert not output.exists()
 
 
 def test_inputs_and_files_of_the_run_are_never_replaced_and_others_on_request(

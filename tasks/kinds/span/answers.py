@@ -60,14 +60,13 @@ def best_spans(
         text: the context; context: its encoding.
         max_length: maximum length of an answer in tokens, or in characters if `by_characters`.
     """
+    places = list(zip(windows.starts, windows.own_starts, windows.own_stops, strict=True))
     grids = [
-        _span_scores(logits, *places, context, max_length, by_characters)
-        for logits, places in zip(
-            scores, zip(windows.starts, windows.own_starts, windows.own_stops, strict=True), strict=True
-        )
+        _span_scores(logits, *place, context, max_length, by_characters)
+        for logits, place in zip(scores, places, strict=True)
     ]
     all_scores = np.concatenate([grid.ravel() for grid in grids])
-    firsts = np.concatenate([np.arange(*own) for own in zip(windows.own_starts, windows.own_stops, strict=True)])
+    firsts = np.concatenate([np.arange(own_start, own_stop) for _, own_start, own_stop in places])
     width = grids[0].shape[1]
     found: dict[str, Candidate] = {}
     for index in _descending(all_scores, 2 * limit):

@@ -83,8 +83,8 @@ def overfit(
         executor.run(program.startup)
         losses = []
         batch = features.batch(np.arange(len(features)))
-        for step in range(steps):
-            set_learning_rate(_rate(rate, step))
+        for _ in range(steps):
+            set_learning_rate(rate)
             losses.append(float(program.run(executor, batch)["loss"]))
             if losses[-1] < enough:
                 break
@@ -95,7 +95,3 @@ def overfit(
                 scores[features.unit_rows(samples)] = prediction.run(executor, features.batch(samples))[SCORES]
         assert np.isfinite(scores).all()
     return kind.decode(scores, features, examples), losses, program.parameters
-
-
-def _rate(rate: float, step: int) -> float:
-    return rate

@@ -271,6 +271,12 @@ def test_a_text_keeps_the_characters_between_its_words(tmp_path: Path) -> None:
             '{"text_a": "it", "text_b": "a"}\n{"text_a": "it"}\n',
             "{path}:2: no key 'text_b' in the object;",
         ),
+        (
+            "sst2",
+            "json",
+            '{"text_a": "it", "text_b": null}\n{"text_a": "it", "text_b": "a"}\n',
+            "{path}:2: the rows of this task have no text_b; remove it; correct the row",
+        ),
         ("race", "lines", "it\n", "--layout: options do not fit into lines; give --layout json"),
         (
             "conll2003",
