@@ -27,6 +27,7 @@ from reader.build_messages import (
 from reader.build_options import (
     add_input,
     add_output,
+    add_output_folder,
     add_resources,
     add_segmenter,
     add_text_format,
@@ -221,8 +222,8 @@ def build_parser() -> OneLineParser:
             add_options(parser)
         return parser
 
-    text = add_text_format, add_output, add_input
-    command = add("vocab", build_vocab, *text, add_segmenter)
+    text = add_text_format, add_input
+    command = add("vocab", build_vocab, *text, add_output, add_segmenter)
     command.add_argument(
         "--tokenizer",
         choices=[kind.kind for kind in KINDS],
@@ -236,7 +237,7 @@ def build_parser() -> OneLineParser:
         help="maximum number of tokens, including special tokens (%(default)s)",
     )
 
-    command = add("lexicon", build_lexicon, *text, add_vocab, add_segmenter, add_resources)
+    command = add("lexicon", build_lexicon, *text, add_output, add_vocab, add_segmenter, add_resources)
     command.add_argument(
         "--top",
         type=parse_orders,
@@ -272,7 +273,7 @@ def build_parser() -> OneLineParser:
         help="master URL of Spark, such as local[8], yarn or spark://HOST:7077 (local[*])",
     )
 
-    command = add("corpus", build_corpus_command, *text, add_vocab, add_resources)
+    command = add("corpus", build_corpus_command, *text, add_output_folder, add_vocab, add_resources)
     command.add_argument(
         "--lexicon",
         type=Path,
@@ -288,7 +289,7 @@ def build_parser() -> OneLineParser:
         "`join` concatenates the shards",
     )
 
-    command = add("join", join_command, add_output)
+    command = add("join", join_command, add_output_folder)
     command.add_argument("--input", type=Path, nargs="+", required=True, metavar="DIR", help="corpora, in order")
 
     command = add("check", check_command)

@@ -69,8 +69,13 @@ def add_text_format(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add the options for where the result is written."""
-    add_output_file(parser, "--output", "path of the result", type=Path, metavar="PATH", required=True)
+    """Add the options for the file that is written."""
+    add_output_file(parser, "--output", "the file to write", required=True)
+
+
+def add_output_folder(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the folder that is written."""
+    add_output_file(parser, "--output", "the folder to write", type=Path, metavar="DIR", required=True)
 
 
 def add_input(parser: argparse.ArgumentParser) -> None:

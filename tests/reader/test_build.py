@@ -86,6 +86,7 @@ def test_an_impossible_output_is_refused_before_any_work(built: Path, text: Path
     file.write_text("mine")
     for command, output, message in (
         ("lexicon", corpus, "is a folder, but the result is a file"),
+        ("lexicon", f"{tmp_path}/new/", "there is no such folder; give the path of a file"),
         ("corpus", file, "is a file, but the result is a folder"),
         ("corpus", Path("."), "has no file name"),
     ):
