@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 # isort: off
@@ -49,14 +50,12 @@ class Kernel(NamedTuple):
 
 def precisions() -> tuple[str, ...]:
     """Return the precisions that this GPU has."""
-
-    def has(precision: str) -> bool:
-        try:
-            return check_device("gpu", precision)
-        except InputError:
-            return False
-
-    return tuple(precision for precision in PRECISIONS if has(precision))
+    found = []
+    for precision in PRECISIONS:
+        with suppress(InputError):
+            check_device("gpu", precision)
+            found.append(precision)
+    return tuple(found)
 
 
 def kernels(setup: Setup) -> str:
