@@ -15,6 +15,7 @@ from ernie_gram.gpu_checks.check import Failed, Setup, Skipped, require
 from ernie_gram.gpu_checks.equal_numbers import FLOAT32, compare, on_gpu
 from ernie_gram.gpu_checks.processes import MARK, processes_with
 from ernie_gram.gpu_checks.runs import STEPS, options, started, steps_of
+from reader.errors import last_error_in
 from reader.system.installation import PACKAGES, child_environment
 
 PROCESSES = 2
@@ -60,7 +61,7 @@ def killed_rank(setup: Setup) -> str:
         raise Failed(f"the job has not ended {MAX_ENDING_SECONDS:g} s after rank 1 was killed") from None
     seconds = time.monotonic() - killed
     setup.numbers.update(seconds=seconds, status=job.returncode)
-    said = error_in(output)
+    said = last_error_in(output).removeprefix("error: ")
     require(job.returncode != 0, f"the job ended with status 0 after {seconds:.1f} s")
     is_named = "rank 1 " in said and "SIGKILL" in said
     require(is_named, f"the job ended after {seconds:.1f} s without the reason: {said}")
@@ -93,12 +94,6 @@ def start_job(setup: Setup, name: str, script: str, *arguments: str) -> subproce
 def output_of(job: subprocess.Popen[str]) -> str:
     """Wait for a job and return what it prints; raises Failed with its error if it fails."""
     output, _ = job.communicate()
-    require(job.returncode == 0, f"{error_in(output)} (status {job.returncode})")
+    said = last_error_in(output).removeprefix("error: ") or "no output"
+    require(job.returncode == 0, f"{said} (status {job.returncode})")
     return output
-
-
-def error_in(output: str) -> str:
-    """Return the last error in the output of a job, or else its last line."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("error: ")]
-    return (errors or lines or ["no output"])[-1].removeprefix("error: ")
