@@ -129,13 +129,14 @@ def largest_difference(found: list[Record], expected: list[Record], key: str) ->
     if [record["step"] for record in found] != [record["step"] for record in expected]:
         return float("inf")
     pairs = [(one.get(key, np.inf), two.get(key, np.nan)) for one, two in zip(found, expected, strict=True)]
-    return max((_not_nan(abs(one - two) / max(abs(two), 1e-12)) for one, two in pairs), default=float("inf"))
+    return max((not_nan(abs(one - two) / max(abs(two), 1e-12)) for one, two in pairs), default=float("inf"))
 
 
 def difference(found: np.ndarray, expected: np.ndarray) -> float:
     """Return the norm of the difference of two arrays, divided by the norm of the expected one."""
-    return _not_nan(float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-12)))
+    return not_nan(float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-12)))
 
 
-def _not_nan(number: float) -> float:
+def not_nan(number: float) -> float:
+    """Return a number, or infinity for NaN, so that NaN is larger than every limit."""
     return float("inf") if np.isnan(number) else number

@@ -14,20 +14,27 @@ from types import ModuleType
 from typing import Any
 
 
-def pretend_as_asked(_: ModuleType) -> None:
-    """Call `pretend` of this package with the values of the environment."""
-    # Not imported as a part of `tests`, which may not be found from every working directory.
-    path = os.path.join(os.path.dirname(__file__), "__init__.py")
-    spec = importlib.util.spec_from_file_location("pretended_gpu", path)
+def load(name: str, path: Path) -> ModuleType:
+    """Return a module of `tests`, which may not be found from every working directory."""
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def pretend_as_asked(_: ModuleType) -> None:
+    """Call `pretend` of this package, and that of gpu_faults.py, as the environment asks."""
+    here = Path(__file__).resolve().parent
+    module = load("pretended_gpu", here / "__init__.py")
     major, minor = map(int, os.environ[module.CAPABILITY].split("."))
     calls = module.pretend(int(os.environ[module.GPUS]), (major, minor))
     folder, rank = os.environ.get(module.CALLS), os.environ.get("PADDLE_TRAINER_ID")
     if folder and rank:
         atexit.register(lambda: Path(folder, f"{rank}.txt").write_text("\n".join(calls)))
+    if "PRETENDED_FAULT" in os.environ:
+        load("gpu_faults", here.parent / "gpu_faults.py").pretend()
 
 
 def pretend_package(device: ModuleType) -> None:

@@ -12,23 +12,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-# The environment variable with a fault.
+# The environment variable with a fault, "" for none; pretended_gpu/sitecustomize.py calls `pretend` if it is set.
 FAULT = "PRETENDED_FAULT"
 WRONG_GRADIENT, HANG = FAULTS = ("wrong gradient", "hang")
 # The parameter whose gradient is wrong on the GPU, and the rank that hangs.
 PARAMETER, RANK = "encoder_layer_0_ffn_fc_0.w_0", "1"
 # Kernels that cannot run on a CPU in another precision either.
 NOT_HERE = ("memory_efficient_attention", "memory_efficient_attention_grad")
-TABLE = Path(__file__).resolve().parents[2] / "gpu_kernels" / "registered.tsv"
+TABLE = Path(__file__).resolve().parents[1] / "gpu_kernels" / "registered.tsv"
 
 
 def environment(gpus: int = 1, fault: str = "") -> dict[str, str]:
     """Return the environment variables under which new processes pretend, with a fault or without one."""
     from tests.support import pretended_gpu
 
-    variables = pretended_gpu.environment(gpus)
-    variables["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), variables["PYTHONPATH"]])
-    return {**variables, FAULT: fault}
+    return {**pretended_gpu.environment(gpus), FAULT: fault}
 
 
 def replace(owner: Any, name: str, value: Any) -> None:
