@@ -9,6 +9,7 @@ from ernie_gram.distributed.world import World  # import before Paddle: sets the
 
 import paddle  # isort: skip
 
+from ernie_gram.distributed import collectives
 from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 
@@ -21,8 +22,6 @@ def test_the_number_that_orders_the_exchanges_stays_0_over_many_buckets(
     monkeypatch: pytest.MonkeyPatch, numbers_per_bucket: int
 ) -> None:
     """All ranks are alike here, so that a sum over ranks is a multiplication. Some tensors contain NaN and inf."""
-    from ernie_gram.distributed import collectives
-
     exchanged: list[paddle.Tensor] = []
 
     def all_reduce(tensor: paddle.Tensor) -> None:
@@ -48,8 +47,6 @@ def test_the_number_that_orders_the_exchanges_stays_0_over_many_buckets(
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 100])
 def test_large_arrays_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    from ernie_gram.distributed import collectives
-
     sizes: list[int] = []
 
     def add_up(_: object, array: np.ndarray) -> np.ndarray:
@@ -67,8 +64,6 @@ def test_large_arrays_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rows:
 
 def test_512_ranks_disagree_as_soon_as_one_has_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers are digests of 32 bits. float32 would not hold their sum."""
-    from ernie_gram.distributed import collectives
-
     digest = 2**32 - 2
 
     def check(last: int) -> None:

@@ -50,7 +50,6 @@ def test_all_processes_exchange_the_same_tensors_in_the_same_order_and_as_many_b
 ) -> None:
     from ernie_gram.distributed import buckets
     from ernie_gram.planning import exchange
-    from ernie_gram.pretraining.sizes import CorpusSizes
 
     # Small buckets, so that a small model has more than 20 of them.
     monkeypatch.setattr(buckets, "BUCKET_NUMBERS", 20)
