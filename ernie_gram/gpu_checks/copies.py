@@ -1,7 +1,7 @@
 """A training step copies nothing between the GPU and the host, beyond what is listed here.
 
 Each copy from the device makes the host wait for it. Paddle's log tells which operation copies: with the variables that
-catalog.py sets for this process, the interpreter names each operation before and after it runs, and each copy of memory
+check.py sets for this process, the interpreter names each operation before and after it runs, and each copy of memory
 has a line with its two places.
 """
 

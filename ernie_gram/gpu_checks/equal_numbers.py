@@ -1,6 +1,6 @@
 """Training on the GPU computes the numbers of training on the CPU: in each precision, and whatever it resumes from.
 
-The process of these checks has NVIDIA_TF32_OVERRIDE=0 (see catalog.py): without it, the operands of float32 products
+The process of these checks has NVIDIA_TF32_OVERRIDE=0 (see check.py): without it, the operands of float32 products
 have 11 bits on an Ampere GPU or later.
 """
 

@@ -87,11 +87,12 @@ def training_cases(
 ) -> Iterator[Case]:
     """Yield the programs of a training in one of MODES. In float16, updates can be skipped."""
     skips = settings.first_loss_scale is not None
-    build = build_accumulation if mode == "accumulation" else build_training
-    built = build(network, settings, world, rate_scale, sparse, mode == "recompute", skips)
-    programs = built if isinstance(built, tuple) else (built,)
-    names = ("gradients", "update") if mode == "accumulation" else ("training",)
-    for part, program in zip(names, programs, strict=True):
+    given = (network, settings, world, rate_scale, sparse, mode == "recompute", skips)
+    if mode == "accumulation":
+        programs = dict(zip(("gradients", "update"), build_accumulation(*given), strict=True))
+    else:
+        programs = {"training": build_training(*given)}
+    for part, program in programs.items():
         yield Case(f"{name}, {settings.precision}, {mode}: {part}", program.main)
         yield Case(f"{name}, {settings.precision}, {mode}: start of {part}", program.startup, is_step=False)
 

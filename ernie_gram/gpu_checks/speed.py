@@ -163,7 +163,7 @@ def attention(setup: Setup) -> str:
     except InputError as error:
         raise Skipped(str(error)) from error
     output = trained(setup, MEMORY_EFFICIENT, "gpu", f"--model.attention={MEMORY_EFFICIENT}")
-    # This process may have TF32 (see catalog.py), and the plain steps not.
+    # This process may have TF32 (see check.py), and the plain steps not.
     shown = compare(setup, output, on_gpu(setup), HALF, by_name=False)
     precision, times = _half_precision(), []
     world = start_world("gpu", precision)
