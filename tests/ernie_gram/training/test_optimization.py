@@ -10,6 +10,7 @@ import pytest
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from ernie_gram.training.optimization import add_adamw, clip_by_global_norm, learning_rate, set_learning_rate
+from ernie_gram.training.variables import get_arrays
 from tests.support.static_programs import fresh_scope, run
 
 import paddle  # isort: skip
@@ -58,7 +59,7 @@ def test_updates_equal_adamw_with_clipping_in_numpy() -> None:
         for step, batch in enumerate(inputs):
             set_learning_rate(rate_at(step))
             norms.append(executor.run(main, feed={"x": batch.astype("float32")}, fetch_list=[norm])[0])
-        found = {name: np.array(paddle.static.global_scope().find_var(name).get_tensor()) for name in start}
+        found = get_arrays(list(start))
 
     p = {name: value.copy() for name, value in start.items()}
     m, v = ({name: np.zeros_like(value) for name, value in start.items()} for _ in range(2))
