@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ernie_gram.distributed.row_gradients import Lookups
-from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
+from ernie_gram.distributed.world import World
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork, row_counts
 from ernie_gram.pretraining.sizes import CorpusSizes
