@@ -12,6 +12,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.support import pretended_gpu
+from tests.support.pretended_gpu import replace_existing
+
 # The environment variable with a fault, "" for none; pretended_gpu/sitecustomize.py calls `pretend` if it is set.
 FAULT = "PRETENDED_FAULT"
 WRONG_GRADIENT, HANG = FAULTS = ("wrong gradient", "hang")
@@ -24,18 +27,10 @@ TABLE = Path(__file__).resolve().parents[1] / "gpu_kernels" / "registered.tsv"
 
 def environment(gpus: int = 1, fault: str = "") -> dict[str, str]:
     """Return the environment variables under which new processes pretend, with a fault or without one."""
-    from tests.support import pretended_gpu
-
     return {**pretended_gpu.environment(gpus), FAULT: fault}
 
 
-def replace(owner: Any, name: str, value: Any) -> None:
-    """Set an attribute that exists."""
-    assert hasattr(owner, name), name
-    setattr(owner, name, value)
-
-
-def register_kernels(missing: Sequence[str] = (), replace: Callable[..., None] = replace) -> None:
+def register_kernels(missing: Sequence[str] = (), replace: pretended_gpu.Replace = replace_existing) -> None:
     """Register the kernels of a package for GPUs (see tests/gpu_kernels), except for those that are to be missing."""
     import paddle
 
@@ -64,9 +59,9 @@ def replace_half_precision() -> None:
     """Compute in bfloat16 what is meant to be float16, and in float32 what has no kernel for bfloat16 on a CPU."""
     import paddle
 
-    replace(paddle, "float16", paddle.bfloat16)
+    replace_existing(paddle, "float16", paddle.bfloat16)
     for name in ("linear", "softmax"):
-        replace(paddle.nn.functional, name, compute_in_float32(getattr(paddle.nn.functional, name)))
+        replace_existing(paddle.nn.functional, name, compute_in_float32(getattr(paddle.nn.functional, name)))
 
 
 def make_gradient_wrong() -> None:
@@ -82,7 +77,7 @@ def make_gradient_wrong() -> None:
         found = zip(inputs, gradients(targets, inputs), strict=True)
         return [gradient * factor if value.name == PARAMETER else gradient for value, gradient in found]
 
-    replace(paddle.static, "gradients", wrong)
+    replace_existing(paddle.static, "gradients", wrong)
 
 
 def make_rank_hang() -> None:
@@ -97,7 +92,7 @@ def make_rank_hang() -> None:
         return run(self, *arguments, **options)
 
     if os.environ.get("PADDLE_TRAINER_ID") == RANK:
-        replace(paddle.static.Executor, "run", hanging)
+        replace_existing(paddle.static.Executor, "run", hanging)
 
 
 def pretend() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -14,27 +13,17 @@ from types import ModuleType
 from typing import Any
 
 
-def load(name: str, path: Path) -> ModuleType:
-    """Return a module of `tests`, which may not be found from every working directory."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def pretend_as_asked(_: ModuleType) -> None:
     """Call `pretend` of this package, and that of gpu_faults.py, as the environment asks."""
-    here = Path(__file__).resolve().parent
-    module = load("pretended_gpu", here / "__init__.py")
-    major, minor = map(int, os.environ[module.CAPABILITY].split("."))
-    calls = module.pretend(int(os.environ[module.GPUS]), (major, minor))
-    folder, rank = os.environ.get(module.CALLS), os.environ.get("PADDLE_TRAINER_ID")
+    from tests.support import gpu_faults, pretended_gpu
+
+    major, minor = map(int, os.environ[pretended_gpu.CAPABILITY].split("."))
+    calls = pretended_gpu.pretend(int(os.environ[pretended_gpu.GPUS]), (major, minor))
+    folder, rank = os.environ.get(pretended_gpu.CALLS), os.environ.get("PADDLE_TRAINER_ID")
     if folder and rank:
         atexit.register(lambda: Path(folder, f"{rank}.txt").write_text("\n".join(calls)))
-    if "PRETENDED_FAULT" in os.environ:
-        load("gpu_faults", here.parent / "gpu_faults.py").pretend()
+    if gpu_faults.FAULT in os.environ:
+        gpu_faults.pretend()
 
 
 def pretend_package(device: ModuleType) -> None:
