@@ -23,8 +23,7 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ernie_gram.gpu_checks.catalog import CHECKS, FIRST, NAMES
-from ernie_gram.gpu_checks.check import Check, Result
+from ernie_gram.gpu_checks.check import CHECKS, FIRST, NAMES, Check, Result
 from ernie_gram.gpu_checks.processes import run_check
 from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file

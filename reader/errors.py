@@ -56,6 +56,14 @@ def print_error(message: str) -> None:
     sys.stderr.write(f"error: {' '.join(message.split())}\n")
 
 
+def last_error_in(printed: str) -> str:
+    """Return the last error in what commands have printed, or else its last line, or ""."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    # After the error of a process come the lines of its launcher.
+    errors = [line for line in lines if line.startswith("error: ")] or lines
+    return errors[-1] if errors else ""
+
+
 def print_note(message: str) -> None:
     """Print what the user should know although nothing failed, as one line on standard error."""
     sys.stderr.write(f"note: {' '.join(message.split())}\n")

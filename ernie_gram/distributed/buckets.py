@@ -9,15 +9,15 @@ from collections.abc import Iterable
 BUCKET_NUMBERS = 8 << 20
 
 
-def plan_buckets(sizes: Iterable[int], limit: int = BUCKET_NUMBERS) -> list[list[int]]:
+def plan_buckets(sizes: Iterable[int]) -> list[list[int]]:
     """Return the indices of the tensors in each bucket, in order; `sizes` are their numbers of elements.
 
-    A bucket takes tensors until it holds more than `limit` numbers, so its last tensor may exceed the limit.
+    A bucket takes tensors until it holds more than BUCKET_NUMBERS, so its last tensor may exceed the limit.
     """
     buckets: list[list[int]] = [[]]
     numbers = 0
     for index, size in enumerate(sizes):
-        if numbers > limit:
+        if numbers > BUCKET_NUMBERS:
             buckets.append([])
             numbers = 0
         buckets[-1].append(index)
@@ -25,10 +25,10 @@ def plan_buckets(sizes: Iterable[int], limit: int = BUCKET_NUMBERS) -> list[list
     return buckets
 
 
-def is_summed_by_row(size: int, limit: int = BUCKET_NUMBERS) -> bool:
+def is_summed_by_row(size: int) -> bool:
     """Return whether a gradient with few used rows gets an exchange of these rows; `size` is its number of elements.
 
     Otherwise it is summed in a bucket, like all others. The exchange of rows never sends more than that, except for one
     number per row, but a small gradient saves less than another exchange costs.
     """
-    return size > limit
+    return size > BUCKET_NUMBERS

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import paddle
 import paddle.distributed as dist
 
-from ernie_gram.distributed.buckets import BUCKET_NUMBERS as BUCKET_NUMBERS
-from ernie_gram.distributed.buckets import plan_buckets
+from ernie_gram.distributed import buckets
 from ernie_gram.distributed.ranks import World
 from reader.errors import InputError
 
@@ -30,7 +29,8 @@ def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Te
         return tensors
     summed: list[paddle.Tensor] = []
     link = paddle.zeros([1], tensors[0].dtype)
-    for bucket in _buckets(tensors):
+    for indices in buckets.plan_buckets(int(np.prod(tensor.shape)) for tensor in tensors):
+        bucket = [tensors[i] for i in indices]
         joined = paddle.concat([*(tensor.flatten() for tensor in bucket), link])
         dist.all_reduce(joined)
         link = joined[-1:]
@@ -40,11 +40,6 @@ def sum_over_ranks(tensors: list[paddle.Tensor], world: World) -> list[paddle.Te
             summed.append(joined[start : start + size].reshape(tensor.shape))
             start += size
     return summed
-
-
-def _buckets(tensors: list[paddle.Tensor]) -> list[list[paddle.Tensor]]:
-    sizes = (int(np.prod(tensor.shape)) for tensor in tensors)
-    return [[tensors[i] for i in bucket] for bucket in plan_buckets(sizes, BUCKET_NUMBERS)]
 
 
 def copy_from_first_rank(executor: paddle.static.Executor, names: list[str], world: World) -> None:
@@ -65,10 +60,8 @@ def sum_array(executor: paddle.static.Executor, array: npt.NDArray[Number], worl
     """
     if world.size == 1 or not array.size:
         return array
-    flat = array.ravel()
-    parts = [
-        _sum_on_host(executor, flat[first : first + BUCKET_NUMBERS]) for first in range(0, len(flat), BUCKET_NUMBERS)
-    ]
+    flat, size = array.ravel(), buckets.BUCKET_NUMBERS
+    parts = [_sum_on_host(executor, flat[first : first + size]) for first in range(0, len(flat), size)]
     return np.concatenate(parts).reshape(array.shape)
 
 

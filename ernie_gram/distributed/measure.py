@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import statistics
 import time
@@ -93,11 +94,7 @@ def allocated_peak(world: World) -> int:
 
 def process_peak() -> int:
     """Return the largest number of bytes of main memory that this process has had."""
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    # Without /proc; on Linux this number may be that of the process that started this one.
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    status = Path("/proc/self/status")
+    found = re.search(r"^VmHWM:\s*(\d+)", status.read_text(), re.MULTILINE) if status.exists() else None
+    # The number of getrusage may be that of the process that started this one.
+    return 1024 * (int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
@@ -16,7 +17,11 @@ RUNNING, DONE, FAILED = "running", "done", "failed"
 
 
 class OtherMachines:
-    """Tells the other launchers of a job how this one is, and watches them, in a thread."""
+    """Tells the other launchers of a job how this one is, and watches them, in a thread.
+
+    Attributes:
+        failure: why the job cannot go on, as far as other machines are the cause, or "".
+    """
 
     def __init__(self, store: Any, job: str, name: str) -> None:
         """`store` is the key-value store of Paddle's launcher, on the machine of --master.
@@ -24,16 +29,10 @@ class OtherMachines:
         `name` is that of this machine, unique in the job.
         """
         self._store, self._prefix, self._name = store, f"/{job}/watch/", name
-        self._own, self._failure = (RUNNING, ""), ""
-        self._count = 0
+        self._own, self.failure = (RUNNING, ""), ""
         self._ended, self._told = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="other machines", daemon=True)
         self._thread.start()
-
-    @property
-    def failure(self) -> str:
-        """Why the job cannot go on, as far as other machines are the cause, or ""."""
-        return self._failure
 
     def fail(self, reason: str) -> None:
         """Tell the others that this machine has failed; the first reason counts."""
@@ -51,10 +50,10 @@ class OtherMachines:
     def _run(self) -> None:
         seen: dict[str, tuple[str, float]] = {}
         reached = time.monotonic()
-        while not self._ended.is_set():
-            self._count += 1
+        for count in itertools.count():
             (state, reason), now = self._own, time.monotonic()
-            value = json.dumps([state, reason, self._count])
+            # The count makes every sign of life another value.
+            value = json.dumps([state, reason, count])
             if self._store.put(self._prefix + self._name, value):
                 reached = now
                 if state != RUNNING:
@@ -63,8 +62,9 @@ class OtherMachines:
             for key, text in values.items() if isinstance(values, dict) else ():
                 if text != seen.get(key, ("", 0.0))[0]:
                     seen[key] = text, now
-            self._failure = self._failure or self._judge(seen, reached, now)
-            self._ended.wait(POLL_SECONDS)
+            self.failure = self.failure or self._judge(seen, reached, now)
+            if self._ended.wait(POLL_SECONDS):
+                return
 
     def _judge(self, seen: dict[str, tuple[str, float]], reached: float, now: float) -> str:
         states = {key.removeprefix(self._prefix): (*json.loads(text), when) for key, (text, when) in seen.items()}

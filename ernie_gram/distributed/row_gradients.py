@@ -13,7 +13,6 @@ from math import prod
 
 import paddle
 
-from ernie_gram.distributed import collectives
 from ernie_gram.distributed.buckets import is_summed_by_row
 
 
@@ -99,11 +98,10 @@ def take_lookups(
         sparse: names of parameters of which a step uses few rows. Those that are not larger than a bucket keep their
             gradient, for which an exchange of its own is not worth it; on one process they take little time anyway.
     """
-
-    def is_by_row(parameter: paddle.Tensor) -> bool:
-        return parameter.name in sparse and is_summed_by_row(prod(parameter.shape), collectives.BUCKET_NUMBERS)
-
-    return [(each, _taken(each, gradient) if is_by_row(each) else gradient) for each, gradient in pairs]
+    return [
+        (each, _taken(each, gradient) if each.name in sparse and is_summed_by_row(prod(each.shape)) else gradient)
+        for each, gradient in pairs
+    ]
 
 
 def _taken(parameter: paddle.Tensor, gradient: paddle.Tensor) -> Lookups:

@@ -14,6 +14,7 @@ from pathlib import Path
 from ernie_gram.run.heartbeat import STACK_SIGNAL, read_beat
 from ernie_gram.run.lost_peer import LOST_PEER_STATUS
 from ernie_gram.run.termination import REPEAT_SECONDS
+from reader.errors import last_error_in
 
 POLL_SECONDS = 0.5
 # From the first failure to the report: other ranks fail because of it, and may be seen earlier.
@@ -80,9 +81,7 @@ class Rank:
         with suppress(OSError), self.log.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(self.log_start, size - _LOG_BYTES))
-            lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-            errors = [line for line in lines if line.startswith("error: ")] or lines
-            return " ".join(errors[-1:])
+            return last_error_in(file.read().decode(errors="replace"))
         return ""
 
     def failure(self) -> str:

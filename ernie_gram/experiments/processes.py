@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import check_output
-from reader.errors import InputError
+from reader.errors import InputError, last_error_in
 from reader.system.installation import child_environment
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import progress
@@ -113,10 +113,7 @@ def train_each(
 
 def last_error(folder: Path) -> str:
     """Return the last error that a run printed, or else its last line."""
-    lines = (folder / CONSOLE).read_text(errors="replace").strip().splitlines()
-    # With several processes the last lines are those of the launcher.
-    errors = [line for line in lines if line.startswith("error: ")] or lines
-    return " ".join(errors[-1:])
+    return last_error_in((folder / CONSOLE).read_text(errors="replace"))
 
 
 def _start(run: PlannedRun, processes: int, threads: int) -> subprocess.Popen[bytes]:

@@ -1,7 +1,7 @@
 """A training step copies nothing between the GPU and the host, beyond what is listed here.
 
 Each copy from the device makes the host wait for it. Paddle's log tells which operation copies: with the variables that
-catalog.py sets for this process, the interpreter names each operation before and after it runs, and each copy of memory
+check.py sets for this process, the interpreter names each operation before and after it runs, and each copy of memory
 has a line with its two places.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 # isort: off
 from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
@@ -19,27 +19,21 @@ import paddle
 
 from ernie_gram.gpu_checks.check import Setup, require
 from ernie_gram.gpu_checks.kernels import STDERR, precisions, written_to
-from ernie_gram.gpu_checks.programs import LAST_RUNG, LAYERS, pretraining_config
-from ernie_gram.planning.sizes import assumed_shape
-from ernie_gram.planning.trial_step import random_batch
-from ernie_gram.pretraining.job import PretrainNetwork
+from ernie_gram.gpu_checks.programs import LAST_RUNG, LAYERS, pretraining_config, random_step
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.training.program import build_training
 
-# Operations that may copy, and why. Read in Paddle's sources.
-FROM_DEVICE = {
-    "memcpy": "whether an update is skipped, which AdamW's kernels read on the host (training.loss_scale)",
-}
+# Operations that may copy. Read in Paddle's sources.
+# Whether an update is skipped, which AdamW's kernels read on the host (training.loss_scale).
+FROM_DEVICE = ("memcpy",)
 FEEDING = "before the first operation"
-TO_DEVICE = {
-    **dict.fromkeys((FEEDING, "shadow_feed"), "the batch"),
-    **dict.fromkeys(
-        ("concat", "stack", "add_n", "split", "unbind", "check_finite_and_unscale"),
-        "addresses of many operands; the host does not wait",
-    ),
-    **dict.fromkeys(("divide", "divide_grad"), "the number of rows of a term, which follows from shapes"),
-}
-TOKENS_PER_UNIT = 1.9
+TO_DEVICE = (
+    # The batch.
+    *(FEEDING, "shadow_feed"),
+    # Addresses of many operands; the host does not wait.
+    *("concat", "stack", "add_n", "split", "unbind", "check_finite_and_unscale"),
+    # The number of rows of a term, which follows from shapes.
+    *("divide", "divide_grad"),
+)
 SEQUENCES = 4
 SIZES = CorpusSizes(tokens=1000, ngrams=600)
 # The first steps prepare the program.
@@ -113,12 +107,8 @@ def copies(setup: Setup) -> str:
 
 
 def _logged_step(precision: str, recompute: bool, world: World) -> str:
-    config = pretraining_config(LAST_RUNG, precision)
-    config = replace(config, data=replace(config.data, batch_size=SEQUENCES))
-    settings, network = config.optimizer, PretrainNetwork(config, SIZES, world.size)
-    skips = settings.first_loss_scale is not None
-    program = build_training(network, settings, world, recompute=recompute, skips=skips)
-    batch = random_batch(config, SIZES, assumed_shape(config, SEQUENCES, TOKENS_PER_UNIT))
+    options = f"--data.batch_size={SEQUENCES}", f"--trainer.recompute={str(recompute).lower()}"
+    program, batch = random_step(pretraining_config(LAST_RUNG, precision, *options), SIZES, world)
     executor, text = paddle.static.Executor(world.place), ""
     with paddle.static.scope_guard(paddle.static.Scope()):
         written_to(STDERR, lambda: executor.run(program.startup))

@@ -1,6 +1,6 @@
 """Training on the GPU computes the numbers of training on the CPU: in each precision, and whatever it resumes from.
 
-The process of these checks has NVIDIA_TF32_OVERRIDE=0 (see catalog.py): without it, the operands of float32 products
+The process of these checks has NVIDIA_TF32_OVERRIDE=0 (see check.py): without it, the operands of float32 products
 have 11 bits on an Ampere GPU or later.
 """
 
@@ -13,13 +13,11 @@ import numpy as np
 from ernie_gram.gpu_checks.check import Numbers, Setup, Skipped, require
 from ernie_gram.gpu_checks.kernels import precisions
 from ernie_gram.gpu_checks.runs import (
-    NO_DROPOUT,
     STEPS,
-    differences,
+    difference,
     largest_difference,
     mean_gradients,
     parameters,
-    started,
     steps_of,
     trained,
 )
@@ -49,7 +47,7 @@ DROPOUT = ("--model.hidden_dropout_prob=0.1", "--model.attention_probs_dropout_p
 
 def float32(setup: Setup) -> str:
     """Compare ten steps on the GPU with the same steps on the CPU."""
-    return f"{STEPS} steps on GPU and CPU differ by {compare(setup, on_gpu(setup), on_cpu(setup), FLOAT32)}"
+    return f"{STEPS} steps on GPU and CPU differ by {compare(setup, on_gpu(setup), _on_cpu(setup), FLOAT32)}"
 
 
 def bfloat16(setup: Setup) -> str:
@@ -66,8 +64,7 @@ def float16(setup: Setup) -> str:
 def overflow(setup: Setup) -> str:
     """Let float16 gradients overflow: these updates are skipped, and the scale of the loss falls until one is made."""
     settings = (f"--optimizer.loss_scale={OVERFLOWING_SCALE}", f"--trainer.max_skipped={OVERFLOWING_STEPS}")
-    more = (*NO_DROPOUT, *started(setup), "--optimizer.precision=float16", *settings)
-    output = trained(setup, "overflow", "gpu", OVERFLOWING_STEPS, more)
+    output = trained(setup, "overflow", "gpu", "--optimizer.precision=float16", *settings, steps=OVERFLOWING_STEPS)
     records = steps_of(output)
     scales = [record["loss_scale"] for record in records]
     skipped = int(records[-1]["skipped"])
@@ -84,59 +81,49 @@ def overflow(setup: Setup) -> str:
 
 def recompute(setup: Setup) -> str:
     """Compare steps of the full objective, with dropout and samples, with and without recompute."""
-    more = (*DROPOUT, *started(setup, DRAWING))
-    plain = trained(setup, DRAWING, "gpu", more=more, rung=DRAWING)
-    again = trained(setup, "recompute", "gpu", more=(*more, "--trainer.recompute=true"), rung=DRAWING)
+    plain = trained(setup, DRAWING, "gpu", *DROPOUT, rung=DRAWING)
+    again = trained(setup, "recompute", "gpu", *DROPOUT, "--trainer.recompute=true", rung=DRAWING)
     return f"{STEPS} steps with and without differ by {compare(setup, again, plain, FLOAT32)}"
 
 
 def resume(setup: Setup) -> str:
     """Train on the GPU, resume on the CPU, then again on the GPU; compare with an uninterrupted training on the GPU."""
-    more = (*NO_DROPOUT, *started(setup))
     for device, until in (("gpu", STEPS // 3), ("cpu", 2 * STEPS // 3), ("gpu", STEPS)):
-        output = trained(setup, "resumed", device, until, more)
+        output = trained(setup, "resumed", device, steps=until)
     shown = compare(setup, output, on_gpu(setup), FLOAT32)
     return f"GPU, CPU, GPU and GPU alone differ by {shown} in {STEPS} steps"
 
 
 def on_gpu(setup: Setup) -> Path:
     """Return the folder of ten steps in float32 on the GPU."""
-    return trained(setup, "gpu", "gpu", more=(*NO_DROPOUT, *started(setup)))
+    return trained(setup, "gpu", "gpu")
 
 
-def on_cpu(setup: Setup) -> Path:
-    """Return the folder of the same steps on the CPU."""
-    return trained(setup, "cpu", "cpu", more=(*NO_DROPOUT, *started(setup)))
+def _on_cpu(setup: Setup) -> Path:
+    return trained(setup, "cpu", "cpu")
 
 
 def _half(setup: Setup, precision: str, *settings: str) -> str:
     if precision not in precisions():
         raise Skipped(f"this GPU has no {precision}")
-    more = (*NO_DROPOUT, *started(setup), f"--optimizer.precision={precision}", *settings)
-    shown = compare(setup, trained(setup, precision, "gpu", more=more), on_cpu(setup), HALF, by_name=False)
-    return f"{STEPS} steps and float32 on the CPU differ by {shown}"
+    output = trained(setup, precision, "gpu", f"--optimizer.precision={precision}", *settings)
+    return f"{STEPS} steps and float32 on the CPU differ by {compare(setup, output, _on_cpu(setup), HALF, False)}"
 
 
 def compare(setup: Setup, found: Path, expected: Path, tolerance: float, by_name: bool = True) -> str:
-    """Compare two runs, see `require_equal`."""
-    setup.numbers.update(_differences(found, expected))
-    return require_equal(setup.numbers, tolerance, by_name)
-
-
-def _differences(found: Path, expected: Path) -> Numbers:
-    """Return the largest relative differences of losses and norms of the gradient of two runs, and those of their last
-    parameters and mean gradients; these two as one vector each, and by name."""
-    numbers: Numbers = {
-        "loss": largest_difference(steps_of(found), steps_of(expected), "loss"),
-        "norm": largest_difference(steps_of(found), steps_of(expected), "grad_norm"),
-    }
+    """Compare losses and norms of the gradient of two runs, and their last parameters and mean gradients; these two as
+    one vector each, and by name. See `require_equal`."""
+    numbers = setup.numbers
+    for key, logged in (("loss", "loss"), ("norm", "grad_norm")):
+        numbers[key] = largest_difference(steps_of(found), steps_of(expected), logged)
     for key, arrays_of in (("parameters", parameters), ("gradients", mean_gradients)):
         one, two = (
             {n: a for n, a in arrays_of(run).items() if not n.endswith(WITHOUT_GRADIENT)} for run in (found, expected)
         )
-        numbers[key] = differences({"all": _joined(one)}, {"all": _joined(two)})["all"]
-        numbers[f"{key}_by_name"] = differences(one, two)
-    return numbers
+        assert one.keys() == two.keys()
+        numbers[key] = difference(_joined(one), _joined(two))
+        numbers[f"{key}_by_name"] = {name: difference(one[name], two[name]) for name in two}
+    return require_equal(numbers, tolerance, by_name)
 
 
 def _joined(arrays: Arrays) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 # isort: off
@@ -17,13 +16,13 @@ from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.gpu_checks.check import Setup, require
 from ernie_gram.gpu_checks.equal_numbers import FLOAT32, on_gpu
+from ernie_gram.gpu_checks.runs import not_nan
 from ernie_gram.inference.description import ENCODER, KINDS
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.inference.exported_program import ExportedProgram
 from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.programs import build_prediction
 from ernie_gram.pretraining.sizes import CorpusSizes
-from ernie_gram.training.program import Program
 from ernie_gram.training.variables import set_parameters
 from reader.batches import fields
 from reader.batches.fields import Batch
@@ -33,11 +32,9 @@ LENGTHS = (19, 3, 24)
 
 def export(setup: Setup) -> str:
     """Compare the outputs of both kinds of exported models for a batch with padding."""
-    model, found = read_model(on_gpu(setup)), setup.numbers
+    model, world, found = read_model(on_gpu(setup)), start_world("gpu"), setup.numbers
     for outputs in KINDS:
-        folder = setup.folder / f"exported_{outputs}"
-        shutil.rmtree(folder, ignore_errors=True)
-        for name, difference in _differences(model, outputs, folder, start_world("gpu")).items():
+        for name, difference in _differences(model, outputs, setup.folder / f"exported_{outputs}", world).items():
             found[f"{outputs}: {name}"] = difference
     worst = max(found, key=lambda name: found[name])
     require(found[worst] <= FLOAT32, f"{worst} differs by {found[worst]:.1e}, more than {FLOAT32:g}")
@@ -47,7 +44,11 @@ def export(setup: Setup) -> str:
 def _differences(model: Model, outputs: str, folder: Path, world: World) -> dict[str, float]:
     """Return for each output the largest difference, relative to the largest number."""
     assert model.vocabulary is not None
-    program, tokens = _program(model, outputs), len(model.vocabulary)
+    tokens, ngrams = len(model.vocabulary), len(model.lexicon or ())
+    if outputs == ENCODER:
+        program = build_encoder(model.config, model.config.vocab_size or tokens)
+    else:
+        program = build_prediction(prediction_config(model), CorpusSizes(tokens, ngrams))
     width, random = max(LENGTHS), np.random.default_rng(1)
     batch: Batch = {
         fields.INPUT_IDS.name: random.integers(0, tokens, (len(LENGTHS), width)),
@@ -63,12 +64,7 @@ def _differences(model: Model, outputs: str, folder: Path, world: World) -> dict
         # What slots of padding have has no meaning.
         is_real = np.arange(width) < np.array(LENGTHS)[:, np.newaxis]
         found["hidden"], expected["hidden"] = found["hidden"][is_real], expected["hidden"][is_real]
-    return {name: float(np.abs(found[name] - value).max() / np.abs(value).max()) for name, value in expected.items()}
-
-
-def _program(model: Model, outputs: str) -> Program:
-    assert model.vocabulary is not None
-    tokens = len(model.vocabulary)
-    if outputs == ENCODER:
-        return build_encoder(model.config, model.config.vocab_size or tokens)
-    return build_prediction(prediction_config(model), CorpusSizes(tokens, len(model.lexicon) if model.lexicon else 0))
+    return {
+        name: not_nan(float(np.abs(found[name] - value).max() / np.abs(value).max()))
+        for name, value in expected.items()
+    }

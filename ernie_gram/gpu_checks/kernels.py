@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 # isort: off
@@ -27,7 +28,7 @@ import paddle
 from ernie_gram.distributed.device import check_device
 from ernie_gram.gpu_checks.check import Setup, require
 from ernie_gram.gpu_checks.programs import LAST_RUNG, MODES, PRECISIONS, RUNGS, other_cases, pretraining_cases
-from reader.errors import InputError
+from reader.errors import InputError, last_error_in
 from reader.system.installation import child_environment
 
 GPU_BACKENDS = ("GPU", "GPUDNN")
@@ -49,14 +50,12 @@ class Kernel(NamedTuple):
 
 def precisions() -> tuple[str, ...]:
     """Return the precisions that this GPU has."""
-
-    def has(precision: str) -> bool:
-        try:
-            return check_device("gpu", precision)
-        except InputError:
-            return False
-
-    return tuple(precision for precision in PRECISIONS if has(precision))
+    found = []
+    for precision in PRECISIONS:
+        with suppress(InputError):
+            check_device("gpu", precision)
+            found.append(precision)
+    return tuple(found)
 
 
 def kernels(setup: Setup) -> str:
@@ -112,8 +111,8 @@ def _task_programs(chosen: Iterable[str]) -> dict[str, Iterable[Kernel]]:
     """Return the kernels of the programs of all kinds of tasks. Another process lists them: this package is below."""
     command = [sys.executable, "-m", "tasks.kernels", *chosen]
     done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
-    last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-    require(done.returncode == 0, f"tasks.kernels ended with status {done.returncode}: {last}")
+    error = last_error_in(done.stderr)
+    require(done.returncode == 0, f"tasks.kernels ended with status {done.returncode}: {error}")
     found = json.loads(done.stdout.splitlines()[-1])
     return {name: [Kernel(*kernel) for kernel in listed] for name, listed in found.items()}
 

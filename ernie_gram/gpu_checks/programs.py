@@ -18,6 +18,8 @@ import paddle
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed import collectives
 from ernie_gram.inference.export import build_encoder
+from ernie_gram.planning.sizes import assumed_shape
+from ernie_gram.planning.trial_step import random_batch
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
@@ -28,7 +30,8 @@ from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.accumulation import build_accumulation
 from ernie_gram.training.config import OptimizerConfig
 from ernie_gram.training.job import Network
-from ernie_gram.training.program import build_training
+from ernie_gram.training.program import Program, build_training
+from reader.batches.fields import Batch
 
 PRECISIONS = ("float32", "bfloat16", "float16")
 MODES = ("plain", "recompute", "accumulation", "two ranks")
@@ -40,6 +43,8 @@ LAST_RUNG = RUNGS[-1]
 SIZES = CorpusSizes(30_522, 300_000)
 SEQUENCES = 64
 LAYERS = 2
+# Of units in random batches.
+TOKENS_PER_UNIT = 1.9
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,8 @@ class Case:
     is_step: bool = True
 
 
-def pretraining_config(rung: str, precision: str) -> PretrainConfig:
-    """Return the configuration of a rung of the ablation, with dropout."""
+def pretraining_config(rung: str, precision: str, *more: str) -> PretrainConfig:
+    """Return the configuration of a rung of the ablation, with dropout, and with further options."""
     options = [
         f"--config={CONFIGS / f'{rung}.yaml'}",
         f"--data.batch_size={SEQUENCES}",
@@ -66,6 +71,7 @@ def pretraining_config(rung: str, precision: str) -> PretrainConfig:
         "--model.hidden_dropout_prob=0.1",
         "--model.attention_probs_dropout_prob=0.1",
         f"--optimizer.precision={precision}",
+        *more,
     ]
     return load_config(PretrainConfig, options, "gpu_check", "", {})[0]
 
@@ -81,13 +87,22 @@ def training_cases(
 ) -> Iterator[Case]:
     """Yield the programs of a training in one of MODES. In float16, updates can be skipped."""
     skips = settings.first_loss_scale is not None
-    build = build_accumulation if mode == "accumulation" else build_training
-    built = build(network, settings, world, rate_scale, sparse, mode == "recompute", skips)
-    programs = built if isinstance(built, tuple) else (built,)
-    names = ("gradients", "update") if mode == "accumulation" else ("training",)
-    for part, program in zip(names, programs, strict=True):
+    given = (network, settings, world, rate_scale, sparse, mode == "recompute", skips)
+    if mode == "accumulation":
+        programs = dict(zip(("gradients", "update"), build_accumulation(*given), strict=True))
+    else:
+        programs = {"training": build_training(*given)}
+    for part, program in programs.items():
         yield Case(f"{name}, {settings.precision}, {mode}: {part}", program.main)
         yield Case(f"{name}, {settings.precision}, {mode}: start of {part}", program.startup, is_step=False)
+
+
+def random_step(config: PretrainConfig, sizes: CorpusSizes, world: World) -> tuple[Program, Batch]:
+    """Return the program of a training step of this process, and a random batch of full sequences for it."""
+    settings, recompute = config.optimizer, config.trainer.recompute
+    network, skips = PretrainNetwork(config, sizes, world.size), settings.first_loss_scale is not None
+    program = build_training(network, settings, world, recompute=recompute, skips=skips)
+    return program, random_batch(config, sizes, assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT))
 
 
 def pretraining_cases(

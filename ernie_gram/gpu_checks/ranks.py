@@ -14,7 +14,8 @@ from ernie_gram.distributed.device import visible_gpus
 from ernie_gram.gpu_checks.check import Failed, Setup, Skipped, require
 from ernie_gram.gpu_checks.equal_numbers import FLOAT32, compare, on_gpu
 from ernie_gram.gpu_checks.processes import MARK, processes_with
-from ernie_gram.gpu_checks.runs import NO_DROPOUT, STEPS, options, started, steps_of
+from ernie_gram.gpu_checks.runs import STEPS, options, started, steps_of
+from reader.errors import last_error_in
 from reader.system.installation import PACKAGES, child_environment
 
 PROCESSES = 2
@@ -26,17 +27,16 @@ POLL_SECONDS = 0.05
 def two_gpus(setup: Setup) -> str:
     """Compare ten steps of two GPUs with those of one."""
     name = "two_gpus"
-    more = (*NO_DROPOUT, *started(setup), *_on_gpus(setup))
-    job = start_job(setup, name, "ernie_gram/pretrain.py", *options(setup, name, STEPS, *more))
-    wait_for(job)
+    arguments = options(setup, name, STEPS, started(setup), *_on_gpus(setup))
+    output_of(start_job(setup, name, "ernie_gram/pretrain.py", *arguments))
     shown = compare(setup, setup.folder / name, on_gpu(setup), FLOAT32)
     return f"{STEPS} steps on two GPUs and on one differ by {shown}"
 
 
 def row_exchange(setup: Setup) -> str:
     """Let two processes sum gradients by row and as a whole (see exchange_rank.py)."""
-    job = start_job(setup, "row_exchange", "ernie_gram/gpu_checks/exchange_rank.py")
-    differences = re.findall(r"^difference (\S+)$", wait_for(job), re.MULTILINE)
+    output = output_of(start_job(setup, "row_exchange", "ernie_gram/gpu_checks/exchange_rank.py"))
+    differences = re.findall(r"^difference (\S+)$", output, re.MULTILINE)
     require(len(differences) == 1, f"the processes printed {len(differences)} results")
     require(float(differences[0]) == 0, f"rows and whole gradients differ by {differences[0]}")
     return "sums by row have the bits of sums of whole gradients"
@@ -45,31 +45,25 @@ def row_exchange(setup: Setup) -> str:
 def killed_rank(setup: Setup) -> str:
     """Kill one of two processes during a training: the launcher ends the other one, and says why."""
     name = "killed_rank"
-    steps, folder = 1_000_000, setup.folder / name
-    arguments = options(setup, name, steps, "--optimizer.decay_steps=null", *_on_gpus(setup))
+    arguments = options(setup, name, 1_000_000, "--optimizer.decay_steps=null", *_on_gpus(setup))
     job = start_job(setup, name, "ernie_gram/pretrain.py", *arguments)
+    while job.poll() is None and len(steps_of(setup.folder / name)) < 2:
+        time.sleep(POLL_SECONDS)
+    if job.poll() is not None:
+        output_of(job)
+    ranks = processes_with("PADDLE_TRAINER_ID=1", f"{MARK}={os.environ[MARK]}")
+    require(bool(ranks), "the launcher has no process of rank 1")
+    os.kill(min(ranks), signal.SIGKILL)
+    killed = time.monotonic()
     try:
-        while job.poll() is None and not (folder / "log.jsonl").is_file():
-            time.sleep(POLL_SECONDS)
-        while job.poll() is None and len(steps_of(folder)) < 2:
-            time.sleep(POLL_SECONDS)
-        if job.poll() is not None:
-            wait_for(job)
-        ranks = processes_with("PADDLE_TRAINER_ID=1", f"{MARK}={os.environ[MARK]}")
-        require(bool(ranks), "the launcher has no process of rank 1")
-        os.kill(min(ranks), signal.SIGKILL)
-        killed = time.monotonic()
-        try:
-            output, _ = job.communicate(timeout=MAX_ENDING_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise Failed(f"the job has not ended {MAX_ENDING_SECONDS:g} s after rank 1 was killed") from None
-    finally:
-        end_job(job)
+        output, _ = job.communicate(timeout=MAX_ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"the job has not ended {MAX_ENDING_SECONDS:g} s after rank 1 was killed") from None
     seconds = time.monotonic() - killed
     setup.numbers.update(seconds=seconds, status=job.returncode)
-    said = error_in(output)
-    is_named = "rank 1 " in said and "SIGKILL" in said
+    said = last_error_in(output).removeprefix("error: ")
     require(job.returncode != 0, f"the job ended with status 0 after {seconds:.1f} s")
+    is_named = "rank 1 " in said and "SIGKILL" in said
     require(is_named, f"the job ended after {seconds:.1f} s without the reason: {said}")
     return f"the job ended after {seconds:.1f} s: {said}"
 
@@ -80,7 +74,10 @@ def _on_gpus(setup: Setup) -> tuple[str, ...]:
 
 
 def start_job(setup: Setup, name: str, script: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a script in two processes; raises Skipped if there are fewer GPUs."""
+    """Start a script in two processes; raises Skipped if there are fewer GPUs.
+
+    If it still runs at the end of the check, it is ended with the check's process (see processes.py).
+    """
     if (gpus := visible_gpus()) < PROCESSES:
         raise Skipped(f"needs {PROCESSES} GPUs, and Paddle sees {gpus}")
     launcher = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
@@ -94,25 +91,9 @@ def start_job(setup: Setup, name: str, script: str, *arguments: str) -> subproce
     )
 
 
-def wait_for(job: subprocess.Popen[str]) -> str:
-    """Return what a job prints; raises Failed with its error if it fails."""
-    try:
-        output, _ = job.communicate()
-    finally:
-        end_job(job)
-    require(job.returncode == 0, f"{error_in(output)} (status {job.returncode})")
+def output_of(job: subprocess.Popen[str]) -> str:
+    """Wait for a job and return what it prints; raises Failed with its error if it fails."""
+    output, _ = job.communicate()
+    said = last_error_in(output).removeprefix("error: ") or "no output"
+    require(job.returncode == 0, f"{said} (status {job.returncode})")
     return output
-
-
-def end_job(job: subprocess.Popen[str]) -> None:
-    """End a job's launcher, with which its processes end."""
-    if job.poll() is None:
-        job.kill()
-        job.wait()
-
-
-def error_in(output: str) -> str:
-    """Return the last error in the output of a job, or else its last line."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("error: ")]
-    return (errors or lines or ["no output"])[-1].removeprefix("error: ")

@@ -29,7 +29,6 @@ STEPS = 10
 MEAN = "_moment1_"
 # An objective that draws nothing at random: devices draw other numbers.
 WITHOUT_DRAWING = "cnp"
-NO_DROPOUT = ("--model.hidden_dropout_prob=0", "--model.attention_probs_dropout_prob=0")
 
 
 def corpus(setup: Setup) -> Path:
@@ -55,7 +54,7 @@ def _build(*arguments: str) -> None:
 def options(setup: Setup, name: str, steps: int, *more: str, rung: str = WITHOUT_DRAWING) -> list[str]:
     """Return the options of `ernie-gram pretrain` for a run in the folder `name`, of a rung of the ablation.
 
-    Later options count: `more` may change any of them.
+    It has no dropout, because devices draw other masks. Later options count: `more` may change any of them.
     """
     layers, width, length, batch = (1, 32, 32, 8) if setup.quick else (2, 256, 128, 32)
     return [
@@ -70,6 +69,8 @@ def options(setup: Setup, name: str, steps: int, *more: str, rung: str = WITHOUT
         f"--data.max_seq_len={length}",
         f"--data.batch_size={batch}",
         "--model.use_relative_position=true",
+        "--model.hidden_dropout_prob=0",
+        "--model.attention_probs_dropout_prob=0",
         "--optimizer.learning_rate=1e-3",
         "--optimizer.warmup_steps=2",
         # The learning rate must not depend on where a run stops.
@@ -82,26 +83,25 @@ def options(setup: Setup, name: str, steps: int, *more: str, rung: str = WITHOUT
     ]
 
 
-def trained(
-    setup: Setup, name: str, device: str, steps: int = STEPS, more: tuple[str, ...] = (), rung: str = WITHOUT_DRAWING
-) -> Path:
-    """Return the folder `name` of a run on a device, "cpu" or "gpu", which is trained, or resumed, unless it is done.
+def started(setup: Setup, rung: str = WITHOUT_DRAWING) -> str:
+    """Return the option that lets runs of a rung start from the same parameters; devices draw other ones."""
+    return f"--paths.start={_train(options(setup, f'start_{rung}', 1, '--trainer.device=cpu', rung=rung))}"
 
-    Raises InputError as `ernie-gram pretrain` does.
-    """
-    arguments = options(setup, name, steps, f"--trainer.device={device}", *more, rung=rung)
+
+def trained(setup: Setup, name: str, device: str, *more: str, steps: int = STEPS, rung: str = WITHOUT_DRAWING) -> Path:
+    """Return the folder `name` of a run on a device, "cpu" or "gpu", from the parameters of `started`."""
+    more = (f"--trainer.device={device}", started(setup, rung), *more)
+    return _train(options(setup, name, steps, *more, rung=rung))
+
+
+def _train(arguments: list[str]) -> Path:
+    """Train or resume a run, unless it is done; return its folder. Raises InputError as `ernie-gram pretrain` does."""
     config, given = load_config(PretrainConfig, arguments, "gpu_check", "", {})
     run = prepare(config, 1, 0, given)
-    if run.resume_from and checkpoint.step_of(run.resume_from) == steps:
-        return run.output
-    with run.claim_output(), paddle.static.scope_guard(paddle.static.Scope()):
-        train(run)
+    if run.resume_from is None or checkpoint.step_of(run.resume_from) != config.trainer.max_steps:
+        with run.claim_output(), paddle.static.scope_guard(paddle.static.Scope()):
+            train(run)
     return run.output
-
-
-def started(setup: Setup, rung: str = WITHOUT_DRAWING) -> tuple[str, ...]:
-    """Return the option that lets runs of a rung start from the same parameters; devices draw other ones."""
-    return (f"--paths.start={trained(setup, f'start_{rung}', 'cpu', steps=1, more=NO_DROPOUT, rung=rung)}",)
 
 
 def steps_of(output: Path) -> list[Record]:
@@ -129,17 +129,14 @@ def largest_difference(found: list[Record], expected: list[Record], key: str) ->
     if [record["step"] for record in found] != [record["step"] for record in expected]:
         return float("inf")
     pairs = [(one.get(key, np.inf), two.get(key, np.nan)) for one, two in zip(found, expected, strict=True)]
-    return max((_not_nan(abs(one - two) / max(abs(two), 1e-12)) for one, two in pairs), default=float("inf"))
+    return max((not_nan(abs(one - two) / max(abs(two), 1e-12)) for one, two in pairs), default=float("inf"))
 
 
-def differences(found: Arrays, expected: Arrays) -> dict[str, float]:
-    """Return for each array the norm of the difference of two runs, divided by the norm of the expected one."""
-    assert found.keys() == expected.keys()
-    return {
-        name: _not_nan(float(np.linalg.norm(found[name] - value) / max(np.linalg.norm(value), 1e-12)))
-        for name, value in expected.items()
-    }
+def difference(found: np.ndarray, expected: np.ndarray) -> float:
+    """Return the norm of the difference of two arrays, divided by the norm of the expected one."""
+    return not_nan(float(np.linalg.norm(found - expected) / max(np.linalg.norm(expected), 1e-12)))
 
 
-def _not_nan(number: float) -> float:
+def not_nan(number: float) -> float:
+    """Return a number, or infinity for NaN, so that NaN is larger than every limit."""
     return float("inf") if np.isnan(number) else number

@@ -23,16 +23,15 @@ from ernie_gram.distributed.measure import allocated_peak, matmul_peak
 from ernie_gram.gpu_checks.check import Numbers, Setup, Skipped, require
 from ernie_gram.gpu_checks.equal_numbers import HALF, compare, on_gpu
 from ernie_gram.gpu_checks.kernels import precisions
-from ernie_gram.gpu_checks.runs import NO_DROPOUT, started, trained
+from ernie_gram.gpu_checks.programs import TOKENS_PER_UNIT, random_step
+from ernie_gram.gpu_checks.runs import trained
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.planning.prediction import largest_batch
 from ernie_gram.planning.sizes import assumed_shape
-from ernie_gram.planning.trial_step import random_batch, shortened
+from ernie_gram.planning.trial_step import shortened
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import step_flops
-from ernie_gram.training.program import build_training
 from reader.errors import InputError
 from reader.system.installation import CONF
 
@@ -42,7 +41,6 @@ QUICK = (
     *("--model.hidden_size=64", "--model.num_hidden_layers=1", "--model.num_attention_heads=4"),
     *("--data.max_seq_len=64", "--trainer.micro_batch=8"),
 )
-TOKENS_PER_UNIT = 1.9
 # The share of the GPU's memory that is left for its context, libraries and the allocator's unused memory.
 FREE = 0.1
 WARM_STEPS, SINGLE_STEPS, STEPS = 2, 5, 5
@@ -93,20 +91,18 @@ def fitting_trial(setup: Setup, precision: str) -> Trial:
 def started_trial(config: PretrainConfig, sizes: CorpusSizes, sequences: int, world: World) -> Trial:
     """Build the program of a batch of this many sequences, and make its first steps."""
     config = of_batch(config, sequences)
-    network = PretrainNetwork(config, sizes, 1)
-    program = build_training(network, config.optimizer, World(0, 1, world.place))
+    program, batch = random_step(config, sizes, world)
     executor, scope = paddle.static.Executor(world.place), paddle.static.Scope()
     with paddle.static.scope_guard(scope):
         executor.run(program.startup)
-    shape = assumed_shape(config, sequences, TOKENS_PER_UNIT)
-    batch = random_batch(config, sizes, shape)
 
     def step() -> None:
         with paddle.static.scope_guard(scope):
             program.step(executor, batch)
 
-    seconds = [_seconds(step) for _ in range(WARM_STEPS)]
-    return Trial(config, sizes, shape, step, executor, seconds[0], allocated_peak(world))
+    (_, first_step), *_ = [_seconds(step) for _ in range(WARM_STEPS)]
+    shape = assumed_shape(config, sequences, TOKENS_PER_UNIT)
+    return Trial(config, sizes, shape, step, executor, first_step, allocated_peak(world))
 
 
 def of_batch(config: PretrainConfig, sequences: int) -> PretrainConfig:
@@ -166,9 +162,9 @@ def attention(setup: Setup) -> str:
         check_device("gpu", attention=MEMORY_EFFICIENT)
     except InputError as error:
         raise Skipped(str(error)) from error
-    more = (*NO_DROPOUT, *started(setup), f"--model.attention={MEMORY_EFFICIENT}")
-    # This process may have TF32 (see catalog.py), and the plain steps not.
-    shown = compare(setup, trained(setup, MEMORY_EFFICIENT, "gpu", more=more), on_gpu(setup), HALF, by_name=False)
+    output = trained(setup, MEMORY_EFFICIENT, "gpu", f"--model.attention={MEMORY_EFFICIENT}")
+    # This process may have TF32 (see check.py), and the plain steps not.
+    shown = compare(setup, output, on_gpu(setup), HALF, by_name=False)
     precision, times = _half_precision(), []
     world = start_world("gpu", precision)
     for kind in ("plain", MEMORY_EFFICIENT):
@@ -186,14 +182,8 @@ def measured(trial: Trial) -> Numbers:
     host_ms is the time until the call of a step returns, device_ms that until the GPU has finished it, of steps one
     after the other; step_ms that of one of many steps, between which nobody waits for the GPU.
     """
-    hosts: list[float] = []
-    devices = [_seconds(lambda: hosts.append(_seconds(trial.step, waits=False))) for _ in range(SINGLE_STEPS)]
-
-    def steps() -> None:
-        for _ in range(STEPS):
-            trial.step()
-
-    whole = _seconds(steps) / STEPS
+    hosts, devices = zip(*(_seconds(trial.step) for _ in range(SINGLE_STEPS)), strict=True)
+    whole = _seconds(trial.step, STEPS)[1] / STEPS
     sequences = trial.shape.sequences
     return {
         "sequences": sequences,
@@ -206,14 +196,15 @@ def measured(trial: Trial) -> Numbers:
     }
 
 
-def _seconds(action: Callable[[], object], waits: bool = True) -> float:
-    """Return the seconds of an action, of an idle GPU; `waits` is whether until the GPU has finished."""
+def _seconds(step: Callable[[], None], steps: int = 1) -> tuple[float, float]:
+    """Return the seconds of steps of an idle GPU: until their calls have returned, and until it has finished."""
     paddle.device.cuda.synchronize()
     began = time.perf_counter()
-    action()
-    if waits:
-        paddle.device.cuda.synchronize()
-    return time.perf_counter() - began
+    for _ in range(steps):
+        step()
+    returned = time.perf_counter()
+    paddle.device.cuda.synchronize()
+    return returned - began, time.perf_counter() - began
 
 
 def _gib(number: int) -> str:

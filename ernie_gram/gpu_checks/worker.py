@@ -18,8 +18,7 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
-from ernie_gram.gpu_checks.catalog import CHECKS
-from ernie_gram.gpu_checks.check import Check, Failed, Result, Setup, Skipped, Status
+from ernie_gram.gpu_checks.check import CHECKS, Check, Failed, Result, Setup, Skipped, Status
 from reader.errors import InputError
 from reader.system.processes import signal_at_parent_death
 

@@ -300,7 +300,7 @@ class EncoderMemory:
     @property
     def _operand(self) -> int:
         """The bytes per number of what products return."""
-        return FLOAT if self._rounds else operand_size(self.precision)
+        return FLOAT if self._rounds or self.precision == "float32" else HALF
 
     @property
     def _stored(self) -> int:
@@ -322,8 +322,3 @@ class EncoderMemory:
     def _scores(self, rows: int) -> int:
         """Return the bytes of the scores of some rows for the context's L keys in all heads."""
         return rows * self.slots * self.model.num_attention_heads * FLOAT
-
-
-def operand_size(precision: str) -> int:
-    """Return the bytes per number of the operands of matrix products."""
-    return FLOAT if precision == "float32" else HALF

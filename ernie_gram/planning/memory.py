@@ -21,7 +21,6 @@ from ernie_gram.planning.encoder_memory import (
     EncoderMemory,
     Ledger,
     Memory,
-    operand_size,
 )
 from ernie_gram.planning.exchange import tables_by_row, used_rows
 from ernie_gram.pretraining.chunked_softmax import BLOCKS, chunks_for
@@ -29,7 +28,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.network import parameter_shapes
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import terms_of, wanted_rows
-from ernie_gram.pretraining.terms.term import Term
+from ernie_gram.pretraining.terms.term import Softmax, Term
 from reader.batches.sampler import accumulation_steps
 
 
@@ -37,28 +36,26 @@ from reader.batches.sampler import accumulation_steps
 class _Head:
     """A softmax over classes: its table, and the memory of the logits of one chunk."""
 
-    rows: int
-    classes: int
+    softmax: Softmax
     size: int
     chunks: int
-    samples: bool
     is_tied: bool
     bytes_per_logit: int
 
     @property
     def table(self) -> int:
         """Bytes of a tensor of the table's shape."""
-        return self.classes * self.size * FLOAT
+        return self.softmax.classes * self.size * FLOAT
 
     @property
     def logits(self) -> int:
         """Bytes of the logits of a chunk; they become the softmax in place."""
-        return -(-self.rows // self.chunks) * self.classes * self.bytes_per_logit
+        return -(-self.softmax.rows // self.chunks) * self.softmax.classes * self.bytes_per_logit
 
     @property
     def kept(self) -> int:
         """Bytes from the forward to the backward pass: copies of the table and of its gradient, and the rows."""
-        return 2 * self.table + 3 * self.rows * self.size * FLOAT
+        return 2 * self.table + 3 * self.softmax.rows * self.size * FLOAT
 
     def forward(self, ledger: Ledger) -> None:
         """Logits and the table's gradient; with several chunks also the gradient of a chunk, which is added to it.
@@ -66,7 +63,7 @@ class _Head:
         A tied table is concatenated first, which is a copy.
         """
         tables = (1 if self.chunks == 1 else 2) + (1 if self.is_tied else 0)
-        blocks = self.classes * BLOCKS * FLOAT if self.samples else 0
+        blocks = self.softmax.classes * BLOCKS * FLOAT if self.softmax.samples else 0
         ledger.briefly(SOFTMAX, self.logits + tables * self.table + blocks)
         ledger.change(SOFTMAX, self.kept)
 
@@ -82,7 +79,6 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
     Args:
         cpu: whether the processes compute on a CPU; otherwise it is the memory of a GPU.
     """
-    precision = "float32" if cpu else config.optimizer.precision
     shapes = parameter_shapes(config, sizes)
     ledger = Ledger(count(shapes))
     if accumulation_steps(config.data.batch_size, ranks, config.trainer.micro_batch) > 1:
@@ -93,17 +89,29 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
         recompute, of_products = config.trainer.recompute, config.optimizer.precision
         return EncoderMemory(model, rows, wanted, shape.slots, of_products, recompute, cpu, queries)
 
+    # On a GPU, the softmax is copied for products in bfloat16 and float16.
+    per_logit = FLOAT if cpu or config.optimizer.precision == "float32" else FLOAT + HALF
+    size, is_tied = config.model.out_emb_size or config.model.embedding_size, config.model.out_emb_size == 0
+    assumed_rows = config.assumed_rows(ranks)
+
+    def heads(term: Term) -> list[_Head]:
+        """Return the softmaxes of a term in a step."""
+        return [
+            _Head(each, size, chunks_for(assumed_rows, each.classes), is_tied, per_logit)
+            for each in term.softmaxes(config, sizes, shape)
+        ]
+
     terms = terms_of(config.objective)
     main = encoder(config.model, wanted_rows(config.objective, shape.computed(cpu)), shape.query_rows)
     # The first encoder's samples are read by the main one.
     first = [(encoder(own, shape.predicted_rows), term) for term in terms if (own := term.encoder(config))]
     for before, term in first:
         before.forward(ledger)
-        for head in _heads(config, sizes, shape, ranks, term, precision):
+        for head in heads(term):
             head.forward(ledger)
     main.forward(ledger)
     later = [term for term in terms if not term.encoder(config)]
-    own_heads = [head for term in later for head in _heads(config, sizes, shape, ranks, term, precision)]
+    own_heads = [head for term in later for head in heads(term)]
     for head in own_heads:
         head.forward(ledger)
     ledger.change(ACTIVATIONS, sum(term.activation_bytes(config, shape) for term in terms))
@@ -116,7 +124,7 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
     main.backward(ledger)
     ledger.change(ACTIVATIONS, -beside)
     for before, term in first:
-        for head in _heads(config, sizes, shape, ranks, term, precision):
+        for head in heads(term):
             head.backward(ledger)
         before.backward(ledger)
     by_row = tables_by_row(config, shapes) if ranks > 1 else {}
@@ -125,20 +133,3 @@ def rank_memory(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, r
         # Two copies of the used rows.
         ledger.briefly(BUCKETS, 2 * used_rows(config, sizes, shape) * width * FLOAT)
     return ledger.memory
-
-
-def _heads(
-    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, ranks: int, term: Term, precision: str
-) -> list[_Head]:
-    """Return the softmaxes of a term in a step."""
-    model, assumed_rows = config.model, config.assumed_rows(ranks)
-    size = model.out_emb_size or model.embedding_size
-    # In bfloat16 and float16 the softmax is copied for the products.
-    per_logit = FLOAT if operand_size(precision) == FLOAT else FLOAT + HALF
-    return [
-        _Head(
-            *(each.rows, each.classes, size, chunks_for(assumed_rows, each.classes), each.samples),
-            *(model.out_emb_size == 0, per_logit),
-        )
-        for each in term.softmaxes(config, sizes, shape)
-    ]

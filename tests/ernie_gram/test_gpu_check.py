@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ernie_gram.gpu_checks.catalog import NAMES
+from ernie_gram.gpu_checks.check import NAMES
 from tests.support.commands import call, python
 from tests.support.further_cases import FURTHER
 from tests.support.gpu_faults import HANG, PARAMETER, WRONG_GRADIENT, environment

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.distributed import collectives
+from ernie_gram.distributed import buckets
 from ernie_gram.distributed.world import RANK, WORLD_SIZE, start_world
 from ernie_gram.pretraining import chunked_softmax
 from ernie_gram.pretraining.config import PretrainConfig
@@ -30,7 +30,7 @@ paddle.seed = lambda seed: original_seed(seed + RANK)
 # Ranks would draw different samples. Without sampling, two ranks compute the same as one process.
 chunked_softmax._sample = lambda p, blocks: p.argmax(-1)
 # Small buckets, so that even this small model has many of them.
-collectives.BUCKET_NUMBERS = 1000
+buckets.BUCKET_NUMBERS = 1000
 trainer = Trainer(pretraining_job(run, world), world)
 trainer.train()
 np.savez(Path(os.environ["DUMP"]) / f"{world.rank}.npz", **get_arrays(trainer.program.parameters))

@@ -9,6 +9,7 @@ from ernie_gram.distributed.world import World  # import before Paddle: sets the
 
 import paddle  # isort: skip
 
+from ernie_gram.distributed import collectives
 from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 
@@ -21,8 +22,6 @@ def test_the_number_that_orders_the_exchanges_stays_0_over_many_buckets(
     monkeypatch: pytest.MonkeyPatch, numbers_per_bucket: int
 ) -> None:
     """All ranks are alike here, so that a sum over ranks is a multiplication. Some tensors contain NaN and inf."""
-    from ernie_gram.distributed import collectives
-
     exchanged: list[paddle.Tensor] = []
 
     def all_reduce(tensor: paddle.Tensor) -> None:
@@ -30,7 +29,7 @@ def test_the_number_that_orders_the_exchanges_stays_0_over_many_buckets(
         exchanged.append(tensor)
 
     monkeypatch.setattr(collectives.dist, "all_reduce", all_reduce)
-    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", numbers_per_bucket)
+    monkeypatch.setattr(collectives.buckets, "BUCKET_NUMBERS", numbers_per_bucket)
     values = [np.full((2, 3), i + 1, np.float32) for i in range(TENSORS)]
     values[0][-1, -1], values[7][:], values[-1][0, 0] = np.nan, np.inf, -np.inf
     with fresh_scope() as executor:
@@ -48,15 +47,13 @@ def test_the_number_that_orders_the_exchanges_stays_0_over_many_buckets(
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 100])
 def test_large_arrays_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    from ernie_gram.distributed import collectives
-
     sizes: list[int] = []
 
     def add_up(_: object, array: np.ndarray) -> np.ndarray:
         sizes.append(array.size)
         return array * RANKS
 
-    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", 10)
+    monkeypatch.setattr(collectives.buckets, "BUCKET_NUMBERS", 10)
     monkeypatch.setattr(collectives, "_sum_on_host", add_up)
     scores = np.random.default_rng(0).standard_normal((rows, 3)).astype(np.float32)
     summed = collectives.sum_array(None, scores, World(0, RANKS, paddle.CPUPlace()))
@@ -67,8 +64,6 @@ def test_large_arrays_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rows:
 
 def test_512_ranks_disagree_as_soon_as_one_has_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers are digests of 32 bits. float32 would not hold their sum."""
-    from ernie_gram.distributed import collectives
-
     digest = 2**32 - 2
 
     def check(last: int) -> None:

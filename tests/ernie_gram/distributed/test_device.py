@@ -42,7 +42,7 @@ NOT_8 = f"bfloat16 needs a GPU of compute capability 8.0 or higher (A100 or late
 @pytest.mark.parametrize(
     ("arguments", "environment", "message"),
     [
-        (("gpu", "float32", 3), {}, f"NPROC: 3 processes on this machine, but {SEEN}; start at most 2"),
+        (("gpu", "float32", 3), {}, f"NPROC: 3 processes on this machine, but {SEEN}; start at most 2, make"),
         (("auto", "float32", 3), {}, "set trainer.device to cpu"),
         (("gpu",), {"FLAGS_selected_gpus": "2"}, f"FLAGS_selected_gpus: GPU 2 asked for, but {SEEN}, numbered from 0"),
         (("auto", "bfloat16", 2), {}, f"optimizer.precision: {NOT_8}"),

@@ -12,8 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from ernie_gram.gpu_checks import processes
-from ernie_gram.gpu_checks.catalog import CHECKS
-from ernie_gram.gpu_checks.check import Check, Failed, Setup, Skipped
+from ernie_gram.gpu_checks.check import CHECKS, Check, Failed, Setup, Skipped
 from ernie_gram.gpu_checks.worker import result_of
 from tests.support.commands import ROOT
 

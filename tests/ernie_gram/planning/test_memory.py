@@ -50,7 +50,6 @@ CASES = {
 
 @pytest.mark.parametrize("case", only(CASES.keys() - {"recompute", "classes"}, CASES))
 def test_memory_is_what_paddle_allocates(case: str) -> None:
-    from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.paddle_program import step_memory
     from tests.support.static_programs import training_program
 

@@ -73,14 +73,21 @@ def test_a_model_with_a_generator_is_evaluated_several_times() -> None:
     assert times[0] == pytest.approx(3 * times[1])
 
 
+def totals_around(fitting: int, batch_size: int | None = None) -> list[int]:
+    """Return the memory of `fitting` sequences per process and of one more; all of a batch unless its size is given."""
+    found = []
+    for sequences in (fitting, fitting + 1):
+        data = replace(CONFIG.data, batch_size=batch_size or 4 * sequences)
+        config = replace(CONFIG, data=data, trainer=replace(CONFIG.trainer, micro_batch=sequences))
+        found.append(rank_memory(config, SIZES, replace(SHAPE, sequences=sequences), 4, cpu=False).total)
+    return found
+
+
 def test_more_sequences_than_fitting_exceed_the_memory() -> None:
     fitting = predict(CONFIG, SIZES, SHAPE, replace(CLUSTER, memory=5e6)).fitting
     assert fitting
-    totals = []
-    for sequences in (fitting, fitting + 1):
-        config = replace(CONFIG, data=replace(CONFIG.data, batch_size=4 * sequences))
-        totals.append(rank_memory(config, SIZES, replace(SHAPE, sequences=sequences), 4, cpu=False).total)
-    assert totals[0] <= 5e6 < totals[1]
+    below, above = totals_around(fitting)
+    assert below <= 5e6 < above
 
 
 def test_micro_batches_take_the_time_of_the_whole_share_and_the_memory_of_one_and_of_accumulated_gradients() -> None:
@@ -101,18 +108,13 @@ def test_micro_batches_take_the_time_of_the_whole_share_and_the_memory_of_one_an
 
 
 def test_the_largest_micro_batch_leaves_room_for_accumulated_gradients() -> None:
-    config = replace(CONFIG, data=replace(CONFIG.data, batch_size=4 * 1000))
-    found = {}
-    for memory in (5e6, 1e12):
-        prediction = predict(config, SIZES, replace(SHAPE, sequences=1000), replace(CLUSTER, memory=memory))
-        found[memory] = prediction.fitting or 0
-    fitting = found[5e6]
-    assert found[1e12] >= 1000 > fitting > 0
-    totals = []
-    for sequences in (fitting, fitting + 1):
-        micro = replace(config, trainer=replace(CONFIG.trainer, micro_batch=sequences))
-        totals.append(rank_memory(micro, SIZES, replace(SHAPE, sequences=sequences), 4, cpu=False).total)
-    assert totals[0] <= 5e6 < totals[1]
+    config, shape = replace(CONFIG, data=replace(CONFIG.data, batch_size=4 * 1000)), replace(SHAPE, sequences=1000)
+    fitting, all_fit = (
+        predict(config, SIZES, shape, replace(CLUSTER, memory=memory)).fitting or 0 for memory in (5e6, 1e12)
+    )
+    assert all_fit >= 1000 > fitting > 0
+    below, above = totals_around(fitting, batch_size=4 * 1000)
+    assert below <= 5e6 < above
 
 
 def test_what_is_unknown_is_not_predicted() -> None:

@@ -28,7 +28,6 @@ def shape_of(rung: str) -> BatchShape:
 
 @pytest.mark.parametrize("case", CASES)
 def test_operations_are_those_of_the_built_program(case: str) -> None:
-    from ernie_gram.pretraining.sizes import CorpusSizes
     from tests.support.paddle_program import product_flops
 
     rung, config = "both" if "both" in case else case if case in RUNGS else "explicit", CASES[case]

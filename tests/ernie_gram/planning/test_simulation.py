@@ -48,13 +48,11 @@ def test_samples_beyond_32_bits_are_those_of_their_epoch(consumed: int) -> None:
 def test_all_processes_exchange_the_same_tensors_in_the_same_order_and_as_many_bytes_as_predicted(
     monkeypatch: pytest.MonkeyPatch, rung: str
 ) -> None:
-    from ernie_gram.distributed import collectives
+    from ernie_gram.distributed import buckets
     from ernie_gram.planning import exchange
-    from ernie_gram.pretraining.sizes import CorpusSizes
 
     # Small buckets, so that a small model has more than 20 of them.
-    monkeypatch.setattr(collectives, "BUCKET_NUMBERS", 20)
-    monkeypatch.setattr(exchange, "is_summed_by_row", lambda size: size > 20)
+    monkeypatch.setattr(buckets, "BUCKET_NUMBERS", 20)
     config, sizes = config_of(rung), CorpusSizes(TOKENS, NGRAMS)
     first = exchanges_of(config, sizes, 0, 128)
     assert len(first.numbers) > 20

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
+from ernie_gram.planning import trial_step
+from ernie_gram.planning.trial_step import measured_utilisation, shortened
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
 from ernie_gram.training.config import TrainerConfig
@@ -29,8 +31,6 @@ def shape_of(case: str) -> BatchShape:
 # A batch for "both" has the fields of all explicit objectives.
 @pytest.mark.parametrize("case", only(["contiguous", "both", "both, own tables, recompute"], CASES))
 def test_the_time_is_that_of_the_fastest_step_of_every_objective(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.planning import trial_step
-
     config, shape = CASES[case], shape_of(case)
     steps: list[float] = []
 
@@ -51,8 +51,6 @@ def test_the_time_is_that_of_the_fastest_step_of_every_objective(case: str, monk
 @pytest.mark.parametrize("changes", [{"queries": 0, "fine": 0.0}, {"predicted": 0.2}, {"slots": 100}])
 def test_unusual_shapes_are_measured(changes: dict[str, float]) -> None:
     """Short sequences have no query rows; with a start model they may be longer than the position table."""
-    from ernie_gram.planning.trial_step import measured_utilisation
-
     config = config_of("both", replace(MODEL, max_ngram_tokens=1))
     share = measured_utilisation(config, SIZES, replace(SHAPE, **changes), 1e12, start_world("cpu"))  # type: ignore[arg-type]
     assert 0 < share < 1
@@ -60,20 +58,16 @@ def test_unusual_shapes_are_measured(changes: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_share_is_operations_by_time_and_peak(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.planning import trial_step
-
     config, shape = CASES[case], shape_of(case)
     monkeypatch.setattr(trial_step, "_step_seconds", lambda *arguments: 0.5)
     flops = sum(step_flops(config, SIZES, shape).values()) + recomputed_flops(config, shape)
     peak = 10 * flops
-    share = trial_step.measured_utilisation(config, SIZES, shape, peak, start_world("cpu"))
+    share = measured_utilisation(config, SIZES, shape, peak, start_world("cpu"))
     assert share == pytest.approx(1 / 5)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_shorter_model_keeps_the_shares_of_layers_and_classes(case: str) -> None:
-    from ernie_gram.planning.trial_step import shortened
-
     config, shape = CASES[case], shape_of(case)
     long = replace(config, model=replace(config.model, num_hidden_layers=12, vocab_size=200))
     short, sizes = shortened(long, SIZES)
@@ -88,13 +82,11 @@ def test_a_shorter_model_keeps_the_shares_of_layers_and_classes(case: str) -> No
 
 
 def test_a_slow_device_gets_fewer_sequences_and_a_fast_one_not_all_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ernie_gram.planning import trial_step
-
     batches = []
     monkeypatch.setattr(trial_step, "_step_seconds", lambda config, sizes, batch, world: batches.append(batch) or 1.0)
     config = config_of("both")
     for peak, sequences in ((1.0, 6), (1e12, 6), (1e12, 600)):
         shape = replace(SHAPE, sequences=sequences)
-        trial_step.measured_utilisation(config, SIZES, shape, peak, start_world("cpu"))
+        measured_utilisation(config, SIZES, shape, peak, start_world("cpu"))
     assert [batch["input_ids"].shape for batch in batches] == [(1, 20), (6, 20), (16, 20)]
     assert [batch["fine_rows"].max() for batch in batches] == [4, 5 * 5 + 4, 15 * 5 + 4]

@@ -8,13 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ernie_gram.pretraining.job import PretrainNetwork, row_counts
+from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
+from ernie_gram.training.meters import METERS
+from ernie_gram.training.program import open_program
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from tests.support.commands import ROOT, python
 from tests.support.objectives import OBJECTIVES, as_options
-from tests.support.runs import NO_DROPOUT, options, pretrain, train_losses
+from tests.support.runs import NO_DROPOUT, TINY, options, pretrain, train_losses
 from tests.support.static_programs import fresh_scope
 
 STEPS = 10
@@ -24,8 +28,6 @@ SETTINGS = [f"--trainer.max_steps={STEPS}", ONE_LAYER, *NO_DROPOUT]
 
 def training_records(output: Path) -> list[dict[str, float]]:
     """Return what was logged in training: numbers except meters. A skipped update has no gradient norm."""
-    from ernie_gram.training.meters import METERS
-
     records = [record for record in read_log(output) if record["kind"] == "train"]
     return [
         {key: value for key, value in record.items() if key not in ("kind", "sent_bytes", *METERS)}
@@ -95,11 +97,7 @@ def test_a_resumed_run_repeats_the_random_numbers_of_micro_batches(built: Path, 
 
 @pytest.mark.parametrize("rung", ["contiguous", "full"])
 def test_rows_counted_in_a_batch_are_those_that_the_losses_count(corpus: Corpus, rung: str) -> None:
-    from ernie_gram.pretraining.job import PretrainNetwork, row_counts
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.training.program import open_program
     from tests.support.configs import load
-    from tests.support.runs import TINY
 
     config = load(*TINY, *as_options(rung))
     objective = OBJECTIVES[rung]

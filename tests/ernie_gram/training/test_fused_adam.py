@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.training.optimization import add_adamw, set_learning_rate
+from ernie_gram.training.variables import LEARNING_RATE, get_arrays, optimizer_names, persistent, zeros
 from tests.support.static_programs import fresh_scope
 
 import paddle  # isort: skip
@@ -22,9 +24,6 @@ def factor_of(name: str) -> float:
 
 def updated(fused: bool, bad_steps: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
     """Return parameters, moments and powers after some updates; those of bad steps are skipped."""
-    from ernie_gram.training.optimization import add_adamw, set_learning_rate
-    from ernie_gram.training.variables import LEARNING_RATE, get_arrays, optimizer_names, persistent, zeros
-
     random = np.random.default_rng(0)
     names = optimizer_names(list(SHAPES))
     with fresh_scope() as executor:

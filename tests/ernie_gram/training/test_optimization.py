@@ -9,7 +9,11 @@ import pytest
 
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
-from tests.support.static_programs import fresh_scope
+from ernie_gram.training.optimization import add_adamw, clip_by_global_norm, learning_rate, set_learning_rate
+from ernie_gram.training.variables import get_arrays
+from tests.support.static_programs import fresh_scope, run
+
+import paddle  # isort: skip
 
 CONFIG = PretrainConfig(
     optimizer=OptimizerConfig(learning_rate=0.02, warmup_steps=3, weight_decay=0.1, max_grad_norm=0.5, beta2=0.98),
@@ -18,15 +22,11 @@ CONFIG = PretrainConfig(
 
 
 def rate_at(step: int) -> float:
-    from ernie_gram.training.optimization import learning_rate
-
     return learning_rate(step, CONFIG.optimizer, CONFIG.decay_steps)
 
 
 def test_the_learning_rate_rises_to_its_peak_and_falls_to_zero() -> None:
-    from ernie_gram.training.optimization import learning_rate
-
-    rates = [learning_rate(step, CONFIG.optimizer, CONFIG.decay_steps) / 0.02 for step in range(12)]
+    rates = [rate_at(step) / 0.02 for step in range(12)]
     assert rates[:4] == pytest.approx([1 / 3, 2 / 3, 1, 1])
     assert rates[4:] == pytest.approx([6 / 7, 5 / 7, 4 / 7, 3 / 7, 2 / 7, 1 / 7, 0, 0])
     longer = dataclasses.replace(CONFIG, optimizer=dataclasses.replace(CONFIG.optimizer, decay_steps=20))
@@ -34,10 +34,6 @@ def test_the_learning_rate_rises_to_its_peak_and_falls_to_zero() -> None:
 
 
 def test_updates_equal_adamw_with_clipping_in_numpy() -> None:
-    import paddle
-
-    from ernie_gram.training.optimization import add_adamw, clip_by_global_norm, set_learning_rate
-
     random = np.random.default_rng(0)
     start = {"a.w_0": random.standard_normal((4, 3)), "a.b_0": random.standard_normal(3)}
     inputs = random.standard_normal((10, 5, 4))
@@ -63,7 +59,7 @@ def test_updates_equal_adamw_with_clipping_in_numpy() -> None:
         for step, batch in enumerate(inputs):
             set_learning_rate(rate_at(step))
             norms.append(executor.run(main, feed={"x": batch.astype("float32")}, fetch_list=[norm])[0])
-        found = {name: np.array(paddle.static.global_scope().find_var(name).get_tensor()) for name in start}
+        found = get_arrays(list(start))
 
     p = {name: value.copy() for name, value in start.items()}
     m, v = ({name: np.zeros_like(value) for name, value in start.items()} for _ in range(2))
@@ -86,11 +82,6 @@ def test_updates_equal_adamw_with_clipping_in_numpy() -> None:
 
 
 def test_clipping_does_not_hide_a_nan() -> None:
-    import paddle
-
-    from ernie_gram.training.optimization import clip_by_global_norm
-    from tests.support.static_programs import run
-
     def build(feeds: dict) -> list:
         gradients = [feeds["g"] * 1, paddle.ones([2])]
         return [clip_by_global_norm(gradients, 1.0), gradients[0]]
@@ -101,9 +92,6 @@ def test_clipping_does_not_hide_a_nan() -> None:
 
 def test_the_norm_of_12_million_numbers_is_accurate() -> None:
     """The accuracy of a float32 sum of so many terms depends on the order of the additions."""
-    from ernie_gram.training.optimization import clip_by_global_norm
-    from tests.support.static_programs import run
-
     gradient = np.random.default_rng(0).random((3000, 4000), np.float32)
     fetched, _ = run(lambda feeds: [clip_by_global_norm([feeds["g"]], 1e9)], {"g": gradient})
     assert fetched[-1] == pytest.approx(np.sqrt((gradient.astype(np.float64) ** 2).sum()), rel=1e-6)

@@ -10,6 +10,11 @@ import numpy as np
 import pytest
 
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.training.optimization import learning_rate, set_learning_rate
+from ernie_gram.training.program import open_program
+from ernie_gram.training.recompute import recompute_layers
+from ernie_gram.training.variables import get_arrays
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
 from tests.support.static_programs import Arrays, fresh_scope, training_program
 
@@ -37,9 +42,6 @@ def with_recompute(config: PretrainConfig) -> PretrainConfig:
 
 def trained(config: PretrainConfig, rung: str, steps: int = 4) -> tuple[Arrays, paddle.static.Program]:
     """Return the parameters after some steps, and the program that made them."""
-    from ernie_gram.pretraining.sizes import CorpusSizes
-    from ernie_gram.training.optimization import learning_rate, set_learning_rate
-
     with fresh_scope() as executor:
         program = training_program(config, CorpusSizes(TOKENS, NGRAMS))
         paddle.seed(1)
@@ -48,8 +50,7 @@ def trained(config: PretrainConfig, rung: str, steps: int = 4) -> tuple[Arrays, 
             set_learning_rate(learning_rate(step, config.optimizer, config.decay_steps))
             paddle.seed(step)
             program.run(executor, random_batch(rung, step))
-        scope = paddle.static.global_scope()
-        return {name: np.array(scope.find_var(name).get_tensor()) for name in program.parameters}, program.main
+        return get_arrays(program.parameters), program.main
 
 
 def kept_after_forward(main: paddle.static.Program) -> Iterator[str]:
@@ -97,9 +98,6 @@ def test_recompute_changes_no_bit_and_keeps_only_masks_and_attention(case: str) 
 
 
 def test_a_program_without_marked_layers_is_not_changed() -> None:
-    from ernie_gram.training.program import open_program
-    from ernie_gram.training.recompute import recompute_layers
-
     with fresh_scope(), open_program([]) as opened:
         x = paddle.static.create_parameter([3], "float32", name="x")
         total = (x * x).sum()

@@ -8,11 +8,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ernie_gram.distributed.row_gradients import Lookups
+from ernie_gram.distributed.world import World
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.job import PretrainNetwork, row_counts
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import sparse_parameters
+from ernie_gram.training.accumulation import build_accumulation
+from ernie_gram.training.optimization import clip_by_global_norm
+from ernie_gram.training.program import Program, build_training
+from ernie_gram.training.step_values import STEP_VALUES
+from ernie_gram.training.variables import get_arrays, optimizer_names, set_array
 from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
 from tests.support.static_programs import fresh_scope
+
+import paddle  # isort: skip
 
 NGRAMS, STEPS, MICRO_BATCHES = 300, 6, 3
 TABLE = "ngram_embedding"
@@ -22,7 +32,7 @@ Arrays = dict[str, np.ndarray]
 @pytest.fixture(autouse=True)
 def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even a small table is larger than a bucket."""
-    monkeypatch.setattr("ernie_gram.distributed.collectives.BUCKET_NUMBERS", NGRAMS * MODEL.hidden_size - 1)
+    monkeypatch.setattr("ernie_gram.distributed.buckets.BUCKET_NUMBERS", NGRAMS * MODEL.hidden_size - 1)
 
 
 def config_that_clips_at(max_norm: float) -> PretrainConfig:
@@ -32,19 +42,16 @@ def config_that_clips_at(max_norm: float) -> PretrainConfig:
 
 def train(config: PretrainConfig, by_row: bool, recompute: bool = False, skips: bool = False) -> Arrays:
     """Return the variables after some updates with one batch each; with `skips` the last loss is infinite."""
-    from ernie_gram.distributed.world import World
-    from ernie_gram.pretraining.job import PretrainNetwork
-    from ernie_gram.training.program import build_training
-
     with fresh_scope() as executor:
         world, network = World(0, 1, executor.place), PretrainNetwork(config, CorpusSizes(TOKENS, NGRAMS), 1)
         sparse = sparse_parameters(config) if by_row else frozenset[str]()
         program = build_training(network, config.optimizer, world, None, sparse, recompute, skips)
         names = [operation.name() for operation in program.main.global_block().ops]
         assert ("pd_op.index_add_" in names) == by_row
-        start(executor, program)
+        paddle.seed(0)
+        executor.run(program.startup)
         for step in range(STEPS):
-            seed(step)
+            paddle.seed(step)
             program.step(executor, random_batch("both", step))
             if skips and step == STEPS - 2:
                 spoil(TABLE)
@@ -53,49 +60,30 @@ def train(config: PretrainConfig, by_row: bool, recompute: bool = False, skips: 
 
 def train_in_parts(config: PretrainConfig, by_row: bool) -> Arrays:
     """Return the variables after some updates with several micro-batches each."""
-    from ernie_gram.distributed.world import World
-    from ernie_gram.pretraining.job import PretrainNetwork, row_counts
-    from ernie_gram.training.accumulation import build_accumulation
-
     with fresh_scope() as executor:
         world, network = World(0, 1, executor.place), PretrainNetwork(config, CorpusSizes(TOKENS, NGRAMS), 1)
         sparse = sparse_parameters(config) if by_row else frozenset[str]()
         accumulating, updating = build_accumulation(network, config.optimizer, world, None, sparse)
-        start(executor, accumulating)
+        paddle.seed(0)
+        executor.run(accumulating.startup)
         executor.run(updating.startup)
         for step in range(STEPS):
             batches = [random_batch("both", step * MICRO_BATCHES + i) for i in range(MICRO_BATCHES)]
             counts = np.sum([row_counts(config, batch) for batch in batches], 0).astype(np.float32)
             for i, batch in enumerate(batches):
-                seed(step * MICRO_BATCHES + i)
+                paddle.seed(step * MICRO_BATCHES + i)
                 accumulating.step(executor, {**batch, "row_counts": counts})
             updating.step(executor, {})
         return variables(accumulating)
 
 
-def start(executor, program) -> None:  # type: ignore[no-untyped-def]
-    seed(0)
-    executor.run(program.startup)
-
-
-def seed(number: int) -> None:
-    import paddle
-
-    paddle.seed(number)
-
-
 def spoil(name: str) -> None:
     """Make a parameter infinite."""
-    from ernie_gram.training.variables import get_arrays, set_array
-
     set_array(name, np.full_like(get_arrays([name])[name], np.inf))
 
 
-def variables(program) -> Arrays:  # type: ignore[no-untyped-def]
+def variables(program: Program) -> Arrays:
     """Return the parameters, the optimizer's variables and the kept values of the last step."""
-    from ernie_gram.training.step_values import STEP_VALUES
-    from ernie_gram.training.variables import get_arrays, optimizer_names
-
     return get_arrays([*program.parameters, *optimizer_names(program.parameters), STEP_VALUES])
 
 
@@ -130,11 +118,6 @@ def test_an_update_is_skipped_if_the_rows_are_not_finite() -> None:
 @pytest.mark.parametrize("repeats", [1, 5])
 def test_a_row_that_is_looked_up_again_is_clipped_once(repeats: int) -> None:
     """Equal rows in a batch are one row of the gradient: the norm is that of their sum."""
-    import paddle
-
-    from ernie_gram.distributed.row_gradients import Lookups
-    from ernie_gram.training.optimization import clip_by_global_norm
-
     with fresh_scope() as executor:
         program = paddle.static.Program()
         with paddle.static.program_guard(program, paddle.static.Program()):

@@ -13,6 +13,8 @@ import pytest
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from ernie_gram.training.selection import Progress, Selection
+from ernie_gram.training.trainer import Trainer
+from tests.support.toy_classifier import ToyEvaluator
 
 # Accuracies that the toy job "measures" at steps 10, 20, ...: the best is that of step 30.
 SCRIPT = [0.5, 0.6, 0.8, 0.7, 0.8, 0.6, 0.5, 0.9, 0.1, 0.1, 0.1, 0.1]
@@ -45,9 +47,6 @@ def test_patience_counts_evaluations_since_the_best(patience: int | None, is_ove
 @pytest.fixture
 def select(train: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Return a function that trains the toy job, whose evaluations follow SCRIPT, and returns its console output."""
-    from ernie_gram.training.trainer import Trainer
-    from tests.support.toy_classifier import ToyEvaluator
-
     measured: list[int] = []
 
     def measure(trainer: Trainer) -> None:

@@ -16,18 +16,22 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
+from ernie_gram.training.job import StartValues
+from ernie_gram.training.meters import METERS
+from ernie_gram.training.step_values import add_step_values, not_finite, read_step_values
 from reader.errors import InputError
 from tests.support.objectives import as_options
 from tests.support.runs import FINISHED, pretrain
 from tests.support.static_programs import fresh_scope
+from tests.support.toy_classifier import SETTINGS
+
+import paddle  # isort: skip
 
 BODY, HEAD = ["body_fc.b_0", "body_fc.w_0"], ["head_fc.b_0", "head_fc.w_0"]
 
 
 def records(folder: Path) -> list[dict[str, object]]:
     """Return the log of a run without its speed and its memory."""
-    from ernie_gram.training.meters import METERS
-
     return [{key: value for key, value in record.items() if key not in METERS} for record in read_log(folder)]
 
 
@@ -41,8 +45,6 @@ def test_the_toy_job_learns_is_evaluated_and_is_saved(train: Callable[..., str],
 
 
 def test_a_run_without_warm_up_is_evaluated_before_its_first_step(train: Callable[..., str], tmp_path: Path) -> None:
-    from tests.support.toy_classifier import SETTINGS
-
     optimizer = dataclasses.replace(SETTINGS, warmup_steps=0)
     train(tmp_path, steps=2, log_every=1, optimizer=optimizer)
     log = read_log(tmp_path)
@@ -83,8 +85,6 @@ def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tm
 
 
 def test_the_console_names_a_parameter_of_successive_layers_once() -> None:
-    from ernie_gram.training.job import StartValues
-
     names = [*(f"encoder_layer_{i}_fc.{part}" for i in range(12) for part in ("w_0", "b_0")), "head", "ln_layer_3_x"]
     given = [name for name in names if name.startswith(("encoder_layer_4_", "encoder_layer_7_fc.b"))]
     lines = StartValues("model", dict, is_model=True).describe(given, names, earlier=["head"])
@@ -147,10 +147,6 @@ def test_a_step_that_is_not_finite_is_found_before_anything_is_logged_saved_or_e
 
 def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:
     """Also if only its gradient is not finite, and later steps are."""
-    import paddle
-
-    from ernie_gram.training.step_values import add_step_values, not_finite, read_step_values
-
     with fresh_scope() as executor:
         main, startup = paddle.static.Program(), paddle.static.Program()
         with paddle.static.program_guard(main, startup):

@@ -97,9 +97,7 @@ def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replac
         assert gpu.number < gpus, f"there are only {gpus} pretended GPUs"
         return gpu
 
-    properties = SimpleNamespace(
-        name=NAME, major=capability[0], minor=capability[1], total_memory=MEMORY, multi_processor_count=108
-    )
+    properties = SimpleNamespace(total_memory=MEMORY, multi_processor_count=108)
 
     def peak(_: Any = None) -> int:
         calls.append("peak")
@@ -119,9 +117,7 @@ def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replac
         "get_device_name": lambda _=None: NAME,
         "get_device_properties": lambda _=None: properties,
         "max_memory_allocated": peak,
-        "max_memory_reserved": peak,
         "synchronize": lambda _=None: None,
-        "empty_cache": lambda: None,
     }.items():
         replace(cuda, name, value)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import sys
 from collections.abc import Callable
@@ -15,19 +14,16 @@ from typing import Any
 
 
 def pretend_as_asked(_: ModuleType) -> None:
-    """Call `pretend` of this package with the values of the environment."""
-    # Not imported as a part of `tests`, which may not be found from every working directory.
-    path = os.path.join(os.path.dirname(__file__), "__init__.py")
-    spec = importlib.util.spec_from_file_location("pretended_gpu", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    major, minor = map(int, os.environ[module.CAPABILITY].split("."))
-    calls = module.pretend(int(os.environ[module.GPUS]), (major, minor))
-    folder, rank = os.environ.get(module.CALLS), os.environ.get("PADDLE_TRAINER_ID")
+    """Call `pretend` of this package, and that of gpu_faults.py, as the environment asks."""
+    from tests.support import gpu_faults, pretended_gpu
+
+    major, minor = map(int, os.environ[pretended_gpu.CAPABILITY].split("."))
+    calls = pretended_gpu.pretend(int(os.environ[pretended_gpu.GPUS]), (major, minor))
+    folder, rank = os.environ.get(pretended_gpu.CALLS), os.environ.get("PADDLE_TRAINER_ID")
     if folder and rank:
         atexit.register(lambda: Path(folder, f"{rank}.txt").write_text("\n".join(calls)))
+    if gpu_faults.FAULT in os.environ:
+        gpu_faults.pretend()
 
 
 def pretend_package(device: ModuleType) -> None:

@@ -12,32 +12,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-# The environment variable with a fault.
+from tests.support import pretended_gpu
+from tests.support.pretended_gpu import replace_existing
+
+# The environment variable with a fault, "" for none; pretended_gpu/sitecustomize.py calls `pretend` if it is set.
 FAULT = "PRETENDED_FAULT"
 WRONG_GRADIENT, HANG = FAULTS = ("wrong gradient", "hang")
 # The parameter whose gradient is wrong on the GPU, and the rank that hangs.
 PARAMETER, RANK = "encoder_layer_0_ffn_fc_0.w_0", "1"
 # Kernels that cannot run on a CPU in another precision either.
 NOT_HERE = ("memory_efficient_attention", "memory_efficient_attention_grad")
-TABLE = Path(__file__).resolve().parents[2] / "gpu_kernels" / "registered.tsv"
+TABLE = Path(__file__).resolve().parents[1] / "gpu_kernels" / "registered.tsv"
 
 
 def environment(gpus: int = 1, fault: str = "") -> dict[str, str]:
     """Return the environment variables under which new processes pretend, with a fault or without one."""
-    from tests.support import pretended_gpu
-
-    variables = pretended_gpu.environment(gpus)
-    variables["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), variables["PYTHONPATH"]])
-    return {**variables, FAULT: fault}
+    return {**pretended_gpu.environment(gpus), FAULT: fault}
 
 
-def replace(owner: Any, name: str, value: Any) -> None:
-    """Set an attribute that exists."""
-    assert hasattr(owner, name), name
-    setattr(owner, name, value)
-
-
-def register_kernels(missing: Sequence[str] = (), replace: Callable[..., None] = replace) -> None:
+def register_kernels(missing: Sequence[str] = (), replace: pretended_gpu.Replace = replace_existing) -> None:
     """Register the kernels of a package for GPUs (see tests/gpu_kernels), except for those that are to be missing."""
     import paddle
 
@@ -66,9 +59,9 @@ def replace_half_precision() -> None:
     """Compute in bfloat16 what is meant to be float16, and in float32 what has no kernel for bfloat16 on a CPU."""
     import paddle
 
-    replace(paddle, "float16", paddle.bfloat16)
+    replace_existing(paddle, "float16", paddle.bfloat16)
     for name in ("linear", "softmax"):
-        replace(paddle.nn.functional, name, compute_in_float32(getattr(paddle.nn.functional, name)))
+        replace_existing(paddle.nn.functional, name, compute_in_float32(getattr(paddle.nn.functional, name)))
 
 
 def make_gradient_wrong() -> None:
@@ -84,7 +77,7 @@ def make_gradient_wrong() -> None:
         found = zip(inputs, gradients(targets, inputs), strict=True)
         return [gradient * factor if value.name == PARAMETER else gradient for value, gradient in found]
 
-    replace(paddle.static, "gradients", wrong)
+    replace_existing(paddle.static, "gradients", wrong)
 
 
 def make_rank_hang() -> None:
@@ -99,7 +92,7 @@ def make_rank_hang() -> None:
         return run(self, *arguments, **options)
 
     if os.environ.get("PADDLE_TRAINER_ID") == RANK:
-        replace(paddle.static.Executor, "run", hanging)
+        replace_existing(paddle.static.Executor, "run", hanging)
 
 
 def pretend() -> None:
