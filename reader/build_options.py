@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
+from reader.system.cores import available_cores
 from reader.system.output_files import add_output_file, check_output_path
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
@@ -102,7 +102,7 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes",
         type=parse_positive,
-        default=os.cpu_count() or 1,
+        default=available_cores(),
         metavar="N",
         help="number of processes (default: all cores, here %(default)s)",
     )

@@ -13,6 +13,9 @@ import subprocess
 from ernie_gram.distributed.device import is_gpu_package, visible_gpus
 from reader.errors import print_note
 
+# A driver that does not answer within this time is as good as none.
+DRIVER_SECONDS = 20
+
 
 def main() -> None:
     """Print the number; say so if Paddle's package is the reason for 0."""
@@ -28,8 +31,9 @@ def listed_gpus() -> int:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None and (not visible or visible.startswith("-")):
         return 0
+    command = ["nvidia-smi", "--list-gpus"]
     try:
-        done = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, check=False)
-    except OSError:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DRIVER_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
         return 0
     return sum(line.startswith("GPU ") for line in done.stdout.splitlines())

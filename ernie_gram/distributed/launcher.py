@@ -21,6 +21,7 @@ from typing import NoReturn
 from ernie_gram.config.checks import require
 from ernie_gram.run.prepared import READ, WRITE
 from reader.errors import InputError, print_note
+from reader.system.cores import available_cores
 from reader.system.installation import PACKAGES, child_environment
 from reader.system.processes import signal_at_parent_death
 
@@ -48,7 +49,7 @@ def launch(module: str, arguments: Sequence[str]) -> NoReturn:
     if {"-h", "--help", "--print_config"} & {*arguments}:
         _replace("-m", module, *arguments)
     processes = _processes()
-    threads = max(1, len(os.sched_getaffinity(0)) // processes)
+    threads = max(1, available_cores() // processes)
     os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or str(threads)
     options = _with_address_of_master([*_options_of_slurm(processes), *_launch_arguments()])
     is_single = processes == 1 and not options

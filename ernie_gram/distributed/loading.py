@@ -13,6 +13,7 @@ from types import ModuleType
 
 from ernie_gram.distributed.processor import processor_settings, read_cpuinfo
 from reader.commands import interrupts_end_at_once
+from reader.system.cores import available_cores
 from reader.system.progress import progress
 
 THREADS = "OMP_NUM_THREADS"
@@ -26,7 +27,7 @@ def loading_settings() -> dict[str, str]:
 
     Paddle's default is one thread. The processes of this machine share its cores. See also `processor_settings`.
     """
-    settings = {THREADS: str(max(1, (os.cpu_count() or 1) // PROCESSES_ON_THIS_MACHINE))}
+    settings = {THREADS: str(max(1, available_cores() // PROCESSES_ON_THIS_MACHINE))}
     if not IS_VERBOSE:
         settings["GLOG_minloglevel"] = "2"  # of the C++ code; errors are still shown
     unset = {name: value for name, value in settings.items() if name not in os.environ}

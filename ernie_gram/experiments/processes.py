@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import check_output
 from reader.errors import InputError, last_error_in
+from reader.system.cores import available_cores
 from reader.system.installation import child_environment
 from reader.system.processes import signal_at_parent_death
 from reader.system.progress import progress
@@ -87,7 +87,7 @@ def train_each(
         threads: of each process; None divides the cores among all processes.
     """
     waiting, needs = list(runs), needs or {}
-    threads = threads or max(1, (os.cpu_count() or 1) // (jobs * processes))
+    threads = threads or max(1, available_cores() // (jobs * processes))
     active: dict[PlannedRun, subprocess.Popen[bytes]] = {}
     with progress("training", len(runs), " runs") as phase:
         try:

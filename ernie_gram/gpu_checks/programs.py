@@ -19,7 +19,7 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.distributed import collectives
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.planning.sizes import assumed_shape
-from ernie_gram.planning.trial_step import random_batch
+from ernie_gram.planning.trial_step import random_batch, step_program
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.programs import build_evaluation, build_prediction
@@ -99,10 +99,8 @@ def training_cases(
 
 def random_step(config: PretrainConfig, sizes: CorpusSizes, world: World) -> tuple[Program, Batch]:
     """Return the program of a training step of this process, and a random batch of full sequences for it."""
-    settings, recompute = config.optimizer, config.trainer.recompute
-    network, skips = PretrainNetwork(config, sizes, world.size), settings.first_loss_scale is not None
-    program = build_training(network, settings, world, recompute=recompute, skips=skips)
-    return program, random_batch(config, sizes, assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT))
+    batch = random_batch(config, sizes, assumed_shape(config, config.data.batch_size, TOKENS_PER_UNIT))
+    return step_program(config, sizes, world), batch
 
 
 def pretraining_cases(

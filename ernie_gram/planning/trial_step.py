@@ -21,7 +21,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
-from ernie_gram.training.program import build_training
+from ernie_gram.training.program import Program, build_training
 from reader.batches import fields
 from reader.batches.fields import Batch
 
@@ -95,14 +95,16 @@ def _flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> flo
     return sum(step_flops(config, sizes, shape).values()) + recomputed_flops(config, shape)
 
 
+def step_program(config: PretrainConfig, sizes: CorpusSizes, world: World) -> Program:
+    """Return the program of a training step of one process, without accumulation."""
+    settings, network = config.optimizer, PretrainNetwork(config, sizes, world.size)
+    skips = settings.first_loss_scale is not None
+    return build_training(network, settings, world, recompute=config.trainer.recompute, skips=skips)
+
+
 def _step_seconds(config: PretrainConfig, sizes: CorpusSizes, batch: Batch, world: World) -> float:
     """Return the seconds of the fastest step, in which nothing is exchanged."""
-    program = build_training(
-        PretrainNetwork(config, sizes, 1),
-        config.optimizer,
-        World(0, 1, world.place),
-        recompute=config.trainer.recompute,
-    )
+    program = step_program(config, sizes, World(0, 1, world.place))
     executor, found = paddle.static.Executor(world.place), []
     with paddle.static.scope_guard(paddle.static.Scope()):
         executor.run(program.startup)

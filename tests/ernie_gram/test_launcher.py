@@ -85,6 +85,15 @@ def test_gpus_of_another_package_of_paddle_are_noted_unless_they_are_hidden(
     assert (done.stdout, done.stderr) == ("0\n", "" if is_gpu_package else note)
 
 
+def test_a_driver_that_does_not_answer_counts_as_none(
+    path_with_nine_gpus: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (Path(path_with_nine_gpus.partition(":")[0]) / "nvidia-smi").write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setenv("PATH", path_with_nine_gpus)
+    monkeypatch.setattr(count_gpus, "DRIVER_SECONDS", 0.1)
+    assert count_gpus.listed_gpus() == 0
+
+
 def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:
     """One process is started for each GPU, and uses it."""
     environment = pretended_gpu.environment(2) | {pretended_gpu.CALLS: str(tmp_path), "LOG_DIR": str(tmp_path / "log")}

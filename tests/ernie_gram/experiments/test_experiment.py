@@ -21,6 +21,7 @@ from ernie_gram.experiments.processes import CONSOLE, last_error, train_each
 from ernie_gram.experiments.tables import Finished, spread_of
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
+from reader.system.cores import available_cores
 from tests.support.commands import ROOT, call, kill_when
 
 
@@ -58,7 +59,7 @@ def test_runs_train_in_order_and_their_statuses_are_reported(tmp_path: Path) -> 
     ended = train_each([planned(tmp_path / name, script) for name, script in scripts.items()], 1, 2)
     assert [(run.name, status) for run, status in ended] == [("a", 3), ("b", 0), ("c", 0)]
     assert last_error(tmp_path / "a") == "error: bad"
-    threads = max(1, (os.cpu_count() or 1) // 2)
+    threads = max(1, available_cores() // 2)
     assert (tmp_path / "b" / CONSOLE).read_text() == f"2 {threads}\n" == f"{last_error(tmp_path / 'b')}\n"
 
 
