@@ -126,9 +126,9 @@ def _finetuning(summary: Summary) -> list[str]:
         planned, cells = summary.planned_scores(name), [name]
         for task in summary.tasks:
             scores = list(summary.scores(name, task).values())
-            found = spread_of(scores) if scores else None
-            number = _number(len(scores), planned)
-            cells.append(f"{found.mean:.1f} ± {found.deviation:.1f}{number}" if found else f"{MISSING}{number}")
+            shown = f"{mean(scores):.1f}" if scores else MISSING
+            shown += f" ± {spread_of(scores).deviation:.1f}" if len(scores) > 1 else ""
+            cells.append(shown + _number(len(scores), planned))
         means = list(summary.mean_scores(name).values())
         rows.append([*cells, spread(means, ".2f", len(summary.seeds_of(name)))])
     title = "Scores on the development sets; mean ± standard deviation over the seeds of pre-training and fine-tuning."

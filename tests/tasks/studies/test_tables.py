@@ -82,6 +82,13 @@ def test_the_tables_show_means_ranges_and_paired_differences(study: Path) -> Non
     assert "| b | -0.2 (-3.0 to +2.5) [2 of 3] | - | - |" in text
 
 
+def test_a_single_score_has_no_deviation(study: Path) -> None:
+    found = [record for record in records() if record["kind"] != "fine-tuning"]
+    [first, *_] = [record for record in records() if record["kind"] == "fine-tuning" and record["variant"] == "a"]
+    text = report(Summary(read_study(str(study)), [*found, first]))
+    assert "| a | 62.0 [1 of 6] | - [0 of 6] |" in text
+
+
 def test_random_weights_do_not_decide_what_equal_cpu_time_is(study: Path) -> None:
     untrained = model("c", 1, 900.0, 0.5)
     untrained["result"]["steps"] = 1
