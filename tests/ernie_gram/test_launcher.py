@@ -88,7 +88,7 @@ def test_gpus_of_another_package_of_paddle_are_noted_unless_they_are_hidden(
 def test_a_driver_that_does_not_answer_counts_as_none(
     path_with_nine_gpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (Path(path_with_nine_gpus.partition(":")[0]) / "nvidia-smi").write_text("#!/bin/sh\nexec sleep 60\n")
+    (Path(path_with_nine_gpus.partition(":")[0]) / "nvidia-smi").write_text("#!/bin/sh\nsleep 3\necho 'GPU 0: Tesla'\n")
     monkeypatch.setenv("PATH", path_with_nine_gpus)
     monkeypatch.setattr(count_gpus, "DRIVER_SECONDS", 0.1)
     assert count_gpus.listed_gpus() == 0

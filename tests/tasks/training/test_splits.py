@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.tagging.kind import Tagging
 from tasks.layouts.rows import BadRow
 from tasks.reading.load import Report
-from tasks.training.splits import SplitData, spread_evenly, unseen_labels
+from tasks.registry.task_file import find_task
+from tasks.training.splits import SplitData, evaluated_splits, spread_evenly, unseen_labels
 from tests.support.tiny_task import finetune
 from tests.tasks.kinds.tiny import PLACE
 
@@ -81,3 +83,16 @@ def test_training_examples_are_limited_evenly_and_in_order(tiny_task: Path, tmp_
     assert done.returncode == 0, done.stderr
     assert "61 rows: 10 of 61 examples; 10 samples" in done.stdout
     assert "23 rows: 23 examples" in done.stdout
+
+
+def test_a_labelled_test_split_is_evaluated_at_the_end_or_in_place_of_a_dev_split(tmp_path: Path) -> None:
+    task = tmp_path / "task.yaml"
+    splits = {"train": "a.tsv", "test": "b.tsv", "dev": "c.tsv"}
+    head = "kind: classification\nlanguage: en\nlayout: tsv\ncolumns: {text_a: text, label: label}\nmetric: accuracy\n"
+    for name in splits.values():
+        (tmp_path / name).write_text("text\tlabel\na\tx\nb\ty\n")
+    task.write_text(f"{head}files: {json.dumps(splits)}\n")
+    assert evaluated_splits(find_task(str(task)), tmp_path) == (["dev"], ["test"])
+    del splits["dev"]
+    task.write_text(f"{head}files: {json.dumps(splits)}\n")
+    assert evaluated_splits(find_task(str(task)), tmp_path) == (["test"], [])
