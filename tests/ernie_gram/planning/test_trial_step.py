@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -11,7 +12,7 @@ from ernie_gram.planning import trial_step
 from ernie_gram.planning.trial_step import measured_utilisation, shortened
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
-from ernie_gram.training.config import TrainerConfig
+from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from tests.support.further_cases import only
 from tests.support.small_model import MODEL, RUNGS, config_of
 
@@ -46,6 +47,15 @@ def test_the_time_is_that_of_the_fastest_step_of_every_objective(case: str, monk
     batch = trial_step.random_batch(config, SIZES, shape)
     assert trial_step._step_seconds(config, SIZES, batch, start_world("cpu")) == 1.0
     assert len(steps) == 2 * trial_step.STEPS
+
+
+def test_the_step_in_float16_is_that_of_training_with_a_scaled_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = MagicMock()
+    monkeypatch.setattr(trial_step, "build_training", built)
+    for precision, skips in (("float32", False), ("float16", True)):
+        config = replace(config_of("explicit"), optimizer=OptimizerConfig(precision=precision))
+        trial_step.step_program(config, SIZES, start_world("cpu"))
+        assert built.call_args.kwargs["skips"] is skips
 
 
 @pytest.mark.parametrize("changes", [{"queries": 0, "fine": 0.0}, {"predicted": 0.2}, {"slots": 100}])
