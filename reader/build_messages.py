@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.corpus.memmap import Corpus
+from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.corpus.occurrences import large_lexicon_warning
-from reader.errors import print_warning
+from reader.errors import InputError, print_warning
 from reader.lexicon.lexicon_file import Lexicon
 from reader.plurals import counted
 from reader.text.input_files import CORPUS_INFO
@@ -97,12 +97,23 @@ def training_command(path: Path, vocab: Path | None = None) -> str:
         corpus, held_out = path.with_name("corpus"), path
     else:
         corpus, held_out = path, path.with_name(HELD_OUT)
-    has_held_out = (held_out / CORPUS_INFO).is_file()
+    has_held_out = (held_out / CORPUS_INFO).is_file() and _are_alike(corpus, held_out)
     paths = ["--paths.corpus", corpus, "--paths.held_out", held_out if has_held_out else "null"]
     config, start = CHINESE_CONFIG if _is_chinese(Corpus(path)) else CONFIG, []
     if vocab and any((vocab.parent / name).is_file() for name in ("config.json", "ernie_config.json")):
         config, start = BERT_CONFIG, ["--paths.start", vocab.parent]
     return _command(PROGRAM, "pretrain", config, *start, *paths, "--paths.output", _free(path, "run"))
+
+
+def _are_alike(corpus: Path, held_out: Path) -> bool:
+    """Return whether two corpora have the same vocabulary and lexicon, or the first one is still to be built."""
+    if not (corpus / CORPUS_INFO).is_file():
+        return True
+    try:
+        one, other = CorpusInfo.load(corpus), CorpusInfo.load(held_out)
+    except InputError:
+        return False
+    return (one.vocabulary, one.lexicon) == (other.vocabulary, other.lexicon)
 
 
 def _is_chinese(corpus: Corpus) -> bool:

@@ -15,6 +15,7 @@ from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.chinese_segmentation import SEGMENTERS
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
 
 def parse_orders(text: str) -> dict[int, int]:
@@ -139,9 +140,19 @@ def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
     """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
     check_output(args, folder)
     other = [args.vocab] if "vocab" in args else []
-    files = find_files(args.input, [args.output, *other])
+    earlier = [args.output] if _is_vocabulary(args.output) else []
+    files = find_files(args.input, [*earlier, *other])
     check_output(args, folder, [*files, *other])
     return TextFiles(files, args.text_field)
+
+
+def _is_vocabulary(path: Path) -> bool:
+    """Return whether a file is an earlier vocabulary, and not text that --overwrite would replace."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        beginning = file.read(1 << 16).split()
+    return all(token.encode() in beginning for token in SPECIAL_TOKENS)
 
 
 def check_output(args: argparse.Namespace, folder: bool, inputs: Iterable[Path] = ()) -> None:

@@ -44,11 +44,16 @@ def windows_of(num_tokens: int, room: int, stride: int) -> Windows:
     count = 1 + max(0, -(-(num_tokens - room) // step))
     starts = step * np.arange(count)
     lengths = np.minimum(room, num_tokens - starts)
-    left = np.arange(num_tokens) - starts[:, np.newaxis]
-    right = lengths[:, np.newaxis] - 1 - left
+    # near: int64 [tokens, windows that may contain a token], ascending; the last one may be there several times.
+    tokens = np.arange(num_tokens)[:, np.newaxis]
+    first = np.maximum(0, (tokens - room) // step + 1)
+    near = np.minimum(first + np.arange(room // step + 2), np.minimum(tokens // step, count - 1))
+    left = tokens - starts[near]
+    right = lengths[near] - 1 - left
     # Compared as whole numbers, which have no rounding errors: argmax returns the first of equal ones.
-    context = np.round(np.minimum(left, right) / LENGTH_WEIGHT).astype(np.int64) + lengths[:, np.newaxis]
-    owners = np.where((left >= 0) & (right >= 0), context, np.iinfo(np.int64).min).argmax(0)
+    context = np.round(np.minimum(left, right) / LENGTH_WEIGHT).astype(np.int64) + lengths[near]
+    best = np.where(right >= 0, context, np.iinfo(np.int64).min).argmax(1)
+    owners = near[np.arange(num_tokens), best]
     # The owners are in ascending order, so each window owns consecutive tokens.
     return Windows(
         starts,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -118,17 +119,24 @@ class Csv(Table):
     separator = "comma"
 
     def records(self, path: Path) -> Iterator[Record]:
-        """Yield the fields of each record with the line on which it begins."""
-        records = csv.reader(io.StringIO(read_text(path).rstrip("\r\n"), newline=""), strict=True)
+        """Yield the fields of each record with the line on which it begins.
+
+        After a record that is wrong, reading goes on at its second line: with a quotation mark that is never closed, a
+        record extends to a later one, or to the end of the file.
+        """
+        lines = list(io.StringIO(read_text(path).rstrip("\r\n"), newline=""))
+        csv.field_size_limit(sys.maxsize)  # a text may be longer than Python's limit
+        skipped, records = 0, csv.reader(lines, strict=True)
         while True:
-            place = Place(path, records.line_num + 1)
+            line = skipped + records.line_num
+            place = Place(path, line + 1)
             try:
                 record = next(records, None)
             except csv.Error as error:
-                yield (
-                    place,
-                    BadRow(place, f"not CSV: {error}; quote the field and double each quotation mark inside it"),
-                )
+                reason = f"not CSV: {error}; quote the field and double each quotation mark inside it"
+                yield place, BadRow(place, reason)
+                skipped = line + 1
+                records = csv.reader(map(lines.__getitem__, range(skipped, len(lines))), strict=True)
                 continue
             if record is None:
                 return
@@ -162,6 +170,8 @@ def _position(column: str | int, header: Sequence[str] | None, path: Path) -> in
         raise InputError(
             f"{path}:1: no column {column!r} in the header; it has: {shown[:200]}{similar(column, header)}"
         )
+    if list(header).count(column) > 1:
+        raise InputError(f"{path}:1: the header has the column {column!r} more than once; give its number")
     return list(header).index(column)
 
 

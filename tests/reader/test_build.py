@@ -114,6 +114,18 @@ def test_inputs_and_files_of_a_corpus_are_never_replaced(built: Path, text: Path
     assert not list(tmp_path.glob(".*"))
 
 
+def test_text_in_an_input_folder_is_never_replaced_but_an_earlier_vocabulary_is(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("my own notes\n")
+    vocab = ["vocab", "--input", text.parent, "--size", "200", "--overwrite", "--output"]
+    with pytest.raises(InputError, match=r"notes\.txt is also an input"):
+        run(*vocab, tmp_path / "notes.txt")
+    assert (tmp_path / "notes.txt").read_text() == "my own notes\n"
+    run(*vocab, tmp_path / "vocab.txt")
+    first = (tmp_path / "vocab.txt").read_text()
+    run(*vocab, tmp_path / "vocab.txt")
+    assert (tmp_path / "vocab.txt").read_text() == first
+
+
 @pytest.mark.parametrize("command", ["lexicon", "corpus"])
 def test_a_result_that_another_process_has_written_meanwhile_is_kept(
     built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str

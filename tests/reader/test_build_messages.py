@@ -72,6 +72,8 @@ def test_a_corpus_called_held_out_is_for_evaluation(built: Path, tmp_path: Path)
         next_after("join", "--input", held_out, "--output", corpus, "--overwrite"),
     ):
         assert named[-6:] == expected
+    # Corpora with different lexicons do not go together.
+    assert "null" in next_after(*common, corpus, "--overwrite", "--lexicon", str(built / "lexicon.tsv"))
 
 
 def test_shards_are_joined(built: Path, tmp_path: Path) -> None:

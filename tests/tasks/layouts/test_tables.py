@@ -134,6 +134,8 @@ def test_columns_have_names_if_there_is_a_header(tmp_path: Path) -> None:
     assert values(Csv({"text_a": "text", "label": "label"}), path) == [{"text_a": "x", "label": "1"}]
     with pytest.raises(InputError, match=r"t:1: no column 'txt'.*did you mean text"):
         read(Csv({"text_a": "txt"}), path)
+    with pytest.raises(InputError, match=r"d:1: the header has the column 'label' more than once; give its number"):
+        read(Csv({"text_a": "text", "label": "label"}), write(tmp_path / "d", "text,label,label\nx,1,2\n"))
     with pytest.raises(InputError, match=r"e: is empty"):
         read(Csv({"text_a": "text"}), write(tmp_path / "e", ""))
 
@@ -149,10 +151,17 @@ def test_broken_rows_are_bad_and_the_next_ones_are_read(tmp_path: Path) -> None:
 
 
 def test_a_quotation_mark_that_is_never_closed_is_a_bad_row(tmp_path: Path) -> None:
-    good, bad = read(AG_NEWS, write(tmp_path / "t", '"1","a","b"\n"2","c","d\n"3","e","f"'))
-    assert isinstance(good, Row)
-    assert isinstance(bad, BadRow)
-    assert bad.place.line == 2
+    for end in ("", '\n"4","g","h"\n"5","i, ""j""\nk","l"'):
+        rows = read(AG_NEWS, write(tmp_path / "t", f'"1","a","b"\n"2","c","d\n"3","e","f"{end}'))
+        assert [row.place.line for row in rows if isinstance(row, BadRow)] == [2]
+        assert [row.place.line for row in rows if isinstance(row, Row)] == [1, 3, *([4, 5] if end else [])]
+
+
+def test_a_field_may_be_longer_than_the_limit_of_pythons_csv(tmp_path: Path) -> None:
+    long = "word " * 40_000
+    [row] = read(AG_NEWS, write(tmp_path / "t", f'"1","a","{long}"\n'))
+    assert isinstance(row, Row)
+    assert len(str(row.values["text_a"])) > 131_072
 
 
 @pytest.mark.parametrize(
