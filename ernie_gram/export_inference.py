@@ -15,6 +15,7 @@ if __name__ == "__main__":
     run_command("ernie_gram.export_inference")
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,7 +115,8 @@ def export(arguments: argparse.Namespace) -> None:
     print(f"{arguments.folder}: {arguments.outputs} outputs of {model.source} ({model.format})")
     if arguments.outputs == ENCODER and model.pretraining is not None:
         print(f"the model has prediction heads as well: --outputs {FILL_MASK} exports them")
+    folder = shlex.quote(str(arguments.folder))
     if arguments.outputs == ENCODER:
-        print(f"answer lines with it:  ernie-gram infer {arguments.folder} --input TEXT_FILE")
+        print(f"answer lines with it:  ernie-gram infer {folder} --input TEXT_FILE")
     else:
-        print(f"answer lines with it:  ernie-gram fill-mask {arguments.folder} --json < TEXT_FILE")
+        print(f"answer lines with it:  ernie-gram fill-mask {folder} --json < TEXT_FILE")

@@ -65,7 +65,7 @@ def parse_bytes(text: str) -> float:
     for unit, size in (("GB", 1e9), ("MB", 1e6)):
         if text.upper().endswith(unit):
             return parse_positive_float(text[: -len(unit)]) * size
-    raise argparse.ArgumentTypeError(f"{text} has no unit; expected a size such as 32GB or 500MB")
+    raise argparse.ArgumentTypeError(f"{text}: expected a size in GB or MB, such as 32GB or 500MB")
 
 
 def parse_share(text: str) -> float:

@@ -20,7 +20,7 @@ from ernie_gram.reporting.page import page
 from ernie_gram.reporting.runs import RESULTS, check_vocabularies, is_run, read_runs, run_folders
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.atomic_files import atomic_file
-from reader.system.output_files import claimed_file
+from reader.system.output_files import claimed_file, file_path
 from reader.system.progress import progress
 
 
@@ -28,7 +28,7 @@ def parse_arguments() -> argparse.Namespace:
     """Return the parsed options; raises InputError."""
     parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder of a run or of an experiment")
-    parser.add_argument("--output", "--to", type=Path, required=True, metavar="FILE", help="HTML file to write")
+    parser.add_argument("--output", "--to", type=file_path, required=True, metavar="FILE", help="HTML file to write")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing --output")
     parser.add_argument(
         "--examples",
@@ -72,7 +72,9 @@ def page_of(arguments: argparse.Namespace) -> tuple[str, list[str]]:
 def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
-    with claimed_file("--output", arguments.output, arguments.overwrite):
+    inputs = [path / RESULTS for path in arguments.runs]
+    inputs += [arguments.baselines] if arguments.baselines else []
+    with claimed_file("--output", arguments.output, arguments.overwrite, inputs):
         written, notes = page_of(arguments)
         for note in notes:
             print_note(note)

@@ -83,9 +83,6 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.plot:
         image_format(arguments.plot)
         require(arguments.plot != arguments.json, "--json", "is the file of --plot; give another name")
-    for option in ("plot", "json"):
-        if path := getattr(arguments, option):
-            check_output_path(f"--{option}", path, arguments.overwrite)
     return arguments
 
 
@@ -210,6 +207,9 @@ def main() -> None:
     task = models[0].task
     check_device(arguments.device, "float32", 1, key="--device")
     read, report = load_split(task, arguments.data, labelled_split(task, arguments.split), arguments.on_bad_row)
+    for option in ("plot", "json"):
+        if path := getattr(arguments, option):
+            check_output_path(f"--{option}", path, arguments.overwrite, report.files)
     examples = cast(list[TaggingExample], read)
     gold = [example.entities or () for example in examples]
     if not any(gold):

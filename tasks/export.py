@@ -14,6 +14,7 @@ if __name__ == "__main__":
     run_command("tasks.export")
 
 import argparse
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,4 +151,4 @@ def export(arguments: argparse.Namespace) -> None:
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.folder.iterdir()))
     print(f"written  {arguments.folder}: {arguments.to} of {finetuned.source}; {files}")
     if arguments.to == INFERENCE:
-        print(f"next     ernie-gram predict {arguments.folder} --input FILE --output FILE")
+        print(f"next     ernie-gram predict {shlex.quote(str(arguments.folder))} --input FILE --output FILE")

@@ -11,6 +11,7 @@ if __name__ == "__main__":
     run_command("tasks.finetune")
 
 import json
+import shlex
 import sys
 import time
 from contextlib import suppress
@@ -64,7 +65,7 @@ def main() -> None:
     if "check" not in given:
         with heartbeat(HEARTBEAT, config.trainer.hang_seconds), lost_peer_error(WORLD_SIZE):
             finetune(run)
-        _say(f"next: ernie-gram predict {run.output} --input TEXTS --output answers.jsonl")
+        _say(f"next: ernie-gram predict {shlex.quote(str(run.output))} --input TEXTS --output answers.jsonl")
 
 
 def _say(line: str) -> None:

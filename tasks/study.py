@@ -30,7 +30,7 @@ from reader.system.lock_files import locked_name
 from tasks.reading.data_option import add_data_option
 from tasks.studies.plan import check_settings, plan_study
 from tasks.studies.preparation import Prepared
-from tasks.studies.results_file import repair_results
+from tasks.studies.results_file import read_results, repair_results
 from tasks.studies.running import StudyRunner
 from tasks.studies.study_file import HELD_OUT_TEXT, TRAIN_TEXT, read_study
 
@@ -67,6 +67,8 @@ def main() -> None:
     )
     texts = {TRAIN_TEXT: options.input, HELD_OUT_TEXT: options.held_out}
     prepared = Prepared(study, options.output / PREPARED, texts, options.start)
+    require(options.start is None or study.needs_start, "--start", "this study starts from no given model")
+    read_results(options.results)  # refuses any other file before the corpora are built
     missing = prepared.missing()
     if missing:
         prepared.check_texts()

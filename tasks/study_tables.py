@@ -20,6 +20,7 @@ from reader.errors import InputError, OneLineParser
 from reader.system.atomic_files import atomic_file, make_folder
 from reader.system.output_files import add_output_file, check_output_folder, check_output_path
 from tasks.studies.figures import draw_perplexities, draw_scores
+from tasks.studies.plan import FINETUNING
 from tasks.studies.results_file import read_results
 from tasks.studies.study_file import read_study
 from tasks.studies.summaries import Summary
@@ -40,6 +41,10 @@ def main() -> None:
     if not records:
         raise InputError(f"{options.results}: no results; `ernie-gram study {options.study}` makes them")
     summary = Summary(read_study(options.study), records)
+    others = sorted({record["task"] for record in summary.of_kind(FINETUNING)} - set(summary.tasks))
+    if others and not any(summary.scores(name, task) for name in summary.study.variants for task in summary.tasks):
+        tasks = ", ".join(others)
+        raise InputError(f"{options.results}: has no scores on the tasks of {options.study}, but on {tasks}")
     text = report(summary)
     tables = options.output / TABLES
     is_own = tables.is_file() and tables.read_bytes().startswith(f"# {summary.study.title}\n".encode())

@@ -60,14 +60,12 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
 
 def grid_of(options: argparse.Namespace) -> Grid:
     """Return the values of all settings that vary; options override those of --grid. Raises InputError."""
-    grid = dict(read_grid(options.grid, options.task)) if options.grid else {}
-    for name, key in SHORT.items():
-        if getattr(options, name) is not None:
-            grid[key] = getattr(options, name)
+    given = {key: getattr(options, name) for name, key in SHORT.items() if getattr(options, name) is not None}
     for key, *values in options.vary:
         require(bool(values), "--vary", f"{key} has no values")
-        grid[key] = values
-    return grid
+        require(key not in given, "--vary", f"{key} has its values already; give all values of a setting together")
+        given[key] = values
+    return {**(read_grid(options.grid, options.task) if options.grid else {}), **given}
 
 
 def metric_of(finished: Finished) -> tuple[Metric, str]:

@@ -119,7 +119,9 @@ def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: boo
         and not (holds_token_head and has_token_head(model))
         and not (model.pretraining is None and keeps_transform)
     ):
-        kept = f"; {HEAD_TRANSFORM[0][:-4]} is kept" if keeps_transform and model.config.out_emb_size else ""
+        keeps = keeps_transform and model.config.out_emb_size
+        kept = f"; {HEAD_TRANSFORM[0][:-4]} is kept" if keeps else ""
+        names = [name for name in names if not (keeps and name in HEAD_TRANSFORM)]
         what = ", ".join(names) if len(names) <= 2 else f"the {len(names)} parameters of the prediction heads"
         lost.append(f"{what}: {held}{kept}")
     task_head = [name for name in model.parameters if name.startswith(TASK_PREFIX)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -17,7 +19,7 @@ from ernie_gram.distributed.loading import THREADS
 from ernie_gram.graph import dynamic_mode
 from reader.system.compiled import numba
 
-# What ended an operation, or would have ended it; see `raised_as_they_are`.
+# What ended an operation, and Ctrl-C; see `raised_as_they_are`.
 _raised: list[BaseException] = []
 
 
@@ -31,14 +33,34 @@ class Result(NamedTuple):
 
 @contextmanager
 def raised_as_they_are() -> Iterator[None]:
-    """Raise exceptions of operations that run in the context: Paddle makes a SystemError of each."""
+    """Raise exceptions of operations that run in the context: Paddle makes a SystemError of each.
+
+    Ctrl-C takes effect at the end: Paddle would print a traceback of an operation that it interrupts.
+    """
     try:
-        yield
+        with _interrupts_kept():
+            yield
     except SystemError:
         if not _raised:
             raise
     if _raised:
-        raise _raised.pop() from None
+        error = _raised[0]
+        _raised.clear()
+        raise error from None
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Keep KeyboardInterrupts in `_raised`, if a program has no handler of its own for them."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: _raised.append(KeyboardInterrupt()))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def add_operation(
@@ -103,10 +125,6 @@ def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
     # Numba keeps this number for each thread that calls it.
     numba.set_num_threads(min(int(os.environ.get(THREADS, "1")), numba.config.NUMBA_NUM_THREADS))
     try:
-        return compute(*arguments)
-    except (KeyboardInterrupt, SystemExit) as error:
-        # Paddle would print a traceback. The results are not used: the exception is raised after the program.
-        _raised.append(error)
         return compute(*arguments)
     except BaseException as error:
         _raised.append(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,13 +56,15 @@ def counted_baselines(runs: Sequence[ReportedRun]) -> tuple[Counts, str]:
     if not evaluated:
         return {}, ""
     run = next((run for run in evaluated if run.settings.get("objective.masking") == "explicit"), evaluated[0])
-    advice = f"for more: ernie-gram count-baselines {run.folder} > FILE, and then --baselines FILE"
+    command = f"ernie-gram count-baselines {shlex.quote(str(run.folder))}"
+    advice = f"for more: {command} > FILE, and then --baselines FILE"
     units = corpus_info(run.settings.get("paths.corpus")).get("units")
-    if is_number(units) and 0 < units <= MAX_UNITS:
+    if not is_number(units) or units <= MAX_UNITS:
         try:
             return count_baselines(*data_of_run(run.folder, {})), f"counts on the masks of {run.name}"
         except InputError as error:
-            advice = f"not computed: {error}"
+            moved = f"{command} --paths.corpus CORPUS --paths.held_out HELD_OUT > FILE"
+            advice = f"not computed: {error}; for corpora that are elsewhere: {moved}, and then --baselines FILE"
     logged = run.values("eval", "frequency_perplexity")
     if not logged:
         return {}, f"counts: {advice}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ernie_gram.reporting.markup import Cell, Html, element, section, table
-from ernie_gram.reporting.runs import ReportedRun, corpus_info, is_number
+from ernie_gram.reporting.runs import ReportedRun, is_number
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
@@ -58,17 +57,9 @@ def _describe(lexicon: Lexicon, runs: Sequence[ReportedRun], names_runs: bool) -
 
 
 def _share(run: ReportedRun) -> str:
-    """Return the share of the tokens that are inside n-grams, of the corpora that are known."""
-    infos = {"training": corpus_info(run.settings.get("paths.corpus")), "held-out": run.held_out}
-    shares = {name: share for name, info in infos.items() if (share := _share_of(info)) is not None}
-    if not shares:
-        return ""
-    return "In n-grams are " + " and ".join(f"{share:.1%} of the {name} tokens" for name, share in shares.items()) + "."
-
-
-def _share_of(info: dict[str, Any]) -> float | None:
-    tokens, units, ngram_units = (info.get(key) for key in ("tokens", "units", "ngram_units"))
+    """Return the share of the held-out tokens that are inside n-grams, "" if it is not known."""
+    tokens, units, ngram_units = (run.held_out.get(key) for key in ("tokens", "units", "ngram_units"))
     if not (is_number(tokens) and is_number(units) and is_number(ngram_units)) or not tokens:
-        return None
+        return ""
     # A unit that is no n-gram is one token.
-    return float(tokens - (units - ngram_units)) / tokens
+    return f"In n-grams are {(tokens - (units - ngram_units)) / tokens:.1%} of the held-out tokens."

@@ -9,7 +9,7 @@ from ernie_gram.api import Model
 from ernie_gram.reporting import attention_map, masks
 from ernie_gram.reporting.examples import LONGEST, SHORTEST, chosen_sentences, text_of
 from ernie_gram.reporting.markup import Html, element, section
-from ernie_gram.reporting.runs import Group, ReportedRun
+from ernie_gram.reporting.runs import Group, ReportedRun, corpus_info
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from reader.system.progress import progress
@@ -25,11 +25,14 @@ def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[
     The model is the newest checkpoint of the first run of each group.
     """
     runs = {group.label: group.runs[0] for group in groups}
-    held_out = next((path for run in runs.values() if (path := run.settings.get("paths.held_out"))), None)
-    if held_out is None:
+    evaluated = next((run for run in runs.values() if run.settings.get("paths.held_out")), None)
+    if evaluated is None:
         return [], ["no filled masks: the runs have no held-out corpus"]
+    held_out = evaluated.settings["paths.held_out"]
     try:
         corpus = Corpus(Path(str(held_out)))
+        if evaluated.held_out and corpus_info(held_out) != evaluated.held_out:
+            raise InputError(f"{held_out} is not the corpus that {evaluated.name} was evaluated on")
         sentences = chosen_sentences(corpus, number, _max_tokens(list(runs.values())))
         lexicon = corpus.lexicon
     except InputError as error:

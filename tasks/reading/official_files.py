@@ -30,7 +30,7 @@ def split_named(task: Task, name: str) -> Split:
 def labelled_split(task: Task, name: str | None) -> str:
     """Return the name of a split with labels, by default the first dev split; raises InputError if it has none."""
     chosen, known = name or task.tuning_split or "", task.evaluation_splits
-    require(chosen in known, "--split", f"must be a split with labels: {', '.join(known) or 'the task has none'}")
+    require(chosen in known, "--split", f"must be one of: {', '.join(known) or 'the task has none'}")
     return chosen
 
 

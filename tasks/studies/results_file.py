@@ -12,6 +12,7 @@ from reader.errors import InputError, print_warning
 from reader.system.atomic_files import atomic_file
 
 Record = dict[str, Any]
+BEGINNING = '{"run": '  # of every record
 
 
 def read_results(path: Path) -> list[Record]:
@@ -49,7 +50,7 @@ def _parsed(path: Path) -> tuple[list[Record], str]:
     for number, line in enumerate(lines, 1):
         record = _record(line)
         if record is None:
-            if number == len(lines):
+            if number == len(lines) and line.startswith(BEGINNING[: len(line)]):
                 return list(records.values()), line
             raise InputError(f"{path}, line {number}: not a result of a study; restore the file, or remove the line")
         if record["run"] in records:

@@ -88,7 +88,10 @@ def _pretraining(summary: Summary) -> list[str]:
     head = ["variant", "what", "n-grams, start", "n-grams, end", "units, start", "units, end"]
     head += ["generator, n-grams", "accuracy", "CPU s per step", "n-grams at equal CPU time"]
     equal = f" Equal CPU time is {seconds:,.0f} s." if seconds else ""
-    title = "Held-out perplexities; mean over the seeds of pre-training (minimum - maximum)."
+    title = (
+        "Held-out perplexities; mean over the seeds of pre-training (minimum - maximum). CPU seconds are the median of "
+        "the seeds."
+    )
     tables = [*markdown_table(head, rows), "", *_ratios(summary), *_counts(summary)]
     return ["## Pre-training", "", f"{title}{equal}", "", *tables]
 

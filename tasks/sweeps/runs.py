@@ -124,6 +124,7 @@ def plan(
 
     Raises InputError for an unknown or invalid setting.
     """
+    check_overrides([f"--{key}" for key in grid], OWN)
     check_overrides(overrides, [*OWN, *(f"--{key}" for key in grid)])
     find_task(task)
     start = settings_of(task)
@@ -143,8 +144,9 @@ def plan(
             options = [*overrides, *(f"--{key}={value}" for key, value in varied.items())]
             options += [f"--seed={seed}", f"--paths.output={folder}"]
             runs.append(FinetuneRun(folder, varied, seed, LAUNCHER, (task, str(model), *options), config))
-    if len({run.folder for run in runs}) < len(runs):
-        raise InputError("the grid has a value twice, or two settings with the same last name")
+    folders = [run.folder for run in runs]
+    twice = next((folder for i, folder in enumerate(folders) if folder in folders[:i]), None)
+    require(twice is None, "the grid", f"two runs would be called {twice and twice.name}; is a value there twice?")
     return runs
 
 

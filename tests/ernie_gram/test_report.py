@@ -8,9 +8,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ernie_gram import Model
 from ernie_gram.pretraining import count_baselines
+from ernie_gram.report import main
 from ernie_gram.run.run_log import read_log
 from ernie_gram.training.meters import METERS
 from tests.support.commands import call
@@ -59,6 +61,26 @@ def test_what_the_lexicon_holds_is_shown(finished: Path, tmp_path: Path) -> None
     held_out = json.loads((finished / "held_out.json").read_text())
     share = 1 - (held_out["units"] - held_out["ngram_units"]) / held_out["tokens"]
     assert f"{share:.1%} of the held-out tokens" in page.text
+
+
+def test_corpora_that_are_not_those_of_the_run_are_not_used(finished: Path, tmp_path: Path) -> None:
+    settings = yaml.safe_load((finished / "config.yaml").read_text())
+    other = shutil.copytree(finished, tmp_path / "other")
+    settings["paths"] |= {"held_out": settings["paths"]["corpus"], "corpus": str(tmp_path / "moved")}
+    (other / "config.yaml").write_text(yaml.safe_dump(settings))
+    page, done = report(tmp_path, other, examples=1)
+    assert f"note: no filled masks: {settings['paths']['held_out']} is not the corpus that other was" in done.stderr
+    assert f"not computed: {tmp_path / 'moved'}: no corpus there" in page.text
+
+
+def test_the_results_of_an_experiment_are_not_replaced_by_its_report(tmp_path: Path) -> None:
+    made_run(tmp_path / "sweep" / "seed=1", perplexities(50.0, 60.0))
+    results = tmp_path / "sweep" / "results.jsonl"
+    results.write_text('{"run": "seed=1", "varied": {}, "seed": 1, "result": {"score": 1}}\n')
+    done = call(main, str(results.parent), "--output", str(results), "--overwrite")
+    assert f"--output: {results} is also an input" in done.stderr
+    assert results.read_text().startswith('{"run"')
+    assert "there is no such folder" in call(main, str(results.parent), "--output", f"{tmp_path}/new/").stderr
 
 
 def test_held_out_sentences_are_read_by_the_last_checkpoint(finished: Path, tmp_path: Path) -> None:

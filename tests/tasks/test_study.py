@@ -254,6 +254,15 @@ def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_
     names = ("vocab.txt", "lexicon.tsv", "corpus", "held_out")
     assert done.stdout.splitlines()[:-1] == [f"would build {prepared / name}" for name in names]
     assert not prepared.exists()
+    mine = write(tmp_path / "mine.jsonl", '{"text": "of the user"}\n')
+    for more, message in (
+        (["--results", str(mine)], f"{mine}, line 1: not a result of a study"),
+        (["--start", "model"], "--start: this study starts from no given model"),
+    ):
+        done = call(main, str(path), "--output", str(tmp_path / "out"), *data, *texts, *more)
+        assert message in done.stderr
+    assert mine.read_text() == '{"text": "of the user"}\n'
+    assert not prepared.exists()
     done = call(main, "lader", "--output", str(tmp_path / "out"))
     assert "no such study; the studies are " in done.stderr
 

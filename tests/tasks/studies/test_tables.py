@@ -129,6 +129,9 @@ def test_the_command_needs_only_the_file_of_results(study: Path, tmp_path: Path)
     tables.unlink()
     assert f"{output / 'perplexities.png'}: {refusal}" in call(main, *command).stderr
     assert call(main, *command, "--overwrite").returncode == 0
+    others = [{**record, "task": "cola"} if "task" in record else record for record in records()]
+    results.write_text("".join(json.dumps(record) + "\n" for record in others))
+    assert f"{results}: has no scores on the tasks of {study}, but on cola" in call(main, *command).stderr
 
 
 def test_every_study_of_the_project_is_valid_and_names_its_settings() -> None:
