@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from statistics import mean
 
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import check_output
@@ -53,20 +54,33 @@ def train_all(
 
     `record` is called with each run that has finished, and its result. At an exception, the other runs are stopped.
     """
-    failed, began = list[str](), time.monotonic()
+    failed, unfinished, spent = list[str](), list(runs), dict[type[PlannedRun], list[float]]()
     with closing(train_each(runs, jobs, processes, needs or {}, threads)) as ended:
-        for number, (run, status) in enumerate(ended, 1):
+        for run, status, seconds in ended:
+            unfinished.remove(run)
+            spent.setdefault(type(run), []).append(seconds)
             result = None if status else run.result()
             if result is None:
                 failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
                 print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
                 continue
             record(run, result)
-            minutes = (time.monotonic() - began) / number * (len(runs) - number) / 60
-            left = f"; about {max(1, round(minutes))} min left" if number < len(runs) else ""
             name, value = next(iter(result.items()))
-            print(f"done  {run.name}: {name} {value:,.2f}{left}", flush=True)
+            print(f"done  {run.name}: {name} {value:,.2f}{time_left(unfinished, spent, jobs)}", flush=True)
     return failed
+
+
+def time_left(runs: Sequence[PlannedRun], spent: Mapping[type[PlannedRun], Sequence[float]], jobs: int) -> str:
+    """Return how long some runs will take, "" for none, and until a run of each of their kinds has ended.
+
+    Args:
+        spent: the seconds of the runs of a kind, at least one, that have ended.
+        jobs: number of runs at a time.
+    """
+    if not runs or not {type(run) for run in runs} <= spent.keys():
+        return ""
+    seconds = sum(mean(spent[type(run)]) for run in runs) / min(jobs, len(runs))
+    return f"; about {max(1, round(seconds / 60))} min left"
 
 
 def train_each(
@@ -75,8 +89,10 @@ def train_each(
     processes: int,
     needs: Mapping[PlannedRun, PlannedRun] | None = None,
     threads: int | None = None,
-) -> Generator[tuple[PlannedRun, int], None, None]:
-    """Train runs in order of the list, at most `jobs` at a time; yield each with its exit status when it has ended.
+) -> Generator[tuple[PlannedRun, int, float], None, None]:
+    """Train runs in order of the list, at most `jobs` at a time.
+
+    Yields each when it has ended, with its exit status and the seconds that it took.
 
     The output of a run is appended to console.txt in its folder. If this process ends, or closes the iterator, the runs
     that still train get SIGTERM.
@@ -88,26 +104,26 @@ def train_each(
     """
     waiting, needs = list(runs), needs or {}
     threads = threads or max(1, available_cores() // (jobs * processes))
-    active: dict[PlannedRun, subprocess.Popen[bytes]] = {}
+    active: dict[PlannedRun, tuple[subprocess.Popen[bytes], float]] = {}
     with progress("training", len(runs), " runs") as phase:
         try:
             while waiting or active:
                 busy = {*waiting, *active}
                 for run in [run for run in waiting if needs.get(run) not in busy][: jobs - len(active)]:
                     waiting.remove(run)
-                    active[run] = _start(run, processes, threads)
+                    active[run] = _start(run, processes, threads), time.monotonic()
                 time.sleep(POLL_SECONDS)
-                for run, process in list(active.items()):
+                for run, (process, began) in list(active.items()):
                     if process.poll() is not None:
                         del active[run]
                         phase.advance(1)
                         if process.returncode:
                             waiting = [each for each in waiting if needs.get(each) is not run]
-                        yield run, process.returncode
+                        yield run, process.returncode, time.monotonic() - began
         finally:
-            for process in active.values():
+            for process, _ in active.values():
                 process.terminate()
-            for process in active.values():
+            for process, _ in active.values():
                 process.wait()
 
 

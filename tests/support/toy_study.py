@@ -58,7 +58,7 @@ def train_here(
     processes: int,
     needs: Mapping[PlannedRun, PlannedRun] | None = None,
     threads: int | None = None,
-) -> Iterator[tuple[PlannedRun, int]]:
+) -> Iterator[tuple[PlannedRun, int, float]]:
     """Run the trainings of a study or an experiment in this process, in order. The tests of sweeps start real ones."""
     failed = set()
     for run in runs:
@@ -73,7 +73,7 @@ def train_here(
                 done = call(pretrain.main, *run.arguments)
         (run.folder / "console.txt").write_text(done.stdout + done.stderr)
         failed |= {run} if done.returncode else set()
-        yield run, done.returncode
+        yield run, done.returncode, 1.0
 
 
 def without_times(results: Path) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import pytest
 
 from ernie_gram.experiments.experiment import append_result, run_experiment
 from ernie_gram.experiments.planned_run import PlannedRun, Result
-from ernie_gram.experiments.processes import CONSOLE, last_error, train_each
+from ernie_gram.experiments.processes import CONSOLE, last_error, time_left, train_each
 from ernie_gram.experiments.tables import Finished, spread_of
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
@@ -57,7 +57,7 @@ def planned(folder: Path, script: str, **varied: str) -> ShellRun:
 def test_runs_train_in_order_and_their_statuses_are_reported(tmp_path: Path) -> None:
     scripts = {"a": "echo one; echo 'error: bad'; echo end; exit 3", "b": "echo $NPROC $OMP_NUM_THREADS", "c": "exit 0"}
     ended = train_each([planned(tmp_path / name, script) for name, script in scripts.items()], 1, 2)
-    assert [(run.name, status) for run, status in ended] == [("a", 3), ("b", 0), ("c", 0)]
+    assert [(run.name, status) for run, status, _ in ended] == [("a", 3), ("b", 0), ("c", 0)]
     assert last_error(tmp_path / "a") == "error: bad"
     threads = max(1, available_cores() // 2)
     assert (tmp_path / "b" / CONSOLE).read_text() == f"2 {threads}\n" == f"{last_error(tmp_path / 'b')}\n"
@@ -68,7 +68,7 @@ def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
     marks.mkdir()
     script = f"touch {marks}/$$; ls {marks} | wc -l; sleep 0.3; rm {marks}/$$"
     runs = [planned(tmp_path / str(number), script) for number in range(4)]
-    list(train_each(runs, 2, 1))
+    assert all(seconds >= 0.3 for _, _, seconds in train_each(runs, 2, 1))
     assert {int(last_error(run.folder)) for run in runs} <= {1, 2}
 
 
@@ -77,7 +77,21 @@ def test_a_run_starts_when_the_one_that_it_needs_has_ended_and_not_at_all_if_tha
     runs = {name: planned(tmp_path / name, script) for name, script in scripts.items()}
     needs = {runs["after_a"]: runs["a"], runs["after_b"]: runs["b"]}
     ended = list(train_each(list(runs.values()), 2, 1, needs, threads=7))
-    assert sorted((run.name, status) for run, status in ended) == [("a", 0), ("after_a", 0), ("b", 3), ("c", 0)]
+    assert sorted((run.name, status) for run, status, _ in ended) == [("a", 0), ("after_a", 0), ("b", 3), ("c", 0)]
+
+
+def test_the_time_left_is_that_of_the_kinds_of_runs_that_are_left(tmp_path: Path) -> None:
+    class ShortRun(ShellRun):
+        pass
+
+    long, short = planned(tmp_path, ""), ShortRun(tmp_path, {}, 1, "", ("",), None)
+    spent: dict[type[PlannedRun], list[float]] = {ShellRun: [3000.0, 3600.0]}
+    assert time_left([long, short], spent, 1) == ""  # nothing is known of short runs
+    spent[ShortRun] = [60.0]
+    assert time_left([long, short, short], spent, 1) == "; about 57 min left"
+    assert time_left([long, short, short, short], spent, 2) == "; about 29 min left"
+    assert time_left([short], spent, 2) == "; about 1 min left"
+    assert time_left([], spent, 2) == ""
 
 
 def test_a_killed_process_leaves_no_run_behind(tmp_path: Path) -> None:
