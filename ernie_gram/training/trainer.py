@@ -213,7 +213,7 @@ class Trainer:
             saved = checkpoint.newest_valid(self.job.folder)
             raise InputError(
                 f"step {step}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
-                "optimizer.learning_rate or longer optimizer.warmup_steps, in another paths.output, may help"
+                "optimizer.learning_rate or a longer warm-up, in another paths.output, may help"
             )
         if last.values.get("skipped_in_a_row") and step > self._said_skipped:
             self.log.say(skip_message(step, last.values))

@@ -6,6 +6,7 @@ None in a file without labels, such as the test files of GLUE and CLUE.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -38,9 +39,9 @@ class Example(Protocol):
 
 
 def json_id(example: Example) -> int | str:
-    """Return the ID of an example as JSON files of benchmarks have it: a number if it was one in the official file."""
+    """Return the ID of an example as JSON files of benchmarks have it: a number if it is written like one."""
     key = example.id
-    return int(key) if key == "0" or (key.isdecimal() and key[0] != "0") else key
+    return int(key) if re.fullmatch("0|[1-9][0-9]{0,17}", key) else key
 
 
 class CharSpan(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -96,15 +97,18 @@ def score_of(value: Any, score_range: tuple[float, float] | None = None) -> floa
 def choice_of(value: Any, options: tuple[str, ...]) -> int:
     """Return the index of the right option, which is given as an index, as the option's text, or as a letter.
 
-    Of equal options the first is right (C3 has a few). Raises RowError if the value names no option.
+    Of equal options the first is right. Raises RowError if the value names no option, or several: the answer "1" may be
+    the option "1" or the second one.
     """
-    letters = [chr(ord("A") + index) for index in range(len(options))]
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(options):
         return value
-    for names in (list(options), letters, [str(index) for index in range(len(options))]):
-        if isinstance(value, str) and value in names:
-            return names.index(value)
-    raise RowError(f"the answer {shown(value)} is none of the {len(options)} options")
+    named = (options, string.ascii_uppercase[: len(options)], [str(index) for index in range(len(options))])
+    found = {list(names).index(value) for names in named if value in list(names)}
+    if len(found) > 1:
+        raise RowError(f"the answer {shown(value)} is the text of one option, and the letter or number of another")
+    if not found:
+        raise RowError(f"the answer {shown(value)} is none of the {len(options)} options")
+    return found.pop()
 
 
 def flag_of(value: Any, name: str) -> bool:
@@ -116,6 +120,12 @@ def flag_of(value: Any, name: str) -> bool:
 
 
 def id_of(values: Mapping[str, Any], default: str) -> str:
-    """Return the ID of a row as a text; raises RowError if it is neither a text nor a whole number."""
+    """Return the ID of a row as a text; raises RowError if it is neither a whole number nor a text of one line.
+
+    Files of predictions are tables, whose fields hold no tabs.
+    """
     value = values.get("id", default)
-    return str(value) if isinstance(value, int) else text_of(value, "the id")
+    row_id = str(value) if isinstance(value, int) else text_of(value, "the id")
+    if any(character in row_id for character in "\t\n\r"):
+        raise RowError(f"the id {shown(row_id)} has a tab or a line break")
+    return row_id

@@ -1,7 +1,7 @@
 """Multiple choice: a context, a question and options -> the right option.
 
-Each option is an input of its own: [CLS] context [SEP] question option [SEP]. If the question has a gap, the option
-fills it; if the context has a blank, the option fills it and is no second segment (ChID).
+Each option is an input of its own: [CLS] context [SEP] question option [SEP]. If the question has gaps, the option
+fills them (RACE); if the context has a blank, the option fills it and is no second segment (ChID).
 
 Shape letters: S samples, which are questions; O options; R options of all samples.
 """
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 # Questions may have different numbers of options. Only options that exist are encoded.
 OPTION_ROWS = Field("option_rows", "SO", "int64", "row of each option of a sample; padding: 0")
 OPTION_COUNTS = Field("option_counts", "S", "int64", "number of options of each sample")
-# A gap in a question: "_" in RACE, also several.
+# A gap in a question: one underscore in RACE, or several.
 GAP = re.compile("_+")
+# The letters A to Z name them in answers.
+MAX_OPTIONS = len(string.ascii_uppercase)
 # The texts of an option, see `_parts`.
 NUM_PARTS = 5
 
@@ -43,13 +45,13 @@ class MultipleChoiceExample:
     """A context, a question and at least two options, of which one is right.
 
     Attributes:
-        question: may be empty, for example if the question is a blank in the context. In RACE a `_` in the question
-            is a gap that the option fills.
+        question: may be empty, for example if the question is a blank in the context.
         answer: the index of the right option.
         group: examples of one group share their options, and each option is the answer of at most one of them (ChID
             with several blanks). None if the example stands alone.
         blank: the characters of the context that the option fills; a context longer than the model's input is to be
             cut around it. None if no option is to be inserted.
+        has_gaps: whether each `_` in the question is a gap that the option fills (RACE).
     """
 
     id: str
@@ -60,6 +62,7 @@ class MultipleChoiceExample:
     place: Place
     group: str | None = None
     blank: CharSpan | None = None
+    has_gaps: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,21 +111,23 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         """Return an example of a multiple choice; raises RowError."""
         values = row.values
         options = texts_of(values.get("options"), "options", may_be_empty=True)
-        if len(options) < 2:
-            raise RowError(f"{len(options)} options; at least two are needed")
+        if not 2 <= len(options) <= MAX_OPTIONS:
+            raise RowError(f"{len(options)} options; there may be 2 to {MAX_OPTIONS}")
         if len({*options}) < len(options):
             reading.notes["questions with equal options"] += 1
         if not all(option.strip() for option in options):
             reading.notes["questions with an empty option"] += 1
+        question = text_of(values.get("question", ""), "question", may_be_empty=True)
         return MultipleChoiceExample(
             id=id_of(values, default_id),
             context=text_of(values.get("context"), "context"),
-            question=text_of(values.get("question", ""), "question", may_be_empty=True),
+            question=question,
             options=options,
             answer=choice_of(values.get("answer"), options) if reading.labelled else None,
             place=row.place,
             group=values.get("group"),
             blank=values.get("blank"),
+            has_gaps=bool(values.get("has_gaps")) and GAP.search(question) is not None,
         )
 
     @property
@@ -225,10 +230,10 @@ def _parts(example: MultipleChoiceExample) -> Iterator[str]:
     before, after = (
         (example.context, "") if blank is None else (example.context[: blank.start], example.context[blank.end :])
     )
-    has_gap = GAP.search(example.question) is not None
     for option in example.options:
         yield before
         yield "" if blank is None else option
         yield after
-        yield option.join(GAP.split(example.question)) if has_gap else example.question
-        yield "" if has_gap or blank is not None else option
+        # The spaces keep an option apart from the words around it.
+        yield f" {option} ".join(GAP.split(example.question)) if example.has_gaps else example.question
+        yield "" if example.has_gaps or blank is not None else option

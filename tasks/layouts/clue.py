@@ -114,6 +114,8 @@ def _document_rows(path: Path, number: int, document: Any, labelled: bool) -> It
         # The IDs of documents repeat between the dialogues (d) and the other texts (m).
         row_id = question.get("id", f"{path.stem}/{document_id}-{index}")
         values = {name: question[key] for key, name in keys.items()}
+        if labelled and isinstance(values["options"], list) and values["answer"] in values["options"]:
+            values["answer"] = values["options"].index(values["answer"])  # the first of equal options; there are a few
         yield Row(place, {"id": str(row_id), "context": "\n".join(lines), **values})
 
 
@@ -168,7 +170,7 @@ def _line_rows(place: Place, record: Mapping[str, Any], answers: Mapping[str, An
                 "context": before + BLANK + TAG.sub(OTHER_BLANK, passage[blank.end() :]),
                 "question": "",
                 "options": record.get("candidates"),
-                "group": str(place.line),
+                "group": f"{place.file}:{place.line}",
                 "blank": CharSpan(len(before), len(before) + len(BLANK)),
             }
             yield Row(at, values if answers is None else {**values, "answer": answers[blank[0]]})

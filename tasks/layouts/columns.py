@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
@@ -22,10 +23,10 @@ def repair_entities(text: str) -> str:
     r"""Return a text with the broken entities and line breaks of AG News repaired.
 
     The files hold entities without ampersand, such as ` #39;` for an apostrophe and ` quot;`, entities in full, such as
-    `&lt;`, and `\` in place of line breaks.
+    `&lt;`, and `\` in place of line breaks. Numbers from 128 to 159 are characters of code page 1252, as in HTML.
     """
     text = text.replace("\\", " ")
-    text = re.sub(r" ?&?#(\d{2,5});", lambda match: chr(int(match[1])), text)
+    text = re.sub(r" ?&?#(\d{2,5});", lambda match: html.unescape(f"&#{match[1]};"), text)
     for name, character in (("quot", '"'), ("amp", "&"), ("lt", "<"), ("gt", ">"), ("nbsp", " ")):
         text = re.sub(rf"&{name};| {name};", character, text)
     return text

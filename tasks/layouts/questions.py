@@ -56,7 +56,8 @@ def _row(path: Path, name: str, paragraph: dict[str, Any], question: Any, labell
     place = Place(path, part=f"{name} (id {question['id']})" if "id" in question else name)
     gold = ("answers", "is_impossible") if labelled else ()
     values = {key: question[key] for key in ("id", "question", *gold) if key in question}
-    missing = next((key for key in ("id", "question", *gold[:1]) if key not in values), None)
+    needed = ("id", "question", "answers") if labelled else ("question",)
+    missing = next((key for key in needed if key not in values), None)
     # Files of version 2.0 may leave out the answers of a question without answer.
     if missing is not None and not (missing == "answers" and values.get("is_impossible") is True):
         return BadRow(place, f"no {missing!r}")
@@ -104,8 +105,8 @@ def _tokens(document: Mapping[str, Any]) -> list[str]:
 class Race:
     """Folders of .txt files with `article`, and the lists `questions`, `options` and `answers` (letters).
 
-    A row is a question. Its ID is made of the names of folder and file and the number of the question, because file
-    names repeat between high and middle.
+    A row is a question, in which each `_` is a gap that the option fills. Its ID is made of the names of folder and
+    file and the number of the question, because file names repeat between high and middle.
     """
 
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
@@ -136,4 +137,5 @@ def _article_rows(path: Path, labelled: bool) -> Iterator[AnyRow]:
             continue
         if labelled:
             row["answer"] = string.ascii_uppercase.index(letter)
-        yield Row(place, {**row, "id": f"{path.parent.name}/{path.stem}-{number}", "context": record.get("article")})
+        row_id = f"{path.parent.name}/{path.stem}-{number}"
+        yield Row(place, {**row, "id": row_id, "context": record.get("article"), "has_gaps": True})

@@ -45,6 +45,11 @@ class Table(ABC):
     omit_short_rows: bool = False
     clean: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raise InputError for names of columns beside a header that names them."""
+        if self.names and self.header == "yes":
+            raise InputError("names: are those of a file without a header; give header: no, or auto")
+
     @abstractmethod
     def records(self, path: Path) -> Iterator[Record]:
         """Yield the fields of each row of a file; blank lines at the end are left out."""

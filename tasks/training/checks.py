@@ -97,7 +97,7 @@ def equal_gold_values(kind: Kind[Any, Any], train: SplitData, dev: Sequence[Spli
 
 def equal_predictions(kind: Kind[Any, Any], split: SplitData, predictions: Predictions) -> str | None:
     """Return a line if all predictions for a split are the same although its gold values differ, otherwise None."""
-    distinct = distinct_values(predictions.for_metric)
+    distinct = distinct_values(predictions.answers)
     if len(distinct) > 1 or len(distinct_values(kind.gold(split.examples))) <= 1:
         return None
     return (

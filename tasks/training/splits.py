@@ -61,7 +61,7 @@ class SplitData:
         return digest.hexdigest()
 
     def describe(self) -> list[str]:
-        """Return lines with the number of rows, of examples and of samples, the time, and some of the bad rows."""
+        """Return lines with the number of rows, of examples and of samples, the time, and the unusual rows."""
         report, features = self.report, self.features
         skipped = f", {counted(len(report.bad), 'bad row')} skipped" if report.bad else ""
         omitted = f", {len(report.omitted):,} left out" if report.omitted else ""
@@ -75,7 +75,7 @@ class SplitData:
             f"{counted(len(features.inputs), 'input')} with "
             f"{features.inputs.lengths.mean():.0f} tokens on average, {self.unknown:.2%} [UNK]{changed}",
             f"         read in {reading:.1f} s, encoded in {encoding:.1f} s ({speed:,.0f} examples/s)",
-            *(report.lines(MAX_LISTED)[1:] if report.bad else ()),
+            *report.lines(MAX_LISTED)[1:],
         ]
 
 

@@ -94,14 +94,14 @@ def test_an_answer_is_an_index_a_text_or_a_letter() -> None:
     expected = MultipleChoiceExample("0", "c", "q", ("x", "y"), 1, PLACE)
     for answer in (1, "y", "B", "1"):
         assert make(CHOICE, context="c", question="q", options=["x", "y"], answer=answer) == expected
-    # A text comes before a letter: here "B" is the first option.
-    assert make(CHOICE, context="c", options=["B", "A"], answer="B").answer == 0
     assert make(CHOICE, labelled=False, context="c", options=["x", "y"]).answer is None
 
 
 def test_of_equal_options_the_first_is_right() -> None:
     notes: Counter[str] = Counter()
     assert make(CHOICE, notes, context="c", options=["x", "y", "y"], answer="y").answer == 1
+    assert make(CHOICE, context="c", options=["0", "1", "5"], answer="1").answer == 1  # the text and the number agree
+    assert make(CHOICE, context="c", options=["3", "2", "1"], answer="B").answer == 1
     assert notes == {"questions with equal options": 1}
 
 
@@ -122,7 +122,12 @@ def test_empty_texts_are_read_where_official_files_have_them() -> None:
         ({"answer": True}, "the answer True is none"),
         ({"answer": "C"}, "the answer 'C' is none"),
         ({"answer": None}, "the answer None is none"),
-        ({"answer": 0, "options": ["x"]}, "1 options; at least two"),
+        ({"answer": "1", "options": ["1", "2", "0"]}, "the answer '1' is the text of one option, and the letter"),
+        ({"answer": "2", "options": ["0", "2", "1"]}, "the answer '2' is the text of one option, and the letter"),
+        ({"answer": "A", "options": ["B", "A"]}, "the answer 'A' is the text of one option, and the letter"),
+        ({"answer": 0, "options": ["x"]}, "1 options; there may be 2 to 26"),
+        ({"answer": 0, "options": ["x"] * 27}, "27 options; there may be 2 to 26"),
+        ({"answer": 0, "id": "a\tb"}, r"the id 'a\\tb' has a tab or a line break"),
         ({"answer": 0, "options": ["x", 2]}, r"options\[1\] is not a text"),
         ({"answer": 0, "options": "xy"}, "options is not a list"),
         ({"answer": 0, "options": None}, "options is missing"),

@@ -35,7 +35,8 @@ def encode(examples: list[MultipleChoiceExample], max_seq_len: int = 64, task: s
 
 
 def test_an_option_follows_the_question_or_fills_its_gaps() -> None:
-    features = encode([example("a b", "c d", ("e", "f g"), 1), example("a", "c _ d __ .", ("h i", "j", "k"), 2)])
+    gaps = example("a", "c_ d __.", ("h i", "j", "k"), 2, has_gaps=True)
+    features = encode([example("a b", "c d", ("e", "f g"), 1), gaps])
     assert inputs_of(features) == [
         "[CLS] a b [SEP] c d e [SEP]",
         "[CLS] a b [SEP] c d f g [SEP]",

@@ -80,12 +80,13 @@ DOCUMENT = [["男：甲", "女：乙"], [QUESTION, QUESTION], "10-74"]
 def test_a_row_is_a_question_and_ids_differ_between_files(tmp_path: Path) -> None:
     paths = [write_json(tmp_path / f"c3-{part}-dev.json", [DOCUMENT]) for part in "dm"]
     rows = values(C3(), *paths)
+    # The answer is a text in the file, and an index in the row: a text such as "1" is no number of an option.
     assert rows[0] == {
         "id": "c3-d-dev/10-74-0",
         "context": "男：甲\n女：乙",
         "question": "什么?",
         "options": ["一", "二"],
-        "answer": "二",
+        "answer": 1,
     }
     assert len({row["id"] for row in rows}) == 4
 
@@ -117,13 +118,16 @@ LINE = {"content": ["甲#idiom1#乙#idiom2#丙", "#idiom3#"], "candidates": CAND
 def test_each_blank_of_each_passage_is_a_row_of_one_group(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "dev.json", LINE, {"content": ["#idiom4#"], "candidates": CANDIDATES[:7]})
     answers = write_json(tmp_path / "a.json", {f"#idiom{number}#": number for number in range(1, 5)})
-    rows = values(Chid(), path, answers)
+    other = write_lines(tmp_path / "other.json", {"content": ["#idiom5#"], "candidates": CANDIDATES})
+    more = write_json(tmp_path / "b.json", {"#idiom5#": 1})
+    *rows, of_other = values(Chid(), path, answers, other, more)
     assert [(row["id"], row["answer"], row["group"]) for row in rows] == [
-        ("#idiom1#", 1, "1"),
-        ("#idiom2#", 2, "1"),
-        ("#idiom3#", 3, "1"),
-        ("#idiom4#", 4, "2"),
+        ("#idiom1#", 1, f"{path}:1"),
+        ("#idiom2#", 2, f"{path}:1"),
+        ("#idiom3#", 3, f"{path}:1"),
+        ("#idiom4#", 4, f"{path}:2"),
     ]
+    assert of_other["group"] == f"{other}:1"
     assert [row["context"] for row in rows] == ["甲____乙……丙", "甲……乙____丙", "____", "____"]
     for row in rows:
         assert row["context"][slice(*row["blank"])] == BLANK

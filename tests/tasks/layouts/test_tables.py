@@ -171,6 +171,7 @@ def test_a_field_may_be_longer_than_the_limit_of_pythons_csv(tmp_path: Path) -> 
         ("Sophos #39;s, Sophos&#39;s", "Sophos's, Sophos's"),
         (" quot;x quot; &lt;b&gt; AT&amp;T lt;i gt;", '"x" <b> AT&T<i>'),
         ("#1; C#; salt; a#b", "#1; C#; salt; a#b"),
+        ("the world #151;almost, Maryland #146;s &#55555;", "the world—almost, Maryland’s\ufffd"),
     ],
 )
 def test_broken_entities_are_repaired(text: str, repaired: str) -> None:

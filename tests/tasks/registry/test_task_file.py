@@ -175,6 +175,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ),
         ("metric:", "labels: [a, a]\nmetric:", "labels: a label is given twice"),
         ("metric:", "labels: a\nmetric:", r"labels: expected a list \[a, b\], found 'a'"),
+        ("metric:", "names: [review, stars]\nmetric:", "names: are those of a file without a header; give header: no"),
         ("metric:", "header: maybe\nmetric:", "header: expected one of yes, no, auto, found 'maybe'"),
         ("metric:", "clean: soap\nmetric:", "clean: expected one of br_to_space, repair_entities, found 'soap'"),
         ("metric:", "unanswerable: 1\nmetric:", "unanswerable: expected true or false, found 1"),

@@ -61,6 +61,9 @@ def test_the_account_has_singulars_and_calls_the_length_a_mean(count: int, line:
     bad = (BadRow(PLACE, "no label"),) * count
     report = Report("task", "dev", (), count, count, (), bad, {})
     assert SplitData("dev", labelled(*"01"[:count]), features, report).describe()[0] == f"dev      {line}"
+    unusual = Report("task", "dev", (), count, count, (), (), {"rows with an empty text": 3})
+    described = SplitData("dev", labelled(*"01"[:count]), features, unusual).describe()
+    assert described[2:] == ["  noted 3: rows with an empty text"]
 
 
 def test_labels_that_no_training_example_has_are_counted() -> None:
