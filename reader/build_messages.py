@@ -56,7 +56,7 @@ def print_corpus_summary(path: Path) -> None:
     warn_of_unknown_tokens(str(path), corpus.unknown_share, corpus.vocabulary)
     # Other text, such as held-out text, may be small.
     is_its_text = corpus.lexicon is not None and corpus.lexicon.info.text == info.text
-    if is_its_text and (warning := large_lexicon_warning(corpus)):
+    if (is_its_text or not info.ngram_units) and (warning := large_lexicon_warning(corpus)):
         print_warning(f"{path}: {warning}")
 
 

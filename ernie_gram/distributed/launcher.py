@@ -32,6 +32,12 @@ ENVIRONMENT = """Environment variables:
   LOG_DIR      folder for the output of each process, written by the launcher (default: log); with --nnodes, each
                machine writes into the subfolder machine_RANK
   PADDLE_VERBOSE=1  show Paddle's own messages as well"""
+# The options of Paddle's launcher for collective training; each has a value.
+LAUNCH_OPTIONS = (
+    *("--master", "--nnodes", "--rank", "--host", "--ips", "--start_port", "--sort_ip", "--devices", "--gpus"),
+    *("--log_dir", "--log_level", "--log_overwrite", "--enable_gpu_log", "--job_id", "--run_mode"),
+    *("--max_restart", "--elastic_level", "--elastic_timeout"),
+)
 # hugetlb: large pages for large arrays reduce the time of attention on a CPU by a third. mmap_max and trim_threshold:
 # freed memory is kept for the next array. Otherwise the system would take back the pages, and clear and assign them
 # again in every step.
@@ -67,20 +73,32 @@ def launch(module: str, arguments: Sequence[str]) -> NoReturn:
 
 
 def _launch_arguments() -> list[str]:
-    """Return the words of LAUNCH_ARGS. Raises InputError if they are not what a shell would accept, or not numbers."""
+    """Return the words of LAUNCH_ARGS.
+
+    Raises InputError if they are not what a shell would accept, or no options of Paddle's launcher with their values:
+    for other options it starts an old launcher, which fails, and for a rank that is too large it waits for ever.
+    """
     try:
         words = shlex.split(os.environ.get("LAUNCH_ARGS", ""))
     except ValueError as error:
         raise InputError(f"LAUNCH_ARGS: {error}") from error
-    for name, pattern in (("--rank", "[0-9]+"), ("--nnodes", "[0-9]+(:[0-9]+)?")):
-        value = _value(words, name)
+    parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    for name in parts[::2]:
+        require(name != "--nproc_per_node", "LAUNCH_ARGS", f"{name}: give the number of processes as NPROC")
+        require(name in LAUNCH_OPTIONS, "LAUNCH_ARGS", f"{name}: no option of Paddle's launcher for such a job")
+    require(len(parts) % 2 == 0, "LAUNCH_ARGS", f"{parts[-1:]}: the last option has no value")
+    rank, machines = _value(words, "--rank"), _value(words, "--nnodes")
+    for name, value, pattern in (("--rank", rank, "[0-9]+"), ("--nnodes", machines, "[1-9][0-9]*(:[1-9][0-9]*)?")):
         require(value is None or re.fullmatch(pattern, value) is not None, "LAUNCH_ARGS", f"{name} {value}: no number")
+    if rank and machines:
+        most = int(machines.rpartition(":")[2])
+        require(int(rank) < most, "LAUNCH_ARGS", f"--rank {rank}: the ranks of {most} machines are 0 to {most - 1}")
     return words
 
 
 def _processes() -> int:
     """Return the number of processes on this machine."""
-    text = os.environ.get("NPROC") or ""
+    text = (os.environ.get("NPROC") or "").strip()
     if not text:
         text = _run("-m", "ernie_gram.distributed.count_gpus").strip()
         text = "1" if text == "0" else text
@@ -95,6 +113,8 @@ def _options_of_slurm(processes: int) -> list[str]:
     so that jobs on the same machine do not meet.
     """
     slurm = {key[6:]: value for key, value in os.environ.items() if key.startswith("SLURM_") and value}
+    for name in ("STEP_NUM_TASKS", "JOB_NUM_NODES", "STEP_NUM_NODES", "JOB_ID", "STEP_ID"):
+        require(slurm.get(name, "0").isdecimal(), f"SLURM_{name}", f"{slurm.get(name)} is no number")
     tasks, machines = int(slurm.get("STEP_NUM_TASKS", 1)), int(slurm.get("JOB_NUM_NODES", 1))
     if "STEP_NUM_TASKS" not in slurm and machines > 1:
         print_note(f"the Slurm job has {machines} machines, but only this one is used; start the command with srun")
@@ -130,7 +150,8 @@ def _with_address_of_master(options: list[str]) -> list[str]:
     if not master or "://" in master:
         return options
     host, colon, port = master.rpartition(":")
-    require(bool(colon), "LAUNCH_ARGS", f"--master {master}: must be HOST:PORT")
+    is_port = port.isdecimal() and 0 < int(port) < 1 << 16
+    require(bool(colon) and is_port, "LAUNCH_ARGS", f"--master {master}: must be HOST:PORT")
     try:
         address = str(socket.getaddrinfo(host, None, socket.AF_INET)[0][4][0])
     except OSError as error:

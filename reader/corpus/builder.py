@@ -63,19 +63,22 @@ def join_corpora(paths: list[Path], output: Path) -> None:
     """Concatenate corpora that were made with the same vocabulary and lexicon, such as shards.
 
     The units are the same as those of one corpus built from all the texts. Raises InputError if a corpus was made with
-    another vocabulary or lexicon than the first one, if two were made of the same text, if shards are missing or in
-    another order, or if a file of a corpus is damaged.
+    another vocabulary or lexicon than the first one, if two that are no shards were made of the same text, if shards
+    are missing, in another order or together with what is no shard, or if a file of a corpus is damaged.
     """
     first = Corpus(paths[0])
     infos = [Corpus(path).info for path in paths]
-    texts: dict[str, Path] = {}
-    for path, info in zip(paths, infos, strict=True):
-        if info.text in texts:
-            raise InputError(f"{path}: made of the same text as {texts[info.text]}; give each shard once")
-        texts[info.text] = path
     shards = [info.shard for info in infos]
-    if all(shards) and shards != [f"{i}/{len(shards)}" for i in range(1, len(shards) + 1)]:
-        raise InputError(f"the shards are {', '.join(shards)}; give all of them, in order")
+    if any(shards):
+        if shards != [f"{i}/{len(shards)}" for i in range(1, len(shards) + 1)]:
+            shown = ", ".join(shard or "no shard" for shard in shards)
+            raise InputError(f"the shards are {shown}; give all of them, in order, and nothing else")
+    else:  # shards of different files may have the same text
+        texts: dict[str, Path] = {}
+        for path, info in zip(paths, infos, strict=True):
+            if info.text in texts:
+                raise InputError(f"{path}: made of the same text as {texts[info.text]}; give each corpus once")
+            texts[info.text] = path
     for path, info in zip(paths, infos, strict=True):
         for what in ("vocabulary", "lexicon"):
             if getattr(info, what) != getattr(first.info, what):

@@ -22,6 +22,11 @@ def large_lexicon_warning(corpus: Corpus) -> str | None:
     median = median_occurrences(corpus)
     if median is None or median >= MIN_MEDIAN_OCCURRENCES:
         return None
+    if not corpus.info.ngram_units:
+        return (
+            "no n-gram of the lexicon occurs in this text; is it of another language, or are its words separated in "
+            "another way (--segmenter of the lexicon)?"
+        )
     return (
         f"the lexicon is too large for this text: half of its {corpus.info.num_ngrams:,} n-grams occur at most "
         f"{median:,.0f} times, and a model hardly learns n-grams with less than {MIN_MEDIAN_OCCURRENCES} occurrences; "

@@ -281,4 +281,4 @@ class TextFiles:
 
 
 def no_text_error(paths: list[Path]) -> InputError:
-    return InputError(f"{', '.join(map(str, paths))}: contains no text")
+    return InputError(f"{', '.join(map(str, paths))}: contains no text; leave such files out")

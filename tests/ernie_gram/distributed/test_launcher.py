@@ -79,6 +79,13 @@ def test_options_of_the_launcher_are_found_in_both_spellings() -> None:
         ("--nnodes 2 --rank x", "LAUNCH_ARGS: --rank x: no number"),
         ("--nnodes=two --rank 1", "LAUNCH_ARGS: --nnodes two: no number"),
         ('--master "h:1', "LAUNCH_ARGS: No closing quotation"),
+        ("--nnodes 0", "LAUNCH_ARGS: --nnodes 0: no number"),
+        ("--nnodes 2 --rank 2", "LAUNCH_ARGS: --rank 2: the ranks of 2 machines are 0 to 1"),
+        ("--nnodes=2:4 --rank=4", "LAUNCH_ARGS: --rank 4: the ranks of 4 machines are 0 to 3"),
+        ("--nnode 4", "LAUNCH_ARGS: --nnode: no option of Paddle's launcher"),
+        ("script.py", "LAUNCH_ARGS: script.py: no option of Paddle's launcher"),
+        ("--nproc_per_node=9", "LAUNCH_ARGS: --nproc_per_node: give the number of processes as NPROC"),
+        ("--rank 0 --nnodes", r"LAUNCH_ARGS: \['--nnodes'\]: the last option has no value"),
     ],
 )
 def test_words_that_are_wrong_are_named(given: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +100,9 @@ def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "environ", {"SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NUM_NODES": ""})
     with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: is not set"):
         launcher._options_of_slurm(1)
+    monkeypatch.setattr(os, "environ", {"SLURM_STEP_NUM_TASKS": "two"})
+    with pytest.raises(InputError, match=r"^SLURM_STEP_NUM_TASKS: two is no number"):
+        launcher._options_of_slurm(1)
 
 
 def test_the_first_machine_has_the_address_of_the_master() -> None:
@@ -102,8 +112,9 @@ def test_the_first_machine_has_the_address_of_the_master() -> None:
         assert [_value(found, name) for name in ("--master", "--rank")] == ["127.0.0.1:5", "0"]
     for other in (["--master", "127.0.0.1:5", "--rank", "1"], ["--master", "etcd://host:5"], []):
         assert _with_address_of_master(other) == other
-    with pytest.raises(InputError, match=r"^LAUNCH_ARGS: --master localhost: must be HOST:PORT$"):
-        _with_address_of_master(["--master", "localhost"])
+    for wrong in ("localhost", "localhost:99999", "localhost:port"):
+        with pytest.raises(InputError, match=rf"^LAUNCH_ARGS: --master {wrong}: must be HOST:PORT$"):
+            _with_address_of_master(["--master", wrong])
 
 
 def test_a_single_process_replaces_this_one_and_checks_its_input_itself(monkeypatch: pytest.MonkeyPatch) -> None:

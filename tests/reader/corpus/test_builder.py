@@ -103,10 +103,13 @@ def test_joined_shards_equal_the_corpus_of_all_files(built: Path, tmp_path: Path
     # The digest of the whole text cannot be computed from the digests of the shards.
     assert joined.info.fingerprint != whole.info.fingerprint
     assert "shard" not in (tmp_path / "whole" / "corpus.json").read_text()
+    unsharded, all_in_order = str(tmp_path / "whole"), "give all of them, in order, and nothing else"
     for given, message in (
-        ([shards[0], shards[1], shards[1]], f"{shards[1]}: made of the same text as {shards[1]}; give each shard once"),
-        (shards[1:], "the shards are 2/3, 3/3; give all of them, in order"),
-        (shards[::-1], "the shards are 3/3, 2/3, 1/3; give all of them, in order"),
+        ([shards[0], shards[1], shards[1]], f"the shards are 1/3, 2/3, 2/3; {all_in_order}"),
+        (shards[1:], f"the shards are 2/3, 3/3; {all_in_order}"),
+        (shards[::-1], f"the shards are 3/3, 2/3, 1/3; {all_in_order}"),
+        ([*shards[:2], unsharded], f"the shards are 1/3, 2/3, no shard; {all_in_order}"),
+        ([unsharded, unsharded], f"{unsharded}: made of the same text as {unsharded}; give each corpus once"),
     ):
         done = call(main, "join", "--input", *given, "--output", str(tmp_path / "x"))
         assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"error: {message}")
@@ -114,9 +117,22 @@ def test_joined_shards_equal_the_corpus_of_all_files(built: Path, tmp_path: Path
     done = call(main, *command, str(tmp_path / "none"), "--shard", "1/6")
     assert done.stderr.splitlines()[-1].startswith("error: --shard: 6 shards need as many files, but the text has 5; ")
     build("corpus", "--input", str(tmp_path / "0.txt"), *made_with[:2], "--output", str(tmp_path / "other"))
-    wrong = ["join", "--input", shards[0], str(tmp_path / "other"), "--output", str(tmp_path / "x")]
+    wrong = ["join", "--input", unsharded, str(tmp_path / "other"), "--output", str(tmp_path / "x")]
     done = call(main, *wrong)
     assert "made with another lexicon than" in done.stderr
+
+
+def test_shards_of_files_with_the_same_text_are_joined(built: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text("new york\n")
+    made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv")]
+    command = ["corpus", "--input", str(tmp_path / "?.txt"), *made_with, "--output"]
+    shards = [str(tmp_path / f"shard_{i}") for i in (1, 2)]
+    for i, name in enumerate(shards, start=1):
+        build(*command, name, "--shard", f"{i}/2")
+    build("join", "--input", *shards, "--output", str(tmp_path / "joined"))
+    build(*command, str(tmp_path / "whole"))
+    assert np.array_equal(Corpus(tmp_path / "joined").units, Corpus(tmp_path / "whole").units)
 
 
 def test_segments_may_outnumber_the_limit_of_open_files(built: Path, tmp_path: Path) -> None:
