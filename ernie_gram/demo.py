@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from ernie_gram.distributed.processor import processor_name, read_cpuinfo
+from reader.build_options import parse_positive
 from reader.console_script import PROGRAM
 from reader.errors import InputError, OneLineParser
 from reader.system.installation import child_environment
@@ -88,7 +89,7 @@ def step(command: str, **environment: str) -> None:
 def main() -> None:
     """Run the command line."""
     parser = OneLineParser(description=__doc__)
-    parser.add_argument("--processes", type=int, default=2, help="training processes (%(default)s)")
+    parser.add_argument("--processes", type=parse_positive, default=2, help="training processes (%(default)s)")
     parser.add_argument(
         "--steps",
         type=int,
@@ -98,6 +99,8 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, help="random seed of both trainings (default: that of the settings)")
     arguments = parser.parse_args()
+    if arguments.seed is not None and arguments.seed < 0:
+        raise InputError(f"--seed: {arguments.seed} is negative")
     if arguments.steps < 10:
         raise InputError(f"--steps: {arguments.steps} is too few; at least 10 are needed")
     folder = Path("output/demo")

@@ -83,9 +83,9 @@ def main() -> None:
         raise InputError(f"--limit: {arguments.limit} must be positive, or 0 for the limit of each check")
     checks = [check for check in CHECKS if check.name in chosen]
     results: list[Result] = []
-    folder = Path(tempfile.mkdtemp(prefix="gpu_check_"))
     width = max(map(len, NAMES))
     with claimed_file("--output", arguments.output, arguments.overwrite):
+        folder = Path(tempfile.mkdtemp(prefix="gpu_check_"))
         for result in run_checks(checks, folder, arguments.quick, arguments.limit):
             results.append(result)
             print(f"{result.status:<7}  {result.name:<{width}}  {result.seconds:6.1f} s  {result.reason}", flush=True)

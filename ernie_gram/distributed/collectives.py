@@ -50,7 +50,7 @@ def copy_from_first_rank(executor: paddle.static.Executor, names: list[str], wor
     for name in names:
         tensor = scope.find_var(name).get_tensor()
         value = np.array(tensor)
-        tensor.set(_sum_on_host(executor, value if world.is_first else np.zeros_like(value)), executor.place)
+        tensor.set(sum_array(executor, value if world.is_first else np.zeros_like(value), world), executor.place)
 
 
 def sum_array(executor: paddle.static.Executor, array: npt.NDArray[Number], world: World) -> npt.NDArray[Number]:
@@ -60,9 +60,11 @@ def sum_array(executor: paddle.static.Executor, array: npt.NDArray[Number], worl
     """
     if world.size == 1 or not array.size:
         return array
-    flat, size = array.ravel(), buckets.BUCKET_NUMBERS
-    parts = [_sum_on_host(executor, flat[first : first + size]) for first in range(0, len(flat), size)]
-    return np.concatenate(parts).reshape(array.shape)
+    flat, total = array.ravel(), np.empty_like(array.ravel())
+    for first in range(0, len(flat), buckets.BUCKET_NUMBERS):
+        part = slice(first, min(first + buckets.BUCKET_NUMBERS, len(flat)))
+        total[part] = _sum_on_host(executor, flat[part])
+    return total.reshape(array.shape)
 
 
 def check_agreement(executor: paddle.static.Executor, number: int, what: str, world: World) -> None:
@@ -74,18 +76,23 @@ def check_agreement(executor: paddle.static.Executor, number: int, what: str, wo
         )
 
 
-def _sum_on_host(executor: paddle.static.Executor, array: np.ndarray) -> np.ndarray:
-    program, total = _sum_program(array.shape, str(array.dtype))
-    return executor.run(program, feed={"value": array}, fetch_list=[total])[0]
+def _sum_on_host(executor: paddle.static.Executor, flat: np.ndarray) -> np.ndarray:
+    """Return the sum of an array of one axis over all ranks.
+
+    An executor keeps each program with its last feed and fetch, so there are few programs: for powers of two.
+    """
+    size = 1 << (len(flat) - 1).bit_length()
+    program, total = _sum_program(size, str(flat.dtype))
+    padded = np.pad(flat, (0, size - len(flat)))
+    return executor.run(program, feed={"value": padded}, fetch_list=[total])[0][: len(flat)]
 
 
-# Training asks every second whether to end. An executor keeps every program that it has run.
 @cache
-def _sum_program(shape: tuple[int, ...], dtype: str) -> tuple[paddle.static.Program, paddle.Tensor]:
-    """Return a program that sums the feed `value` over all ranks, and the sum."""
+def _sum_program(size: int, dtype: str) -> tuple[paddle.static.Program, paddle.Tensor]:
+    """Return a program that sums the feed `value`, of one axis, over all ranks, and the sum."""
     program = paddle.static.Program()
     with paddle.static.program_guard(program, paddle.static.Program()), paddle.utils.unique_name.guard():
-        value = paddle.static.data("value", list(shape), dtype)
+        value = paddle.static.data("value", [size], dtype)
         total = value * 1  # all_reduce works in place, and must not change a feed
         dist.all_reduce(total)
     return program, total

@@ -32,11 +32,10 @@ ENVIRONMENT = """Environment variables:
   LOG_DIR      folder for the output of each process, written by the launcher (default: log); with --nnodes, each
                machine writes into the subfolder machine_RANK
   PADDLE_VERBOSE=1  show Paddle's own messages as well"""
-# The options of Paddle's launcher for collective training; each has a value.
+# The options of Paddle's launcher that have an effect here; each has a value.
 LAUNCH_OPTIONS = (
-    *("--master", "--nnodes", "--rank", "--host", "--ips", "--start_port", "--sort_ip", "--devices", "--gpus"),
-    *("--log_dir", "--log_level", "--log_overwrite", "--enable_gpu_log", "--job_id", "--run_mode"),
-    *("--max_restart", "--elastic_level", "--elastic_timeout"),
+    *("--master", "--nnodes", "--rank", "--host", "--sort_ip", "--devices", "--gpus"),
+    *("--log_dir", "--log_level", "--log_overwrite", "--enable_gpu_log", "--job_id"),
 )
 # hugetlb: large pages for large arrays reduce the time of attention on a CPU by a third. mmap_max and trim_threshold:
 # freed memory is kept for the next array. Otherwise the system would take back the pages, and clear and assign them
@@ -85,14 +84,18 @@ def _launch_arguments() -> list[str]:
     parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
     for name in parts[::2]:
         require(name != "--nproc_per_node", "LAUNCH_ARGS", f"{name}: give the number of processes as NPROC")
-        require(name in LAUNCH_OPTIONS, "LAUNCH_ARGS", f"{name}: no option of Paddle's launcher for such a job")
+        require(
+            name in LAUNCH_OPTIONS, "LAUNCH_ARGS", f"{name}: no option of Paddle's launcher that has an effect here"
+        )
     require(len(parts) % 2 == 0, "LAUNCH_ARGS", f"{parts[-1:]}: the last option has no value")
     rank, machines = _value(words, "--rank"), _value(words, "--nnodes")
-    for name, value, pattern in (("--rank", rank, "[0-9]+"), ("--nnodes", machines, "[1-9][0-9]*(:[1-9][0-9]*)?")):
+    for name, value, pattern in (("--rank", rank, "[0-9]+"), ("--nnodes", machines, "[1-9][0-9]*")):
         require(value is None or re.fullmatch(pattern, value) is not None, "LAUNCH_ARGS", f"{name} {value}: no number")
     if rank and machines:
-        most = int(machines.rpartition(":")[2])
-        require(int(rank) < most, "LAUNCH_ARGS", f"--rank {rank}: the ranks of {most} machines are 0 to {most - 1}")
+        highest = int(machines) - 1
+        require(
+            int(rank) <= highest, "LAUNCH_ARGS", f"--rank {rank}: the ranks of {machines} machines are 0 to {highest}"
+        )
     return words
 
 
@@ -147,7 +150,7 @@ def _with_address_of_master(options: list[str]) -> list[str]:
     Otherwise Paddle's launcher on the first machine may not see that it is the master, and all machines wait for ever.
     """
     master = _value(options, "--master")
-    if not master or "://" in master:
+    if not master:
         return options
     host, colon, port = master.rpartition(":")
     is_port = port.isdecimal() and 0 < int(port) < 1 << 16
@@ -173,8 +176,7 @@ def _check(module: str, arguments: Sequence[str], processes: int, options: Seque
     os.set_inheritable(kept_open, True)
     prepared = f"/proc/{os.getpid()}/fd/{kept_open}"
     rank = int(_value(options, "--rank") or 0)
-    # The number of machines may be a range, MIN:MAX.
-    machines = int((_value(options, "--nnodes") or "1").partition(":")[0])
+    machines = int(_value(options, "--nnodes") or 1)
     _run(
         *("-m", module, *arguments, "--check"),
         PADDLE_TRAINERS_NUM=str(processes * machines),

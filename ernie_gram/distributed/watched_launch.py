@@ -33,7 +33,7 @@ class WatchedController(controllers.CollectiveController):
         """Describe the ranks; with fewer GPUs than ranks, none is assigned.
 
         Paddle would index beyond the list of GPUs. The ranks of a job on CPUs need none, and others refuse to start
-        (see device.py). Raises InputError for a GPU of --devices that is not there.
+        (see device.py). Raises InputError for a GPU of --devices that is not there, and for too few of them.
         """
         device, arguments = self.ctx.node.device, self.ctx.args
         try:
@@ -42,6 +42,9 @@ class WatchedController(controllers.CollectiveController):
             there = ",".join(device.labels) or "none"
             raise InputError(f"--devices: {arguments.devices}: not all are visible GPUs, which are: {there}") from error
         if len(gpus) < self.pod_replicas():
+            if arguments.devices:
+                named = f"--devices names {arguments.devices}"
+                raise InputError(f"NPROC: {self.pod_replicas()} processes, but {named}; each process needs a GPU")
             device.labels, arguments.devices = [], None
         return bool(super().build_pod())
 

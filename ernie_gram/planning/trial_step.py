@@ -21,6 +21,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import recomputed_flops, step_flops
+from ernie_gram.training.config import skips_updates
 from ernie_gram.training.program import Program, build_training
 from reader.batches import fields
 from reader.batches.fields import Batch
@@ -98,7 +99,7 @@ def _flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> flo
 def step_program(config: PretrainConfig, sizes: CorpusSizes, world: World) -> Program:
     """Return the program of a training step of one process, without accumulation."""
     settings, network = config.optimizer, PretrainNetwork(config, sizes, world.size)
-    skips = settings.first_loss_scale is not None
+    skips = skips_updates(settings, config.trainer)
     return build_training(network, settings, world, recompute=config.trainer.recompute, skips=skips)
 
 

@@ -155,7 +155,7 @@ class HeldOutEvaluator:
         program = self._program = self._program or build_evaluation(self._config, self._sizes, world.size)
         same_units = self._corpus.info.lexicon == self._held_out.corpus.info.lexicon
         # At most as many at a time as in training.
-        rows = min(max(1, self._config.data.batch_size // world.size), self._config.largest_micro_batch(world.size))
+        rows = min(self._config.data.batch_size // world.size, self._config.largest_micro_batch(world.size))
         trainer = self._config.trainer
         draws = trainer.eval_draws if self._config.objective.has_generator else 1
         batches = self._held_out.held_out_batches(rows, world.rank, world.size, trainer.eval_sequences)

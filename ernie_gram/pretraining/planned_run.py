@@ -11,6 +11,7 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import HELD_OUT
+from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG
 from ernie_gram.run.run_log import Record, read_log
 from reader.text.input_files import CORPUS_INFO
@@ -35,10 +36,14 @@ class PretrainingRun(PlannedRun):
     def result(self) -> Result | None:
         """Return the last evaluation and the median time of a step, or None if the run is not finished.
 
+        A run whose last checkpoint could not be written is not finished, although its log has the last evaluation.
         There is no CPU time of a step if the run was made before it was logged.
         """
-        evaluations = self.evaluations()
-        if not evaluations or evaluations[-1]["step"] != self.config.trainer.max_steps:
+        evaluations, last_step = self.evaluations(), self.config.trainer.max_steps
+        if not evaluations or evaluations[-1]["step"] != last_step:
+            return None
+        newest = checkpoint.newest_valid(self.folder, (checkpoint.STATE,))
+        if newest is None or checkpoint.step_of(newest) != last_step:
             return None
         last, train = evaluations[-1], [record for record in read_log(self.folder) if record["kind"] == "train"]
         numbers = {key: last[key] for key in METRICS if key in last}

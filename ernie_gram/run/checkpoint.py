@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,9 @@ def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int
     path = output / f"step_{state.step}"
     _write(path, state, {MODEL: model, OPTIMIZER: optimizer})
     for old in checkpoints(output)[:-keep]:
-        remove_folder(old)
+        # The new one is there, so this is no failure; the next save tries it again.
+        with suppress(OSError):
+            remove_folder(old)
     return path
 
 
@@ -127,6 +130,14 @@ def remove_beyond(output: Path, step: int) -> None:
             remove_folder(path)
     for left in (*output.glob(".step_*"), *output.glob(f".{BEST}.partial")):
         shutil.rmtree(left, ignore_errors=True)
+
+
+def restore_replaced(output: Path) -> None:
+    """Give a checkpoint its name back if a process was killed while it replaced it by another one of the same step."""
+    for old in output.glob(".step_*.old"):
+        path = old.with_name(old.name[1:].removesuffix(".old"))
+        if not path.exists():
+            old.rename(path)
 
 
 def write_checksums(folder: Path) -> None:

@@ -58,6 +58,8 @@ def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: b
     with another identity.
     """
     require(not output.exists() or output.is_dir(), "paths.output", f"{output} is a file")
+    if is_first and output.exists():
+        checkpoint.restore_replaced(output)
     chosen = _chosen_checkpoint(output, resume, checkpoint.FILES if is_first else (checkpoint.STATE,))
     # A checkpoint elsewhere may be continued only in a folder of the same run. The state has the identity.
     newest = checkpoint.newest_valid(output, (checkpoint.STATE,)) if resume not in ("auto", "never") else None

@@ -17,7 +17,7 @@ import paddle
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.ranks import World
 from ernie_gram.distributed.row_gradients import Lookups, RowGradient
-from ernie_gram.training.config import OptimizerConfig
+from ernie_gram.training.config import OptimizerConfig, skips_updates
 from ernie_gram.training.job import Job, Network
 from ernie_gram.training.loss_scale import UpdateGuard
 from ernie_gram.training.program import Program, add_backward, add_update, build_training, open_program
@@ -41,7 +41,7 @@ class Updater:
     def __init__(self, job: Job, world: World) -> None:
         """Build the programs."""
         steps = accumulation_steps(job.batch_size, world.size, job.trainer.micro_batch)
-        self.skips = job.trainer.not_finite == "skip" or job.optimizer.first_loss_scale is not None
+        self.skips = skips_updates(job.optimizer, job.trainer)
         self._accumulating: Program | None = None
         self._row_counts, self._world = job.row_counts, world
         settings = (job.rate_scale, job.sparse_parameters, job.trainer.recompute, self.skips)

@@ -161,3 +161,8 @@ class TrainerConfig(LoopConfig):
 def shared_settings(config: AdamWConfig | LoopConfig, shared: type[AdamWConfig | LoopConfig]) -> dict[str, Any]:
     """Return the settings of a section that are those of the record `shared`, by key."""
     return {each.name: getattr(config, each.name) for each in fields(shared)}
+
+
+def skips_updates(optimizer: OptimizerConfig, trainer: TrainerConfig) -> bool:
+    """Return whether an update is skipped if its loss or gradient is not finite."""
+    return trainer.not_finite == "skip" or optimizer.first_loss_scale is not None

@@ -28,18 +28,16 @@ class LastStep:
     Attributes:
         values: of the step, by name.
         steps: number of steps since the program was started, this one included.
-        must_stop: whether it is a step after which training must stop.
     """
 
     values: dict[str, float]
     steps: int
-    must_stop: bool
 
 
 def read_step_values(names: Iterable[str]) -> LastStep:
     """Return the values that a program keeps, by their names; waits until the device has finished the last step."""
-    *values, steps, must_stop = get_arrays([STEP_VALUES])[STEP_VALUES].tolist()
-    return LastStep(dict(zip(names, values, strict=True)), int(steps), bool(must_stop))
+    *values, steps, _ = get_arrays([STEP_VALUES])[STEP_VALUES].tolist()
+    return LastStep(dict(zip(names, values, strict=True)), int(steps))
 
 
 def add_step_values(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) -> None:

@@ -210,7 +210,9 @@ class Trainer:
         step, reason = self.log.start + last.steps, reason_to_stop(last.values, self.job.trainer)
         if reason:
             self.saver.wait()
-            saved = checkpoint.newest_valid(self.job.folder)
+            # Only rank 0 reads large files.
+            files = checkpoint.FILES if self.world.is_first else (checkpoint.STATE,)
+            saved = checkpoint.newest_valid(self.job.folder, files)
             raise InputError(
                 f"step {step}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
                 "optimizer.learning_rate or a longer warm-up, in another paths.output, may help"

@@ -129,7 +129,12 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             # A folder `old` may still exist if an earlier process was killed before it removed that folder.
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
-        partial.rename(path)
+        try:
+            partial.rename(path)
+        except OSError:
+            if old.exists():
+                old.rename(path)
+            raise
         flush_to_disk(path.parent)
     except OSError as error:
         raise _write_error(path, error) from error
@@ -141,10 +146,10 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 def remove_folder(path: Path) -> None:
     """Remove a folder. If the process is killed meanwhile, no partial folder remains under the name of the folder."""
-    old = path.with_name(f".{path.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    path.rename(old)
-    shutil.rmtree(old, ignore_errors=True)
+    removed = path.with_name(f".{path.name}.removed")
+    shutil.rmtree(removed, ignore_errors=True)
+    path.rename(removed)
+    shutil.rmtree(removed, ignore_errors=True)
 
 
 def save_arrays(folder: Path, **arrays: np.ndarray) -> None:

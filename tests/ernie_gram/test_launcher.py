@@ -110,11 +110,18 @@ def test_two_ranks_train_on_two_gpus(built: Path, tmp_path: Path) -> None:
     assert all(record["sent_bytes"] > 0 for record in records if record["kind"] == "train")
 
 
-def test_a_gpu_that_is_not_there_is_refused(built: Path, tmp_path: Path) -> None:
-    environment = pretended_gpu.environment(2) | {"LOG_DIR": str(tmp_path / "log"), "LAUNCH_ARGS": "--devices 1,5"}
-    done = pretrain_sh(built, tmp_path / "run", **environment)
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        ("1,5", "--devices: 1,5: not all are visible GPUs, which are: 0,1"),
+        ("1", "NPROC: 2 processes, but --devices names 1; each process needs a GPU"),
+    ],
+)
+def test_gpus_that_are_not_there_are_refused(built: Path, tmp_path: Path, devices: str, message: str) -> None:
+    environment = pretended_gpu.environment(2) | {"LOG_DIR": str(tmp_path / "log"), "NPROC": "2"}
+    done = pretrain_sh(built, tmp_path / "run", **environment, LAUNCH_ARGS=f"--devices {devices}")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "error: --devices: 1,5: not all are visible GPUs, which are: 0,1"
+    assert done.stderr.splitlines()[-1] == f"error: {message}"
     assert not (tmp_path / "run").exists()
 
 

@@ -152,6 +152,18 @@ def test_only_finished_models_are_fine_tuned_on_request(
     }
 
 
+def test_a_model_whose_last_checkpoint_is_missing_is_not_finished(
+    finished_study: Path, tmp_path: Path, study: Run, prepared: list[str]
+) -> None:
+    """Its log has the last evaluation, also if the disk was too full for the checkpoint."""
+    output = tmp_path / "out"
+    models = shutil.copytree(finished_study / "out" / "models", output / "models")
+    shutil.rmtree(models / "contiguous_1" / "step_6")
+    done = study(str(finished_study / "study.yaml"), *prepared, "--finished_only")
+    assert done.returncode == 0, done.stderr
+    assert "missing: 1 pre-training, 2 fine-tuning" in done.stdout
+
+
 def test_results_of_other_settings_or_of_another_text_are_refused(
     finished_study: Path, tiny_task: Path, tmp_path: Path, study: Run, prepared: list[str]
 ) -> None:

@@ -62,6 +62,23 @@ def test_large_arrays_are_summed_in_parts(monkeypatch: pytest.MonkeyPatch, rows:
     assert sum(sizes) == scores.size
 
 
+def test_arrays_of_many_sizes_need_few_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor keeps each program that it has run, with its last feed and fetch."""
+
+    def all_reduce(tensor: paddle.Tensor) -> None:
+        paddle.assign(tensor * RANKS, tensor)
+
+    monkeypatch.setattr(collectives.dist, "all_reduce", all_reduce)
+    collectives._sum_program.cache_clear()
+    with fresh_scope() as executor:
+        for size in range(1, 65):
+            array = np.arange(size, dtype=np.float32)
+            summed = collectives.sum_array(executor, array, World(0, RANKS, executor.place))
+            np.testing.assert_array_equal(summed, array * RANKS)
+    assert collectives._sum_program.cache_info().currsize == 7  # 1, 2, 4 ... 64
+    collectives._sum_program.cache_clear()
+
+
 def test_512_ranks_disagree_as_soon_as_one_has_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers are digests of 32 bits. float32 would not hold their sum."""
     digest = 2**32 - 2

@@ -81,7 +81,8 @@ def test_options_of_the_launcher_are_found_in_both_spellings() -> None:
         ('--master "h:1', "LAUNCH_ARGS: No closing quotation"),
         ("--nnodes 0", "LAUNCH_ARGS: --nnodes 0: no number"),
         ("--nnodes 2 --rank 2", "LAUNCH_ARGS: --rank 2: the ranks of 2 machines are 0 to 1"),
-        ("--nnodes=2:4 --rank=4", "LAUNCH_ARGS: --rank 4: the ranks of 4 machines are 0 to 3"),
+        ("--nnodes=2:4 --rank=1", "LAUNCH_ARGS: --nnodes 2:4: no number"),
+        ("--max_restart 3", "LAUNCH_ARGS: --max_restart: no option of Paddle's launcher that has an effect here"),
         ("--nnode 4", "LAUNCH_ARGS: --nnode: no option of Paddle's launcher"),
         ("script.py", "LAUNCH_ARGS: script.py: no option of Paddle's launcher"),
         ("--nproc_per_node=9", "LAUNCH_ARGS: --nproc_per_node: give the number of processes as NPROC"),
@@ -92,8 +93,8 @@ def test_words_that_are_wrong_are_named(given: str, message: str, monkeypatch: p
     monkeypatch.setattr(os, "environ", {"LAUNCH_ARGS": given})
     with pytest.raises(InputError, match=f"^{message}"):
         launcher._launch_arguments()
-    monkeypatch.setattr(os, "environ", {"LAUNCH_ARGS": "--nnodes 2:4 --rank 1"})
-    assert launcher._launch_arguments() == ["--nnodes", "2:4", "--rank", "1"]
+    monkeypatch.setattr(os, "environ", {"LAUNCH_ARGS": "--nnodes=4 --rank 3"})
+    assert launcher._launch_arguments() == ["--nnodes=4", "--rank", "3"]
 
 
 def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,9 +111,9 @@ def test_the_first_machine_has_the_address_of_the_master() -> None:
         found = _with_address_of_master(given)
         assert found[:2] == ["--host", "127.0.0.1"]
         assert [_value(found, name) for name in ("--master", "--rank")] == ["127.0.0.1:5", "0"]
-    for other in (["--master", "127.0.0.1:5", "--rank", "1"], ["--master", "etcd://host:5"], []):
+    for other in (["--master", "127.0.0.1:5", "--rank", "1"], []):
         assert _with_address_of_master(other) == other
-    for wrong in ("localhost", "localhost:99999", "localhost:port"):
+    for wrong in ("localhost", "localhost:99999", "localhost:port", "etcd://host"):
         with pytest.raises(InputError, match=rf"^LAUNCH_ARGS: --master {wrong}: must be HOST:PORT$"):
             _with_address_of_master(["--master", wrong])
 

@@ -49,6 +49,16 @@ def test_the_time_is_that_of_the_fastest_step_of_every_objective(case: str, monk
     assert len(steps) == 2 * trial_step.STEPS
 
 
+def test_the_step_skips_updates_as_training_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = MagicMock()
+    monkeypatch.setattr(trial_step, "build_training", built)
+    for not_finite, skips in (("stop", False), ("skip", True)):
+        config = config_of("explicit")
+        config = replace(config, trainer=replace(config.trainer, not_finite=not_finite))
+        trial_step.step_program(config, SIZES, start_world("cpu"))
+        assert built.call_args.kwargs["skips"] is skips
+
+
 def test_the_step_in_float16_is_that_of_training_with_a_scaled_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     built = MagicMock()
     monkeypatch.setattr(trial_step, "build_training", built)

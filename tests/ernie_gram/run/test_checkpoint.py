@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -95,6 +97,24 @@ def test_a_resumed_run_reads_each_file_of_its_checkpoint_once_to_verify_it(
     hashed.clear()
     assert prepare(config, 2, rank=1).resume_from == chosen
     assert {path.name for path in hashed} == {checkpoint.STATE}
+
+
+def test_a_checkpoint_that_was_being_replaced_is_found_again(built: Path, finished: Path, tmp_path: Path) -> None:
+    """A process was killed between two renames of `atomic_folder`."""
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    (output / "step_24").rename(output / ".step_24.old")
+    assert prepare(load(*options(built, output, *FINISHED)), 1).resume_from == output / "step_24"
+
+
+def test_old_checkpoints_that_cannot_be_removed_are_no_failure(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    monkeypatch.setattr(checkpoint, "remove_folder", Mock(side_effect=OSError("quota exceeded")))
+    model = checkpoint.load_model(output / "step_24")
+    state = replace(checkpoint.load_state(output / "step_24"), step=25)
+    assert checkpoint.save(output, state, model, checkpoint.load_optimizer(output / "step_24"), 1).name == "step_25"
+    checkpoint.verify(output / "step_25")
 
 
 def test_all_processes_pass_over_a_checkpoint_that_only_rank_0_finds_damaged(

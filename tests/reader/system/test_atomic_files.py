@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reader.errors import InputError
+from reader.errors import InputError, SystemRefusedError
 from reader.system.atomic_files import atomic_file, atomic_folder, load_array, make_folder, save_arrays
 from reader.system.lock_files import lock_folder
 
@@ -35,6 +36,24 @@ def test_a_folder_is_restored_if_a_process_was_killed_between_the_renames(tmp_pa
     with suppress(ZeroDivisionError), atomic_folder(tmp_path / "out") as temporary:
         (temporary / "numbers.npy").write_bytes(b"")
         raise ZeroDivisionError
+    assert load_array(tmp_path / "out", "numbers").tolist() == [1]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_is_restored_if_the_new_one_cannot_take_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_arrays(tmp_path / "out", numbers=np.array([1]))
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if path.name == ".out.partial":
+            raise OSError(errno.EDQUOT, "quota exceeded")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(SystemRefusedError, match="quota exceeded"):
+        save_arrays(tmp_path / "out", numbers=np.array([2]))
     assert load_array(tmp_path / "out", "numbers").tolist() == [1]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
