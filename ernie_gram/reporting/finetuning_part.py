@@ -86,7 +86,12 @@ def all_scores(groups: Sequence[Group]) -> Html:
     keys = list(dict.fromkeys(key for run in runs for key in scores_of(run.result)))
     if len(keys) == len(headline_scores(runs)):
         return Html("")
-    rows = [[f"{split}: {name}", *column(_of_groups(groups, (split, name)), *scale_of(groups))] for split, name in keys]
+    # The thresholds of SQuAD 2.0 are no scores.
+    scales = [(1.0, "") if name.endswith("_thresh") else scale_of(groups) for _, name in keys]
+    rows = [
+        [f"{split}: {name}", *column(_of_groups(groups, (split, name)), *scale)]
+        for (split, name), scale in zip(keys, scales, strict=True)
+    ]
     return folded("All scores", table(["score", *(Cell(group.label, style="n") for group in groups)], rows))
 
 

@@ -11,6 +11,7 @@ from ernie_gram.reporting.runs import ReportedRun, is_number
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.plurals import counted
 
 TOP = 12
 
@@ -44,7 +45,9 @@ def _describe(lexicon: Lexicon, runs: Sequence[ReportedRun], names_runs: bool) -
         frequent = indices[np.argsort(-counts, kind="stable")[:TOP]]
         examples = ", ".join(f"{ngrams.text(i)} ({ngrams.counts[i]:,})" for i in frequent)
         numbers = (f"{len(indices):,}", f"{counts.sum():,}", share, f"{int(np.median(counts)):,}", f"{counts.min():,}")
-        rows.append([f"{order} words", *(Cell(number, style="n") for number in numbers), Cell(examples, style="long")])
+        rows.append(
+            [counted(order, "word"), *(Cell(number, style="n") for number in numbers), Cell(examples, style="long")]
+        )
     head = ["length", *(Cell(title, style="n") for title in ("n-grams", "occurrences", "share", "median", "least"))]
     title = f"{len(lexicon):,} n-grams"
     lines = [f"{title} of {', '.join(run.name for run in runs)}." if names_runs else f"{title}.", _share(runs[0])]

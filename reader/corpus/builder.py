@@ -24,6 +24,8 @@ from reader.text.map_segments import Resources, map_segments
 from reader.text.text_files import Segment, TextFiles
 from reader.tokenization.vocabulary import Vocabulary
 
+BLOCK = 1 << 22  # units that are counted at a time
+
 
 def build_corpus(
     text: TextFiles,
@@ -113,7 +115,9 @@ def _write_corpus(
         with (folder / "units.bin").open("wb") as file:
             for units, ends in parts:
                 file.write(np.ascontiguousarray(units).data)
-                unit_counts += np.bincount(units, minlength=len(unit_counts))
+                # In blocks, because the identities are copied as int64, and a part may be a whole shard.
+                for first in range(0, len(units), BLOCK):
+                    unit_counts += np.bincount(units[first : first + BLOCK], minlength=len(unit_counts))
                 documents.append(written + ends)
                 written += len(units)
         # Consecutive blank lines end a single document: `unique` drops the empty documents between them.

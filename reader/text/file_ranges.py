@@ -39,11 +39,6 @@ class FileRange(NamedTuple):
     stop: int = 0
     is_last: bool = False
 
-    @property
-    def size(self) -> int:
-        """The number of bytes on disk."""
-        return self.stop - self.start if self.stop else sum(path.stat().st_size for path in self.paths)
-
 
 def split_into_ranges(paths: list[Path], range_bytes: int) -> list[FileRange]:
     """Return file ranges of about `range_bytes` bytes of text, in the order of the text.

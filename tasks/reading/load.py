@@ -137,5 +137,6 @@ def with_labels(task: Task, folder: Path, on_bad_row: OnBadRow = "error") -> Tas
     examples = load_split(task, folder, TRAIN, on_bad_row).examples
     found = {label for example in examples for label in kind.labels_of(example)}
     are_numbers = all(label.isdecimal() for label in found)
-    labels = tuple(sorted(found, key=int if are_numbers else str))
+    # Equal numbers, such as 1 and 01, are sorted as texts.
+    labels = tuple(sorted(found, key=lambda label: (int(label) if are_numbers else 0, label)))
     return checked(dataclasses.replace(task, labels=labels, labels_of="those of the training file"))

@@ -216,7 +216,10 @@ def _finetuning_config(task: str, overrides: tuple[str, ...]) -> FinetuneConfig:
 
 @cache
 def _files(task: str, folder: Path) -> dict[str, str]:
-    """Return the digests of the files of the labelled splits; raises InputError if a needed one is not there."""
+    """Return the digests of the files of the labelled splits, and of the file of a custom task.
+
+    Raises InputError if a needed one is not there.
+    """
     definition = find_task(task)
     found = {}
     for split in (
@@ -226,9 +229,13 @@ def _files(task: str, folder: Path) -> dict[str, str]:
         digest = hashlib.sha256()
         for path in find_files(definition, folder, split).files:
             for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
-                digest.update(sha256_of(file).encode())
+                # The folder of a file may be its label.
+                inside = f"{file.relative_to(path)} " if path.is_dir() else ""
+                digest.update(f"{inside}{sha256_of(file)}".encode())
         found[split] = digest.hexdigest()
     require(len(found) > 1, "--data", f"{task}: {NO_DEV_SPLIT}")
+    if task.endswith((".yaml", ".yml")):
+        found["task"] = sha256_of(Path(task))
     return found
 
 

@@ -115,11 +115,17 @@ class Prepared:
         """Raise InputError if something in the folder was made with other settings, or does not fit the rest."""
         for name, options in self.study.lexicons.items():
             made = Lexicon.load(self.lexicon(name)).info
-            top = ",".join(f"{order}:{count}" for order, count in made.top.items())
-            for key, found in (("top", top), ("min_count", made.min_count)):
+            top = ",".join(f"{order}:{count}" for order, count in sorted(made.top.items()))
+            for key, found in (
+                ("top", top),
+                ("min_count", made.min_count),
+                ("max_ngram_tokens", made.max_ngram_tokens),
+            ):
                 wanted = options.get(key, found)
+                # Orders may stand in any order, with spaces.
+                shown = ",".join(sorted(str(wanted).replace(" ", "").split(",")))
                 reason = f"{self.lexicon(name)} has {key} {found}, the study {wanted}; choose another --output"
-                require(str(wanted) == str(found), f"lexicons.{name}", reason)
+                require(shown == str(found), f"lexicons.{name}", reason)
         texts: dict[str, tuple[str, str]] = {}
         vocabularies: dict[str, str] = {}
         for name, corpus in self.study.corpora.items():
@@ -134,7 +140,7 @@ class Prepared:
         for name, files in self.texts.items():
             if files and name in texts:
                 reason = f"is not the text that {self.corpus(texts[name][0])} was made of; choose another --output"
-                require(_digest(files) == texts[name][1], f"{OPTIONS[name]} {' '.join(files)}", reason)
+                require(_digest(files, self.vocabulary) == texts[name][1], f"{OPTIONS[name]} {' '.join(files)}", reason)
         require(len(vocabularies) <= 1, str(self.folder), f"{', '.join(vocabularies.values())}: vocabularies differ")
 
 
@@ -155,9 +161,9 @@ def _options(options: Options) -> list[str]:
     return [part for key, value in given for part in ([f"--{key}"] if value is True else [f"--{key}", str(value)])]
 
 
-def _digest(files: list[str]) -> str:
-    """Return the digest of a text, as corpora have it."""
-    text = TextFiles(find_files(files))
+def _digest(files: list[str], vocabulary: Path) -> str:
+    """Return the digest of a text, as corpora have it; the vocabulary may be in the folder of the text."""
+    text = TextFiles(find_files(files, [vocabulary]))
     for _ in text.segments(SEGMENT_BYTES):
         pass
     return text.digest

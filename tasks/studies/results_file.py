@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,8 @@ def read_results(path: Path) -> list[Record]:
 def repair_results(path: Path) -> None:
     """Remove what a killed process left of a last line, with a warning."""
     _, broken = _parsed(path)
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    # Only a broken last line may end within a character.
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     if broken:
         print_warning(f"{path}: its last line is broken and was removed; its run counts as missing")
         text = text[: len(text) - len(broken)]
@@ -46,7 +48,9 @@ def append_record(path: Path, record: Mapping[str, Any]) -> None:
 def _parsed(path: Path) -> tuple[list[Record], str]:
     """Return the records, and the text of a broken last line."""
     records: dict[str, Record] = {}
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True) if path.is_file() else []
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    # Not `splitlines`, which also ends lines at other characters.
+    lines = re.findall(r"[^\n]*\n|[^\n]+$", text)
     for number, line in enumerate(lines, 1):
         record = _record(line)
         if record is None:

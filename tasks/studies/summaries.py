@@ -98,12 +98,27 @@ class Summary:
         """
         own, other = self.scores(variant, task), self.scores(self.study.reference, task)
         pairs: dict[int, list[float]] = {}
-        for (seed, number), score in own.items():
-            # A given model, which has no seeds of pre-training, is paired with every seed.
-            for there, theirs in other.items():
-                if there[1] == number and (there[0] == seed or not self.study.variants[variant].config):
-                    pairs.setdefault(there[0], []).append(score - theirs)
+        for number in self.study.finetuning_seeds:
+            scores = ({seed: each[seed, i] for seed, i in each if i == number} for each in (own, other))
+            for seed, difference in self._paired(variant, *scores):
+                pairs.setdefault(seed, []).append(difference)
         return [mean(pairs[seed]) for seed in sorted(pairs)]
+
+    def mean_differences(self, variant: str) -> list[float]:
+        """Return the paired differences to the reference in the mean over all tasks, as `differences` does."""
+        own, other = self.mean_scores(variant), self.mean_scores(self.study.reference)
+        return [difference for _, difference in self._paired(variant, own, other)]
+
+    def _paired(self, variant: str, own: dict[int, float], other: dict[int, float]) -> list[tuple[int, float]]:
+        """Return the differences of scores of a variant and of the reference with the same seed of pre-training.
+
+        A given model has no seeds of pre-training: its only score is paired with each one of the other.
+        """
+        if own and not self.study.variants[variant].config:
+            own = dict.fromkeys(other, *own.values())
+        if other and not self.study.variants[self.study.reference].config:
+            other = dict.fromkeys(own, *other.values())
+        return [(seed, own[seed] - other[seed]) for seed in sorted(own) if seed in other]
 
     def cpu_seconds(self, variant: str) -> float | None:
         """Return the median CPU seconds of a step over the pre-trainings that have logged them, None without one."""

@@ -146,9 +146,7 @@ def _differences(summary: Summary) -> list[str]:
         planned, cells = len(summary.study.seeds), [name]
         for task in summary.tasks:
             cells.append(_signed(summary.differences(name, task), ".1f", planned))
-        own, other = summary.mean_scores(name), summary.mean_scores(reference)
-        both = [own[seed] - other[seed] for seed in own if seed in other]
-        rows.append([*cells, _signed(both, ".2f", planned)])
+        rows.append([*cells, _signed(summary.mean_differences(name), ".2f", planned)])
     title = (
         f"Differences to {reference}, paired by the seeds: mean (minimum to maximum over the seeds of pre-training)."
     )

@@ -91,7 +91,9 @@ def test_a_killed_study_that_is_resumed_gives_the_same_results(
         kill_when(["-m", "tasks.study", *command], lambda path=half_done: list(output.glob(path)))
     results = output / "results.jsonl"
     with results.open("a") as file:
-        file.write('{"run": "expl')
+        file.write('{"run": "expl\u2028')
+    with results.open("ab") as binary:
+        binary.write("中".encode()[:2])  # killed within a character
     done = study(*command)
     assert done.returncode == 0, done.stderr
     assert f"warning: {results}: its last line is broken and was removed" in done.stderr
@@ -183,6 +185,11 @@ def test_results_of_other_settings_or_of_another_text_are_refused(
         (f"{before}{before.splitlines()[0]}\n", {}, "line 10: a second result of corpus corpus"),
         (f"half\n{before}", {}, "line 1: not a result of a study"),
         (before, {"lexicons": {"lexicon": {"top": "2:30"}}}, "lexicon.tsv has top 2:400,3:200, the study 2:30"),
+        (
+            before,
+            {"lexicons": {"lexicon": {"top": "3:200, 2:400", "max_ngram_tokens": 3}}},
+            "lexicon.tsv has max_ngram_tokens 8, the study 3",
+        ),
         (
             before,
             {"reference": "explict"},

@@ -26,6 +26,7 @@ NUMBERS = {
 
 START = bytes(16)
 TYPE_TAG, SIZE_TAG = 1 << 3, 2 << 3
+MAX_DESCRIPTION = 1000  # bytes
 
 
 def is_paddle_variable(start: bytes) -> bool:
@@ -39,8 +40,11 @@ def read_paddle_variable(path: Path, data: memoryview) -> StoredArrays:
         raise ValueError("is not a Paddle variable")
     first = len(START) + 4
     last = first + int.from_bytes(data[first - 4 : first], "little")
+    # A description is short; a long one would take far more memory and time than the file is large.
+    if last > min(len(data), first + MAX_DESCRIPTION):
+        raise ValueError("the description of its array is truncated, or too long")
     numbers = _numbers(bytes(data[first:last]))
-    if len(numbers) % 2 or last > len(data):
+    if len(numbers) % 2:
         raise ValueError("the description of its array is truncated")
     fields = list(zip(numbers[::2], numbers[1::2], strict=True))
     stored_as = [NUMBERS.get(value) for tag, value in fields if tag == TYPE_TAG]

@@ -7,14 +7,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from reader.tokenization.basic_tokenizer import split_run_with_spans
 from tasks.data.examples import CharSpan, Place, locate
 from tasks.data.tag_schemes import Entity, entities_of, tags_of, to_iob2
 from tasks.kinds.checked_values import Reading, check_label, id_of, shown, text_of, texts_of
 from tasks.layouts.clue import Cluener
 from tasks.layouts.rows import Row, RowError
-
-# The words and the punctuation marks of a text.
-WORDS = re.compile(r"\w+|[^\w\s]")
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
     if given is None:
         tokens = _tokens(row.values.get("tokens"))
     elif separator and not isinstance(reading.task.layout, Cluener) and "entities" not in row.values:
-        tokens = tuple(WORDS.findall(given))
+        tokens = _words(given)
     else:
         tokens, separator = tuple(given), ""
     row_id = id_of(row.values, default_id)
@@ -75,6 +73,13 @@ def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:
     for entity in entities:
         check_label(entity.type, reading.task, "type of entity")
     return TaggingExample(row_id, tokens, separator, tags, entities, row.place)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words and the punctuation marks of a text, as tokenizers separate them; at least one."""
+    runs = re.finditer(r"\S+", text)
+    spans = (span for run in runs for span in split_run_with_spans(run[0], lowercase=False, offset=run.start()))
+    return tuple(text[span.starts[0] : span.ends[-1]] for span in spans) or (text.strip(),)
 
 
 def _tokens(value: Any) -> tuple[str, ...]:

@@ -259,3 +259,19 @@ def test_entities_of_a_text_become_tags() -> None:
 def test_bad_tagging_rows(values: dict[str, Any], message: str) -> None:
     with pytest.raises(RowError, match=message):
         make(NER, **values)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Mr. García, of U.N.", ("Mr", ".", "García", ",", "of", "U", ".", "N", ".")),
+        ("हिन्दी में", ("हिन्दी", "में")),
+        ("co\u00adop \u4eac\u90fd", ("co\u00adop", "京", "都")),
+        ("\u200b", ("\u200b",)),
+    ],
+)
+def test_a_text_is_split_into_the_words_of_the_tokenizer(text: str, tokens: tuple[str, ...]) -> None:
+    """Marks and joiners are no words of their own, as they would be for `\\w`."""
+    example = make(NER, labelled=False, text=text)
+    assert example.tokens == tokens
+    assert "".join(text[slice(*span)] for span in example.token_spans()) == "".join(tokens)

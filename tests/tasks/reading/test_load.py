@@ -120,6 +120,11 @@ def test_missing_files_are_named_with_the_folder(tmp_path: Path) -> None:
         load(TASK, tmp_path, "tets")
 
 
+def test_the_order_of_labels_that_are_equal_as_numbers_is_that_of_texts(tmp_path: Path) -> None:
+    write(tmp_path / "train.tsv", "a\tlabel\n" + "".join(f"x\t{label}\n" for label in ("001", "1", "2", "01")))
+    assert with_labels(OPEN, tmp_path).labels == ("001", "01", "1", "2")
+
+
 def test_labels_of_the_training_file_hold_for_the_other_files(tmp_path: Path) -> None:
     write(tmp_path / "train.tsv", "a\tlabel\nx\t10\ny\t9\nz\t9\n")
     assert with_labels(OPEN, tmp_path).labels == ("9", "10")

@@ -82,6 +82,24 @@ def test_the_tables_show_means_ranges_and_paired_differences(study: Path) -> Non
     assert "| b | -0.2 (-3.0 to +2.5) [2 of 3] | - | - |" in text
 
 
+def test_a_given_model_is_paired_with_every_seed_of_the_reference(tmp_path: Path) -> None:
+    """Also in the mean over the tasks; and if it is the reference itself."""
+    variants = {"a": {"config": "x.yaml", "what": "trained"}, "given": {"start": True, "what": "as it is"}}
+    values = {"a": {1: 50.0, 2: 60.0, 3: 70.0}, "given": {1: 60.0}}
+    made = [
+        score(name, seed, task, number, value)
+        for name, of_seeds in values.items()
+        for seed, value in of_seeds.items()
+        for task in ("sst2", "mrpc")
+        for number in (1, 2)
+    ]
+    for reference, other, signs in (("a", "given", (10.0, 0.0, -10.0)), ("given", "a", (-10.0, 0.0, 10.0))):
+        path = tmp_path / f"{reference}.yaml"
+        path.write_text(json.dumps(STUDY | {"variants": variants, "reference": reference}))
+        summary = Summary(read_study(str(path)), made)
+        assert summary.differences(other, "sst2") == summary.mean_differences(other) == list(signs)
+
+
 def test_a_single_score_has_no_deviation(study: Path) -> None:
     found = [record for record in records() if record["kind"] != "fine-tuning"]
     [first, *_] = [record for record in records() if record["kind"] == "fine-tuning" and record["variant"] == "a"]

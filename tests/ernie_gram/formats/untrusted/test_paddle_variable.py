@@ -109,6 +109,10 @@ HOSTILE = {
     "unknown type": (variable(b"\x08\x63\x10\x02"), DAMAGED),
     "unknown tag": (variable(b"\x08\x05\x1a\x02"), DAMAGED),
     "cut number": (variable(b"\x08\x05\x10\x82"), "description of its array is truncated"),
+    "long description": (
+        variable(b"\x08\x05\x10" + b"\x82" * 1000),
+        "array is truncated, or too long",
+    ),
     "huge description": (variable(b"\x08\x05\x10\x02", size=2**31 - 1), "description of its array is truncated"),
     "many dimensions": (variable(b"\x08\x05" + b"\x10\x01" * 9, bytes(4)), "at most 8 sizes"),
     "bytes at the end": (variable(b"\x08\x05\x10\x02", bytes(9)), "takes 8 bytes, but 9 are stored"),
