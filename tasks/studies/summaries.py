@@ -112,12 +112,12 @@ class Summary:
     def _paired(self, variant: str, own: dict[int, float], other: dict[int, float]) -> list[tuple[int, float]]:
         """Return the differences of scores of a variant and of the reference with the same seed of pre-training.
 
-        A given model has no seeds of pre-training: its only score is paired with each one of the other.
+        A given model has no seeds of pre-training: its score is paired with each one of the other.
         """
         if own and not self.study.variants[variant].config:
-            own = dict.fromkeys(other, *own.values())
+            own = dict.fromkeys(other, mean(own.values()))
         if other and not self.study.variants[self.study.reference].config:
-            other = dict.fromkeys(own, *other.values())
+            other = dict.fromkeys(own, mean(other.values()))
         return [(seed, own[seed] - other[seed]) for seed in sorted(own) if seed in other]
 
     def cpu_seconds(self, variant: str) -> float | None:
