@@ -118,8 +118,8 @@ def _named(row: Row, names: Sequence[str], number: int) -> Mapping[str, Any]:
     """Return the values of a row by name. Raises InputError if there are more or fewer than the task has."""
     if isinstance(row, Mapping):
         return row
-    if not isinstance(row, Sequence):
-        raise InputError(f"{ROWS}:{number}: expected a text, several in a tuple, or a dict, not {row!r}")
+    if isinstance(row, bytes) or not isinstance(row, Iterable):
+        raise InputError(f"{ROWS}:{number}: expected a text, several in a tuple or a list, or a dict, not {row!r}")
     if names == ["tokens"]:
         return {"text": row} if isinstance(row, str) else {"tokens": list(row)}
     values = (row,) if isinstance(row, str) else tuple(row)

@@ -60,9 +60,10 @@ def sum_array(executor: paddle.static.Executor, array: npt.NDArray[Number], worl
     """
     if world.size == 1 or not array.size:
         return array
-    flat, total = array.ravel(), np.empty_like(array.ravel())
+    flat = array.ravel()
+    total = np.empty_like(flat)
     for first in range(0, len(flat), buckets.BUCKET_NUMBERS):
-        part = slice(first, min(first + buckets.BUCKET_NUMBERS, len(flat)))
+        part = slice(first, first + buckets.BUCKET_NUMBERS)
         total[part] = _sum_on_host(executor, flat[part])
     return total.reshape(array.shape)
 

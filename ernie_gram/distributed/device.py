@@ -156,12 +156,12 @@ def kernels_used(precision: str) -> list[str]:
 def inference_place(device: str = "auto") -> paddle.base.core.Place:
     """Return the place for running an exported program: "cpu", or "auto" for a GPU if there is one.
 
-    Paddle's device stays as it is. Neither fleet nor static mode is needed, so `start_world` need not have been called.
+    Neither fleet nor static mode is needed for this, so it can be called without `start_world`.
     """
     use_gpu = check_device(device)
     import paddle
 
-    return paddle.CUDAPlace(gpu_number()) if use_gpu else paddle.CPUPlace()
+    return paddle.set_device(f"gpu:{gpu_number()}") if use_gpu else paddle.CPUPlace()
 
 
 def _has_kernel(name: str) -> bool:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import NoReturn
 
@@ -32,7 +32,7 @@ ENVIRONMENT = """Environment variables:
   LOG_DIR      folder for the output of each process, written by the launcher (default: log); with --nnodes, each
                machine writes into the subfolder machine_RANK
   PADDLE_VERBOSE=1  show Paddle's own messages as well"""
-# The options of Paddle's launcher that have an effect here; each has a value.
+# The supported options of Paddle's launcher; each has a value. Others need its own watch over the processes.
 LAUNCH_OPTIONS = (
     *("--master", "--nnodes", "--rank", "--host", "--sort_ip", "--devices", "--gpus"),
     *("--log_dir", "--log_level", "--log_overwrite", "--enable_gpu_log", "--job_id"),
@@ -74,28 +74,26 @@ def launch(module: str, arguments: Sequence[str]) -> NoReturn:
 def _launch_arguments() -> list[str]:
     """Return the words of LAUNCH_ARGS.
 
-    Raises InputError if they are not what a shell would accept, or no options of Paddle's launcher with their values:
-    for other options it starts an old launcher, which fails, and for a rank that is too large it waits for ever.
+    Raises InputError if they are not what a shell would accept, or not LAUNCH_OPTIONS with their values: Paddle starts
+    an old launcher for unknown options, which fails, and waits for ever if a rank is too large.
     """
     try:
         words = shlex.split(os.environ.get("LAUNCH_ARGS", ""))
     except ValueError as error:
         raise InputError(f"LAUNCH_ARGS: {error}") from error
     parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
-    for name in parts[::2]:
+    for name, value in zip_longest(parts[::2], parts[1::2], fillvalue="--"):
         require(name != "--nproc_per_node", "LAUNCH_ARGS", f"{name}: give the number of processes as NPROC")
-        require(
-            name in LAUNCH_OPTIONS, "LAUNCH_ARGS", f"{name}: no option of Paddle's launcher that has an effect here"
-        )
-    require(len(parts) % 2 == 0, "LAUNCH_ARGS", f"{parts[-1:]}: the last option has no value")
+        known = f"{name}: not supported here; the options are {' '.join(LAUNCH_OPTIONS)}"
+        require(name in LAUNCH_OPTIONS, "LAUNCH_ARGS", known)
+        require(not value.startswith("--"), "LAUNCH_ARGS", f"{name}: has no value")
     rank, machines = _value(words, "--rank"), _value(words, "--nnodes")
-    for name, value, pattern in (("--rank", rank, "[0-9]+"), ("--nnodes", machines, "[1-9][0-9]*")):
-        require(value is None or re.fullmatch(pattern, value) is not None, "LAUNCH_ARGS", f"{name} {value}: no number")
-    if rank and machines:
-        highest = int(machines) - 1
-        require(
-            int(rank) <= highest, "LAUNCH_ARGS", f"--rank {rank}: the ranks of {machines} machines are 0 to {highest}"
-        )
+    for name, given, pattern in (("--rank", rank, "[0-9]+"), ("--nnodes", machines, "[1-9][0-9]*")):
+        is_number = given is None or re.fullmatch(pattern, given) is not None
+        require(is_number, "LAUNCH_ARGS", f"{name} {given}: no number")
+    count = int(machines or 1)
+    reason = f"--rank {rank}: with --nnodes {count}, ranks are 0 to {count - 1}"
+    require(int(rank or 0) < count, "LAUNCH_ARGS", reason)
     return words
 
 

@@ -58,12 +58,13 @@ def train_all(
     with closing(train_each(runs, jobs, processes, needs or {}, threads)) as ended:
         for run, status, seconds in ended:
             unfinished.remove(run)
-            spent.setdefault(type(run), []).append(seconds)
             result = None if status else run.result()
             if result is None:
                 failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
                 print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
+                unfinished = [each for each in unfinished if (needs or {}).get(each) is not run]
                 continue
+            spent.setdefault(type(run), []).append(seconds)
             record(run, result)
             name, value = next(iter(result.items()))
             print(f"done  {run.name}: {name} {value:,.2f}{time_left(unfinished, spent, jobs)}", flush=True)

@@ -124,4 +124,4 @@ def other_cases(rungs: Collection[str]) -> Iterator[Case]:
         program = build_encoder(replace(config.model, use_pooler=uses_pooler), SIZES.tokens).main
         yield Case(f"encoder{', pooled' * uses_pooler} (export)", program)
     for dtype in ("float32", "float64"):
-        yield Case(f"sum of {dtype} over ranks", collectives._sum_program((3,), dtype)[0])
+        yield Case(f"sum of {dtype} over ranks", collectives._sum_program(4, dtype)[0])

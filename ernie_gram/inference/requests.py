@@ -80,7 +80,7 @@ def _named_lines(name: str, lines: Iterator[bytes], report: Callable[[int], obje
 def decoded(line: bytes) -> str:
     """Decode UTF-8; raises InputError, also for a blank line."""
     try:
-        text = line.decode("utf-8").removeprefix("\ufeff")  # some editors begin a file with this mark
+        text = line.decode("utf-8").removeprefix("\ufeff")  # with which some editors begin a file
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 ({error.reason} at byte {error.start})") from error
     if not text.strip():

@@ -43,10 +43,11 @@ def raised_as_they_are() -> Iterator[None]:
     except SystemError:
         if not _raised:
             raise
-    if _raised:
-        error = _raised[0]
+    finally:
+        found = _raised[:1]
         _raised.clear()
-        raise error from None
+    if found:
+        raise found[0] from None
 
 
 @contextmanager
@@ -125,6 +126,11 @@ def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
     # Numba keeps this number for each thread that calls it.
     numba.set_num_threads(min(int(os.environ.get(THREADS, "1")), numba.config.NUMBA_NUM_THREADS))
     try:
+        return compute(*arguments)
+    except (KeyboardInterrupt, SystemExit) as error:
+        # Of a handler of signals. Paddle would print a traceback, or end the process without `finally`. The results are
+        # not used: the exception is raised after the program.
+        _raised.append(error)
         return compute(*arguments)
     except BaseException as error:
         _raised.append(error)

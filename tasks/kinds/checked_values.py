@@ -105,7 +105,9 @@ def choice_of(value: Any, options: tuple[str, ...]) -> int:
     named = (options, string.ascii_uppercase[: len(options)], [str(index) for index in range(len(options))])
     found = {list(names).index(value) for names in named if value in list(names)}
     if len(found) > 1:
-        raise RowError(f"the answer {shown(value)} is the text of one option, and the letter or number of another")
+        raise RowError(
+            f"the answer {shown(value)} is the text of one option, and the letter or number of another; give its letter"
+        )
     if not found:
         raise RowError(f"the answer {shown(value)} is none of the {len(options)} options")
     return found.pop()

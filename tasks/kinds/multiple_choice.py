@@ -24,6 +24,7 @@ from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, choice_of, id_of, shown, text_of, texts_of
 from tasks.kinds.sentences import truncated_pair
 from tasks.kinds.token_table import Ranges, tokenize_texts
+from tasks.layouts.questions import Race
 from tasks.layouts.rows import ID, Role, Row, RowError
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
             place=row.place,
             group=values.get("group"),
             blank=values.get("blank"),
-            has_gaps=bool(values.get("has_gaps")) and GAP.search(question) is not None,
+            has_gaps=isinstance(reading.task.layout, Race) and GAP.search(question) is not None,
         )
 
     @property

@@ -137,5 +137,4 @@ def _article_rows(path: Path, labelled: bool) -> Iterator[AnyRow]:
             continue
         if labelled:
             row["answer"] = string.ascii_uppercase.index(letter)
-        row_id = f"{path.parent.name}/{path.stem}-{number}"
-        yield Row(place, {**row, "id": row_id, "context": record.get("article"), "has_gaps": True})
+        yield Row(place, {**row, "id": f"{path.parent.name}/{path.stem}-{number}", "context": record.get("article")})

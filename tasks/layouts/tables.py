@@ -126,22 +126,21 @@ class Csv(Table):
     def records(self, path: Path) -> Iterator[Record]:
         """Yield the fields of each record with the line on which it begins.
 
-        After a record that is wrong, reading goes on at its second line: with a quotation mark that is never closed, a
-        record extends to a later one, or to the end of the file.
+        Raises InputError for a wrong record of several lines, for example if a quotation mark is never closed: where
+        the next one begins is not known.
         """
-        lines = list(io.StringIO(read_text(path).rstrip("\r\n"), newline=""))
         csv.field_size_limit(sys.maxsize)  # a text may be longer than Python's limit
-        skipped, records = 0, csv.reader(lines, strict=True)
+        records = csv.reader(io.StringIO(read_text(path).rstrip("\r\n"), newline=""), strict=True)
         while True:
-            line = skipped + records.line_num
-            place = Place(path, line + 1)
+            place = Place(path, records.line_num + 1)
             try:
                 record = next(records, None)
             except csv.Error as error:
                 reason = f"not CSV: {error}; quote the field and double each quotation mark inside it"
+                if records.line_num != place.line:
+                    unknown = "it extends over several lines, so the file is not read: is a quotation mark not closed?"
+                    raise InputError(f"{place}: {reason}; {unknown}") from error
                 yield place, BadRow(place, reason)
-                skipped = line + 1
-                records = csv.reader(map(lines.__getitem__, range(skipped, len(lines))), strict=True)
                 continue
             if record is None:
                 return

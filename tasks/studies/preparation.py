@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ernie_gram.config.checks import require
+from reader.build_options import parse_orders
 from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.corpus.occurrences import median_occurrences
 from reader.errors import InputError
@@ -115,17 +116,13 @@ class Prepared:
         """Raise InputError if something in the folder was made with other settings, or does not fit the rest."""
         for name, options in self.study.lexicons.items():
             made = Lexicon.load(self.lexicon(name)).info
-            top = ",".join(f"{order}:{count}" for order, count in sorted(made.top.items()))
-            for key, found in (
-                ("top", top),
-                ("min_count", made.min_count),
-                ("max_ngram_tokens", made.max_ngram_tokens),
-            ):
-                wanted = options.get(key, found)
-                # Orders may stand in any order, with spaces.
-                shown = ",".join(sorted(str(wanted).replace(" ", "").split(",")))
+            for key in ("top", "min_count", "max_ngram_tokens"):
+                found = wanted = getattr(made, key)
+                if key in options:
+                    wanted = parse_orders(str(options[key])) if key == "top" else options[key]
+                    found = {int(order): count for order, count in found.items()} if key == "top" else found
                 reason = f"{self.lexicon(name)} has {key} {found}, the study {wanted}; choose another --output"
-                require(shown == str(found), f"lexicons.{name}", reason)
+                require(wanted == found, f"lexicons.{name}", reason)
         texts: dict[str, tuple[str, str]] = {}
         vocabularies: dict[str, str] = {}
         for name, corpus in self.study.corpora.items():

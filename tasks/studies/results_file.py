@@ -54,7 +54,7 @@ def _parsed(path: Path) -> tuple[list[Record], str]:
     for number, line in enumerate(lines, 1):
         record = _record(line)
         if record is None:
-            if number == len(lines) and line.startswith(BEGINNING[: len(line)]):
+            if number == len(lines) and (line.startswith(BEGINNING[: len(line)]) or not line.strip("\0 \r\n")):
                 return list(records.values()), line
             raise InputError(f"{path}, line {number}: not a result of a study; restore the file, or remove the line")
         if record["run"] in records:

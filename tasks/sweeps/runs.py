@@ -124,7 +124,8 @@ def plan(
 
     Raises InputError for an unknown or invalid setting.
     """
-    check_overrides([f"--{key}" for key in grid], OWN)
+    for key in grid:
+        require(f"--{key}" not in OWN, key, "cannot vary; this command sets it")
     check_overrides(overrides, [*OWN, *(f"--{key}" for key in grid)])
     find_task(task)
     start = settings_of(task)
@@ -146,7 +147,8 @@ def plan(
             runs.append(FinetuneRun(folder, varied, seed, LAUNCHER, (task, str(model), *options), config))
     folders = [run.folder for run in runs]
     twice = next((folder for i, folder in enumerate(folders) if folder in folders[:i]), None)
-    require(twice is None, "the grid", f"two runs would be called {twice and twice.name}; is a value there twice?")
+    if twice:
+        raise InputError(f"the grid: two runs would be called {twice.name}; is a value there twice?")
     return runs
 
 

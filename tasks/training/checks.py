@@ -68,7 +68,7 @@ def selection_metric(
 
 
 def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[Any]:
-    """Return the distinct ones of gold values or predictions in the form that a metric takes.
+    """Return the distinct ones of gold values, in the form that a metric takes, or of predicted answers.
 
     They are labels, scores, indices of options, texts, tags, or all entities of a text, in JSON.
     """

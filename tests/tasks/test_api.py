@@ -69,7 +69,8 @@ def test_errors_name_the_row_and_leave_the_caller_in_dynamic_mode(tmp_path: Path
     bad: list[tuple[Row, str]] = [
         ({"text_a": b"bytes"}, r"^rows:2: .*bytes"),  # type: ignore[dict-item]
         ("one text", "rows:2: 1 values, but the task has text_a, text_b"),
-        (None, "rows:2: expected a text, several in a tuple, or a dict, not None"),
+        (None, "rows:2: expected a text, several in a tuple or a list, or a dict, not None"),
+        (b"x", "rows:2: expected a text, several in a tuple or a list, or a dict, not b'x'"),
         ({"text_a": "it"}, r"^rows:2: no key 'text_b' in the object; did you mean text_a\?$"),
         (("it", 3), r"^rows:2: .*text_b"),  # type: ignore[arg-type]
     ]

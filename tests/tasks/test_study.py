@@ -184,7 +184,7 @@ def test_results_of_other_settings_or_of_another_text_are_refused(
         (other_text, {}, "has the result of corpus corpus with text 000000000000, not "),
         (f"{before}{before.splitlines()[0]}\n", {}, "line 10: a second result of corpus corpus"),
         (f"half\n{before}", {}, "line 1: not a result of a study"),
-        (before, {"lexicons": {"lexicon": {"top": "2:30"}}}, "lexicon.tsv has top 2:400,3:200, the study 2:30"),
+        (before, {"lexicons": {"lexicon": {"top": "2:30"}}}, "lexicon.tsv has top {2: 400, 3: 200}, the study {2: 30}"),
         (
             before,
             {"lexicons": {"lexicon": {"top": "3:200, 2:400", "max_ngram_tokens": 3}}},

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from reader.build import main
+from reader.corpus import builder
 from reader.corpus.memmap import Corpus
 from tests.reader.corpus.test_units import tokens_of
 from tests.support.commands import build, call, kill_when, python
@@ -122,7 +123,10 @@ def test_joined_shards_equal_the_corpus_of_all_files(built: Path, tmp_path: Path
     assert "made with another lexicon than" in done.stderr
 
 
-def test_shards_of_files_with_the_same_text_are_joined(built: Path, tmp_path: Path) -> None:
+def test_shards_of_files_with_the_same_text_are_joined(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builder, "BLOCK", 1)  # units that are counted at a time
     for name in ("a", "b"):
         (tmp_path / f"{name}.txt").write_text("new york\n")
     made_with = ["--vocab", str(built / "vocab.txt"), "--lexicon", str(built / "lexicon.tsv")]
@@ -132,7 +136,9 @@ def test_shards_of_files_with_the_same_text_are_joined(built: Path, tmp_path: Pa
         build(*command, name, "--shard", f"{i}/2")
     build("join", "--input", *shards, "--output", str(tmp_path / "joined"))
     build(*command, str(tmp_path / "whole"))
-    assert np.array_equal(Corpus(tmp_path / "joined").units, Corpus(tmp_path / "whole").units)
+    joined, whole = Corpus(tmp_path / "joined"), Corpus(tmp_path / "whole")
+    assert np.array_equal(joined.units, whole.units)
+    assert np.array_equal(joined.unit_counts, np.bincount(whole.units, minlength=whole.num_units))
 
 
 def test_segments_may_outnumber_the_limit_of_open_files(built: Path, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_row_is_a_question_and_its_id_has_the_school(tmp_path: Path) -> None:
     rows = values(Race(), tmp_path / "high", tmp_path / "middle")
     assert [row["id"] for row in rows] == ["high/1-0", "high/1-1", "middle/1-0", "middle/1-1"]
     first = {"question": "What is _ ?", "options": ["a", "b", "c", "d"], "answer": 2, "context": "An article."}
-    assert rows[0] == {"id": "high/1-0", "has_gaps": True, **first}
+    assert rows[0] == {"id": "high/1-0", **first}
     assert "answer" not in values(Race(), tmp_path / "high", labelled=False)[0]
 
 
