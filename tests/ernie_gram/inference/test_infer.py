@@ -65,6 +65,11 @@ def masked_sentences(count: int) -> list[str]:
     return [random_sentence(random, int(random.integers(4, 25)), 2) for _ in range(count)]
 
 
+def test_the_mark_with_which_editors_begin_a_file_is_no_text(encoder_folder: Path) -> None:
+    marked, plain = (answers(infer(encoder_folder, stdin=text.encode()))[0] for text in ("\ufeffa b", "a b"))
+    assert marked == plain
+
+
 def test_units_equal_evaluation_whatever_the_length_of_the_line(fill_mask_folder: Path) -> None:
     texts = masked_sentences(2 * LINES_PER_BATCH + 3)
     done = infer(fill_mask_folder, "--json", "--top", 52, stdin="\n".join(texts).encode(), main=fill_main)
