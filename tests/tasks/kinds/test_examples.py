@@ -18,6 +18,7 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span.example import Answer, SpanExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.task import Task, files
+from tasks.layouts.questions import Race
 from tasks.layouts.rows import Row
 from tasks.layouts.tables import Tsv
 
@@ -95,6 +96,13 @@ def test_an_answer_is_an_index_a_text_or_a_letter() -> None:
     for answer in (1, "y", "B", "1"):
         assert make(CHOICE, context="c", question="q", options=["x", "y"], answer=answer) == expected
     assert make(CHOICE, labelled=False, context="c", options=["x", "y"]).answer is None
+
+
+def test_an_underscore_in_a_question_is_a_gap_in_race_only() -> None:
+    """Whatever the layout of the row is: texts to predict may come as JSON lines."""
+    race = task("multiple_choice", layout=Race())
+    for of, question, has_gaps in ((race, "he _ .", True), (race, "why ?", False), (CHOICE, "max_len ?", False)):
+        assert make(of, context="c", question=question, options=["x", "y"], answer=0).has_gaps is has_gaps
 
 
 def test_of_equal_options_the_first_is_right() -> None:
