@@ -68,7 +68,7 @@ hub-test: $(READY) $(HUB)/ready
 $(HUB)/ready: $(READY)
 	$(PYTHON) -m venv $(HUB)
 	$(BIN)/python -m tests.hub.requirements > $(HUB)/requirements.txt
-	$(HUB)/bin/pip install --quiet --disable-pip-version-check -r $(HUB)/requirements.txt
+	$(HUB)/bin/pip install -qq --disable-pip-version-check -r $(HUB)/requirements.txt
 	touch $@
 
 # Not part of `test`, which reads the table: Paddle's package for GPUs takes 3 GB. This version loads without a GPU; it
@@ -78,17 +78,17 @@ gpu-kernels: $(READY) $(KERNELS)/ready
 
 $(KERNELS)/ready:
 	$(PYTHON) -m venv $(KERNELS)
-	$(KERNELS)/bin/pip install --quiet --disable-pip-version-check \
+	$(KERNELS)/bin/pip install -qq --disable-pip-version-check \
 		paddlepaddle-gpu==2.6.2 'numpy<2' 'protobuf<4' 'setuptools<80'
 	touch $@
 
 $(READY): setup.py
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
+	$(BIN)/pip install -qq --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $@
 
 .venv/ready-spark: $(READY)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[spark]'
+	$(BIN)/pip install -qq --disable-pip-version-check -e '.[spark]'
 	touch $@
 
 clean:

@@ -16,12 +16,11 @@ if __name__ == "__main__":
     run_command("tasks.study")
 
 import argparse
-import signal
-import sys
 from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.experiments.experiment import check_folder, experiment_parser
+from ernie_gram.experiments.processes import end_at_sigterm
 from ernie_gram.run.run_folder import lock_output
 from reader.build_options import parse_positive
 from reader.errors import InputError
@@ -87,8 +86,7 @@ def main() -> None:
         lock_output(options.output, "--output"),
         locked_name(options.results, f"--results: {options.results} is in use"),
     ):
-        # An exception, at which the runs are stopped.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        end_at_sigterm()
         prepared.build()
         repair_results(options.results)
         runner = StudyRunner(plan_study(prepared, options.output, options.data), options.results, options.finished_only)

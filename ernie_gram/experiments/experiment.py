@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.experiments.planned_run import PlannedRun, Result
-from ernie_gram.experiments.processes import train_all
+from ernie_gram.experiments.processes import end_at_sigterm, train_all
 from ernie_gram.experiments.tables import Finished, write_csv
 from ernie_gram.run.run_folder import check_output, lock_output
 from reader.build_options import parse_positive
@@ -99,8 +97,7 @@ def run_experiment(
     """
     output: Path = options.output
     with lock_output(output, "--output"):
-        # An exception, at which `train_each` stops the runs.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        end_at_sigterm()
         finished, failed = train(runs, output, options.jobs, options.processes)
         if finished:
             write_csv(finished, output / CSV)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 from statistics import mean
+from typing import NoReturn
 
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import check_output
@@ -22,6 +24,17 @@ from reader.system.progress import progress
 
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"
+_is_terminated = threading.Event()
+
+
+def end_at_sigterm() -> None:
+    """Make SIGTERM an exception, at which `train_each` stops the runs."""
+    signal.signal(signal.SIGTERM, lambda *_: _terminate())
+
+
+def _terminate() -> NoReturn:
+    _is_terminated.set()
+    sys.exit(128 + signal.SIGTERM)
 
 
 def check_folders_and_devices(runs: Sequence[PlannedRun], processes: int) -> None:
@@ -114,6 +127,9 @@ def train_each(
                     waiting.remove(run)
                     active[run] = _start(run, processes, threads), time.monotonic()
                 time.sleep(POLL_SECONDS)
+                # Python drops an exception that the handler raises in a hook of `os.fork`.
+                if _is_terminated.is_set():
+                    _terminate()
                 for run, (process, began) in list(active.items()):
                     if process.poll() is not None:
                         del active[run]

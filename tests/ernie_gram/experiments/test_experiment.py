@@ -185,20 +185,25 @@ def test_an_error_of_the_caller_stops_the_runs(tmp_path: Path, monkeypatch: pyte
         os.kill(int((tmp_path / "long" / "pid").read_text()), 0)
 
 
-def test_sigterm_ends_the_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hook", ["", "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), 15))"])
+def test_sigterm_ends_the_runs(tmp_path: Path, hook: str) -> None:
+    """Python drops an exception that the handler of a signal raises in a hook of a fork."""
     pid = tmp_path / "run" / "pid"
     program = (
-        "import argparse, sys\n"
+        "import os, sys\n"
         "from pathlib import Path\n"
         "from tests.ernie_gram.experiments.test_experiment import options, planned, report, run_experiment\n"
-        "folder = Path(sys.argv[1])\n"
+        f"folder = Path(sys.argv[1])\n{hook}\n"
         "run_experiment([planned(folder / 'run', 'echo $$ > pid; exec sleep 60')], options(folder), report)\n"
     )
     with subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT) as process:
         while process.poll() is None and not (pid.is_file() and pid.read_text()):
             time.sleep(0.02)
-        process.terminate()
+        if not hook:
+            process.terminate()
     assert process.returncode == 143
+    if not pid.is_file():  # ended before it wrote
+        return
     # A process that has ended is there until the system's first process has noticed it.
     deadline = time.monotonic() + 10
     while Path("/proc", pid.read_text().strip()).exists() and time.monotonic() < deadline:
