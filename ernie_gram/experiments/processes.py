@@ -5,14 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import NoReturn
 
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import check_output
@@ -24,17 +22,31 @@ from reader.system.progress import progress
 
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"
-_is_terminated = threading.Event()
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def end_at_sigterm() -> None:
     """Make SIGTERM an exception, at which `train_each` stops the runs."""
-    signal.signal(signal.SIGTERM, lambda *_: _terminate())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
-def _terminate() -> NoReturn:
-    _is_terminated.set()
-    sys.exit(128 + signal.SIGTERM)
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Within the context, signals that have a handler wait for its end.
+
+    In the functions that it calls at a fork, Python drops the exception that a handler raises.
+    """
+    kept = list[int]()
+    handlers = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
+    for number in handlers:
+        signal.signal(number, lambda received, _: kept.append(received))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for received in kept:
+            signal.raise_signal(received)
 
 
 def check_folders_and_devices(runs: Sequence[PlannedRun], processes: int) -> None:
@@ -125,11 +137,9 @@ def train_each(
                 busy = {*waiting, *active}
                 for run in [run for run in waiting if needs.get(run) not in busy][: jobs - len(active)]:
                     waiting.remove(run)
-                    active[run] = _start(run, processes, threads), time.monotonic()
+                    with _signals_kept():
+                        active[run] = _start(run, processes, threads), time.monotonic()
                 time.sleep(POLL_SECONDS)
-                # Python drops an exception that the handler raises in a hook of `os.fork`.
-                if _is_terminated.is_set():
-                    _terminate()
                 for run, (process, began) in list(active.items()):
                     if process.poll() is not None:
                         del active[run]

@@ -101,6 +101,10 @@ class _Display:
         self.phases.append(phase)
         if len(self.phases) > 1 or self.is_hidden or sys.stderr is None:
             return
+        # Not later, in the thread: the import takes the lock of `logging`. A fork takes that one first, and then waits
+        # for `self.lock`, which the thread holds while it shows a phase.
+        import tqdm  # noqa: F401
+
         self._stream, self._ended = sys.stderr, threading.Event()
         if self._stream.isatty():
             self._replaced = sys.stdout, sys.stderr

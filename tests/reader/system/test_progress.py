@@ -14,6 +14,7 @@ import pytest
 
 from reader.system import progress as module
 from reader.system.progress import hide_progress, progress
+from tests.support.commands import python
 
 
 class Stream(io.StringIO):
@@ -201,6 +202,29 @@ def test_no_process_is_forked_while_the_bar_is_drawn(open_streams: Callable[[boo
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert module._display.lock.acquire(timeout=5)
     module._display.lock.release()
+
+
+def test_a_fork_waits_for_no_thread_that_imports() -> None:
+    """The import of tqdm takes the lock of `logging`, which a fork holds while it waits for the thread."""
+    code = """
+import importlib.metadata, os, time
+from reader.system import progress as module
+import logging
+
+version = importlib.metadata.version
+importlib.metadata.version = lambda name: time.sleep(1) or version(name)  # tqdm calls it
+module.show_progress()
+module._display._next_line = 0.0
+with module.progress("counting"):
+    time.sleep(module.REDRAW_SECONDS + 0.3)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+    done = python("-c", code, TQDM_DISABLE=None, timeout=60)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert re.fullmatch(r"counting \[00:0\d\]\n", done.stderr)
 
 
 def test_an_interrupted_phase_ends(open_streams: Callable[[bool, bool], Streams]) -> None:

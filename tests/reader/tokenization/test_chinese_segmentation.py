@@ -6,6 +6,7 @@ import logging
 import os
 import random
 import re
+import signal
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import jieba
 import numpy as np
 import pytest
 
+from reader.system.processes import signal_at_parent_death
 from reader.tables.string_table import unpack_strings
 from reader.tokenization.chinese_segmentation import cut_runs, segmenter
 
@@ -56,6 +58,7 @@ def test_all_kinds_of_characters_are_segmented_as_by_jieba() -> None:
 def test_every_run_of_a_text_is_segmented_as_by_jieba() -> None:
     text = Path(os.environ["HAN_TEXT"]).read_text(encoding="utf-8")
     distinct = list(dict.fromkeys(re.findall("[\u4e00-\u9fff]+", text)))
-    with Pool() as pool:
+    # If this process is ended by a time limit, none of the pool's must be left: pytest-xdist would wait for it.
+    with Pool(initializer=signal_at_parent_death, initargs=(signal.SIGKILL,)) as pool:
         batches = (distinct[i : i + 5000] for i in range(0, len(distinct), 5000))
         assert all(pool.imap_unordered(is_cut_as_by_jieba, batches))
