@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 
@@ -77,6 +78,12 @@ def print_warning(message: str) -> None:
     if os.environ.get("NO_WARNINGS") == "1":
         return
     sys.stderr.write(f"warning: {' '.join(message.split())}\n")
+
+
+def similar(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean ...?` with the most similar known name, or "" if none is similar."""
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.experiments.experiment import parse_experiment, run_experiment
-from reader.errors import InputError
-from tasks.layouts.columns import similar
+from reader.errors import InputError, similar
 from tasks.sweeps.benchmarks import BENCHMARKS, available_tasks, read_benchmark, table
 from tasks.sweeps.runs import check_runs, finetuning_parser, plan
 

@@ -7,7 +7,6 @@ folder. The settings of this project are found by their names, conf/..., from ev
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import re
 import sys
@@ -20,7 +19,7 @@ import yaml
 from docstring_parser import parse as parse_docstring
 from jsonargparse import ArgumentError, ArgumentParser
 
-from reader.errors import InputError, OneLineParser
+from reader.errors import InputError, OneLineParser, similar
 from reader.system.installation import settings_file
 
 Tree = dict[str, Any]
@@ -226,9 +225,8 @@ def _check_key(config_type: type, key: str, where: str) -> None:
     """Raise InputError for an unknown key; suggest the key with the same last part, or else the most similar one."""
     keys = all_keys(config_type)
     if key not in keys:
-        near = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
         same_name = [known for known in keys if known.rpartition(".")[2] == key.rpartition(".")[2]]
-        hint = f"; did you mean {(same_name or near)[0]}?" if same_name or near else ""
+        hint = f"; did you mean {same_name[0]}?" if same_name else similar(key, keys)
         raise InputError(f"{where}: unknown key {key}{hint}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reader.errors import InputError
+from reader.errors import InputError, similar
 from tasks.kinds.base import Kind
 from tasks.kinds.classification import Classification
 from tasks.kinds.multiple_choice import MultipleChoice
@@ -13,7 +13,6 @@ from tasks.kinds.settings import KindSettings
 from tasks.kinds.span.kind import Span
 from tasks.kinds.tagging.kind import Tagging
 from tasks.kinds.task import Task
-from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
 
 KINDS: dict[str, type[Kind[Any, Any]]] = {

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from reader.errors import similar
 from tasks.kinds.task import Task
-from tasks.layouts.columns import similar
 from tasks.layouts.rows import OmittedError, RowError
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import html
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 # The name of a column, or its number counted from 1. Several columns of a list value are its elements; several columns
@@ -33,12 +32,6 @@ def repair_entities(text: str) -> str:
 
 
 CLEANERS: dict[str, Callable[[str], str]] = {"br_to_space": br_to_space, "repair_entities": repair_entities}
-
-
-def similar(name: str, known: Collection[str]) -> str:
-    """Return `; did you mean ...?` with the most similar known name, or "" if none is similar."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def single_columns(column: Column) -> tuple[str | int, ...]:

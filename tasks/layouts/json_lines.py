@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reader.errors import similar
 from reader.text.text_files import value_at
-from tasks.layouts.columns import Columns, cleaned, similar, single_columns
+from tasks.layouts.columns import Columns, cleaned, single_columns
 from tasks.layouts.lines import json_objects
 from tasks.layouts.rows import AnyRow, RowError, Wanted, rows_of
 

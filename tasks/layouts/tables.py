@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from reader.errors import InputError
+from reader.errors import InputError, similar
 from tasks.data.examples import Place
-from tasks.layouts.columns import Columns, cleaned, similar, single_columns
+from tasks.layouts.columns import Columns, cleaned, single_columns
 from tasks.layouts.lines import read_lines, read_text
 from tasks.layouts.rows import AnyRow, BadRow, OmittedError, Role, RowError, Wanted, rows_of
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ernie_gram.config.checks import require
-from reader.errors import InputError
+from reader.errors import InputError, similar
 from tasks.kinds.task import Split, Task
-from tasks.layouts.columns import similar
 from tasks.layouts.rows import Layout
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from reader.errors import InputError
+from reader.errors import InputError, similar
 from tasks.kinds.catalog import checked
 from tasks.kinds.task import Task
-from tasks.layouts.columns import similar
 from tasks.registry.chinese import CHINESE
 from tasks.registry.clue import CLUE
 from tasks.registry.english import ENGLISH

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.loading import read_yaml
-from reader.errors import InputError
+from reader.errors import InputError, similar
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
 from tasks.layouts.clue import C3, Chid, Cluener, CluewscMarked
-from tasks.layouts.columns import CLEANERS, Column, similar
+from tasks.layouts.columns import CLEANERS, Column
 from tasks.layouts.conll import Conll
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.questions import DuReaderDocuments, Race, Squad

@@ -9,9 +9,8 @@ from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import flatten, read_yaml
-from reader.errors import InputError
+from reader.errors import InputError, similar
 from reader.system.installation import CONF, settings_file
-from tasks.layouts.columns import similar
 from tasks.registry.task_file import find_task
 
 STUDIES = CONF / "studies"

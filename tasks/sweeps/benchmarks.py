@@ -12,10 +12,9 @@ from ernie_gram.config.checks import require
 from ernie_gram.config.loading import read_yaml
 from ernie_gram.experiments.planned_run import Result
 from ernie_gram.experiments.tables import Finished, markdown_table, spread_of
-from reader.errors import InputError
+from reader.errors import InputError, similar
 from reader.system.installation import CONF, settings_file
 from tasks.kinds.task import TRAIN
-from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
 from tasks.reading.official_files import available_splits
 from tasks.registry import task_named

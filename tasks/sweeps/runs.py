@@ -15,9 +15,8 @@ from ernie_gram.config.loading import flatten, load_config, read_yaml
 from ernie_gram.experiments.experiment import check_overrides, experiment_parser
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import check_folders_and_devices
-from reader.errors import InputError
+from reader.errors import InputError, similar
 from reader.system.installation import CONF, settings_file
-from tasks.layouts.columns import similar
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
 from tasks.reading.data_option import add_data_option
