@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from reader.errors import InputError, similar
+
 # The folder with the packages: the root of a checkout, or site-packages.
 PACKAGES = Path(__file__).resolve().parents[2]
 # In a wheel, conf/ is a folder of ernie_gram (see setup.py).
@@ -20,6 +22,20 @@ def settings_file(path: Path) -> Path:
     """
     own = CONF / Path(*path.parts[1:])
     return own if path.parts[:1] == ("conf",) and not path.exists() and own.exists() else path
+
+
+def is_settings_file(name: str) -> bool:
+    """Return whether a name is the path of a YAML file, and not the name of something that comes with this project."""
+    return name.endswith((".yaml", ".yml"))
+
+
+def named_settings(name: str, folder: Path, what: str) -> Path:
+    """Return the path of a YAML file, or the file with a name in a folder of conf/; raises InputError without one."""
+    path = settings_file(Path(name)) if is_settings_file(name) else folder / f"{name}.yaml"
+    if not path.is_file():
+        known = sorted(each.stem for each in folder.glob("*.yaml"))
+        raise InputError(f"{path}: no such {what}; the {folder.name} are {', '.join(known)}{similar(name, known)}")
+    return path
 
 
 def child_environment(**changes: str) -> dict[str, str]:

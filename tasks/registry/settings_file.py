@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reader.system.installation import CONF
+from reader.system.installation import CONF, is_settings_file
 
 
 def settings_of(task: str) -> list[str]:
@@ -11,5 +11,5 @@ def settings_of(task: str) -> list[str]:
     Without a file of settings it is a task of one's own, which is given as a .yaml file, or an unknown name.
     """
     path = CONF / "tasks" / f"{task}.yaml"
-    has_settings = not task.endswith((".yaml", ".yml")) and path.is_file()
+    has_settings = not is_settings_file(task) and path.is_file()
     return ["--config", str(path)] if has_settings else ["--task", task]

@@ -20,6 +20,7 @@ from typing import Any
 
 from ernie_gram.config.loading import read_yaml
 from reader.errors import InputError, similar
+from reader.system.installation import is_settings_file
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
@@ -55,7 +56,7 @@ def find_task(name: str) -> Task:
 
     Raises InputError for an unknown name, and as `read_task_file` does.
     """
-    return read_task_file(Path(name)) if name.endswith((".yaml", ".yml")) else task_named(name)
+    return read_task_file(Path(name)) if is_settings_file(name) else task_named(name)
 
 
 def read_task_file(path: Path) -> Task:

@@ -20,6 +20,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.planned_run import LAUNCHER as PRETRAINING_LAUNCHER
 from ernie_gram.pretraining.planned_run import PretrainingRun, load_pretraining
 from reader.system.atomic_files import sha256_of
+from reader.system.installation import is_settings_file
 from tasks.kinds.task import TRAIN
 from tasks.reading.official_files import available_splits, find_files
 from tasks.registry.settings_file import settings_of
@@ -234,7 +235,7 @@ def _files(task: str, folder: Path) -> dict[str, str]:
                 digest.update(f"{inside}{sha256_of(file)}".encode())
         found[split] = digest.hexdigest()
     require(len(found) > 1, "--data", f"{task}: {NO_DEV_SPLIT}")
-    if task.endswith((".yaml", ".yml")):
+    if is_settings_file(task):
         found["task"] = sha256_of(Path(task))
     return found
 

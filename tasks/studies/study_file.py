@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import flatten, read_yaml
 from reader.errors import InputError, similar
-from reader.system.installation import CONF, settings_file
+from reader.system.installation import CONF, named_settings
 from tasks.registry.task_file import find_task
 
 STUDIES = CONF / "studies"
@@ -92,10 +91,7 @@ def read_study(name: str) -> Study:
 
     Raises InputError that names the file and the key.
     """
-    path = settings_file(Path(name)) if name.endswith((".yaml", ".yml")) else STUDIES / f"{name}.yaml"
-    if not path.is_file():
-        known = sorted(each.stem for each in STUDIES.glob("*.yaml"))
-        raise InputError(f"{path}: no such study; the studies are {', '.join(known)}{similar(name, known)}")
+    path = named_settings(name, STUDIES, "study")
     tree = read_yaml(path)
     try:
         return _study(path.stem, tree)

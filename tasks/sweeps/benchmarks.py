@@ -13,7 +13,7 @@ from ernie_gram.config.loading import read_yaml
 from ernie_gram.experiments.planned_run import Result
 from ernie_gram.experiments.tables import Finished, markdown_table, spread_of
 from reader.errors import InputError, similar
-from reader.system.installation import CONF, settings_file
+from reader.system.installation import CONF, named_settings
 from tasks.kinds.task import TRAIN
 from tasks.metrics.catalog import METRICS
 from tasks.reading.official_files import available_splits
@@ -57,10 +57,7 @@ def read_benchmark(name: str) -> Benchmark:
 
     Raises InputError that names the file and the key.
     """
-    path = settings_file(Path(name)) if name.endswith((".yaml", ".yml")) else BENCHMARKS / f"{name}.yaml"
-    known = sorted(each.stem for each in BENCHMARKS.glob("*.yaml"))
-    if not path.is_file():
-        raise InputError(f"{path}: no such benchmark; the benchmarks are {', '.join(known)}{similar(name, known)}")
+    path = named_settings(name, BENCHMARKS, "benchmark")
     tree = read_yaml(path)
     try:
         for key in tree:

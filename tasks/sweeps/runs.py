@@ -16,7 +16,7 @@ from ernie_gram.experiments.experiment import check_overrides, experiment_parser
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import check_folders_and_devices
 from reader.errors import InputError, similar
-from reader.system.installation import CONF, settings_file
+from reader.system.installation import CONF, named_settings
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
 from tasks.reading.data_option import add_data_option
@@ -96,10 +96,7 @@ def read_grid(name: str, task: str) -> Grid:
     The grids of the file have the names of tasks, also for a custom task, which is given as a YAML file.
     Raises InputError if there is no such file, or if it has no grid for the task.
     """
-    path = settings_file(Path(name)) if name.endswith((".yaml", ".yml")) else GRIDS / f"{name}.yaml"
-    if not path.is_file():
-        known = ", ".join(sorted(each.stem for each in GRIDS.glob("*.yaml")))
-        raise InputError(f"--grid: no file {path}; the grids of this project are {known}")
+    path = named_settings(name, GRIDS, "grid")
     grids, key = read_yaml(path), find_task(task).name
     if key not in grids:
         options = "give the values with --learning_rates, --batch_sizes, --epochs or --vary"

@@ -179,7 +179,7 @@ def test_a_sweep_refuses_a_run_that_another_process_trains_before_it_starts_any(
 def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
     for more, message in (
-        (["--grid", "papers"], "conf/grids/papers.yaml; the grids of this project are paper, upstream"),
+        (["--grid", "papers"], "conf/grids/papers.yaml: no such grid; the grids are paper, upstream"),
         (["--grid", "paper"], "paper.yaml: has no grid for"),
         (["--vary", "optimizer.epoch", "3"], "unknown key optimizer.epoch; did you mean optimizer.epochs?"),
         (["--vary", "optimizer.epochs"], "--vary: optimizer.epochs has no values"),
