@@ -14,10 +14,11 @@ if __name__ == "__main__":
 import argparse
 from pathlib import Path
 
+from ernie_gram.experiments.planned_run import RESULTS
 from ernie_gram.reporting.baselines import read_baselines
 from ernie_gram.reporting.experiments import read_results
 from ernie_gram.reporting.page import page
-from ernie_gram.reporting.runs import RESULTS, check_vocabularies, is_run, read_runs, run_folders
+from ernie_gram.reporting.runs import check_vocabularies, is_run, read_runs, run_folders
 from reader.errors import InputError, OneLineParser, print_note
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import claimed_file, file_path

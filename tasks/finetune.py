@@ -26,7 +26,7 @@ from ernie_gram.plot import plot_runs
 from ernie_gram.run import checkpoint
 from ernie_gram.run.heartbeat import heartbeat
 from ernie_gram.run.lost_peer import lost_peer_error
-from ernie_gram.run.run_folder import check_output
+from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals
 from reader.errors import print_warning
 from reader.system.atomic_files import atomic_file
@@ -35,7 +35,7 @@ from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task
 from tasks.training.checks import equal_predictions
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import CURVES, NULL_THRESHOLD, RESULT, Run, output_folder, prepare
+from tasks.training.prepare import CURVES, NULL_THRESHOLD, Run, output_folder, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer

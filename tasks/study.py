@@ -19,11 +19,11 @@ import argparse
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.experiment import check_folder, experiment_parser
+from ernie_gram.experiments.experiment import check_folder, experiment_parser, raise_failed
+from ernie_gram.experiments.planned_run import RESULTS
 from ernie_gram.experiments.processes import end_at_sigterm
 from ernie_gram.run.run_folder import lock_output
 from reader.build_options import parse_positive
-from reader.errors import InputError
 from reader.plurals import counted
 from reader.system.lock_files import locked_name
 from tasks.reading.data_option import add_data_option
@@ -52,7 +52,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="keep the folders of fine-tunings; only their results are")
     parser.add_argument("--check", action="store_true", help="plan and check everything, and train nothing")
     options = parser.parse_args()
-    options.results = options.results or options.output / "results.jsonl"
+    options.results = options.results or options.output / RESULTS
     check_folder(options.output)
     return options
 
@@ -93,9 +93,7 @@ def main() -> None:
         runner.check(options.processes)
         failed = runner.run(prepared, options.jobs, options.processes, options.threads, options.keep)
         print(_summary(runner))
-    if failed:
-        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        raise InputError(f"{failed[0]}{more}; the same command runs the failed ones again")
+    raise_failed(failed)
 
 
 def _summary(runner: StudyRunner) -> str:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.planned_run import PlannedRun, Result
+from ernie_gram.experiments.planned_run import RESULTS, PlannedRun, Result, recorded_runs
 from ernie_gram.experiments.processes import end_at_sigterm, train_all
 from ernie_gram.experiments.tables import Finished, write_csv
 from ernie_gram.run.run_folder import check_output, lock_output
@@ -23,7 +22,7 @@ from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import RUN, kind_of
 
-RESULTS, TABLE, CSV = "results.jsonl", "table.md", "table.csv"
+TABLE, CSV = "table.md", "table.csv"
 
 
 def experiment_parser(description: str | None, with_seeds: bool = True) -> OneLineParser:
@@ -69,19 +68,10 @@ def check_overrides(overrides: Sequence[str], own: Sequence[str]) -> None:
 def check_earlier(runs: Sequence[PlannedRun], output: Path) -> None:
     """Raise InputError if a folder has the result of a run that is not planned: the tables would lose it."""
     planned = {run.name for run in runs}
-    others = [name for name in _recorded(output / RESULTS) if name not in planned]
+    others = [name for name in recorded_runs(output) if name not in planned]
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     reason = f"{output} has the result of {'; '.join(others[:1])}{more}, which is not among these runs"
     require(not others, "--output", f"{reason}; give its settings as well, or choose another --output")
-
-
-def _recorded(results: Path) -> list[str]:
-    """Return the names of the runs in a file of results, which may be missing; a broken line is passed over."""
-    names = dict[str, None]()
-    for line in results.read_text(encoding="utf-8").splitlines() if results.is_file() else ():
-        with suppress(ValueError, TypeError, KeyError):
-            names[json.loads(line)["run"]] = None
-    return [*names]
 
 
 def run_experiment(
@@ -106,6 +96,11 @@ def run_experiment(
                 partial.write_text(text, encoding="utf-8")
             written = [TABLE, CSV, RESULTS, *sorted(path.name for path in output.glob("*.png"))]
             print(f"\n{text}\n{output}: {', '.join(written)}")
+    raise_failed(failed)
+
+
+def raise_failed(failed: Sequence[str]) -> None:
+    """Raise InputError with the first of the lines of the runs that failed, if there is one."""
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise InputError(f"{failed[0]}{more}; the same command runs the failed ones again")

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.loading import flatten
+from ernie_gram.run.run_log import read_json_lines
 
+# The records of the finished runs of an experiment, in its folder.
+RESULTS = "results.jsonl"
 # The numbers of a finished run by name; the first one is shown when it ends.
 Result = dict[str, float]
 # Settings that do not change the result of a run.
@@ -73,3 +76,8 @@ class PlannedRun(ABC):
         digest = hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()
         known = {"run": self.name, "varied": dict(self.varied), "seed": self.seed, "result": result}
         return {**known, "digest": digest, "settings": self.settings}
+
+
+def recorded_runs(folder: Path) -> list[str]:
+    """Return the names of the finished runs of an experiment; none without a file of results."""
+    return list(dict.fromkeys(str(record["run"]) for record in read_json_lines(folder / RESULTS)[0] if "run" in record))

@@ -61,10 +61,15 @@ def check_folders_and_devices(runs: Sequence[PlannedRun], processes: int) -> Non
         if run.folder.exists():
             check_output(run.folder)
     for device in dict.fromkeys(run.device for run in runs):
-        command = [sys.executable, "-m", "ernie_gram.distributed.check_device", *device, str(processes)]
-        done = subprocess.run(command, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
-            raise InputError(done.stderr.strip().rpartition("\n")[2].removeprefix("error: "))
+        run_module("ernie_gram.distributed.check_device", *device, str(processes))
+
+
+def run_module(module: str, *arguments: str) -> None:
+    """Run a module as a command in a process of its own; raises InputError with its last error if it fails."""
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise InputError(last_error_in(done.stderr).removeprefix("error: "))
 
 
 def train_all(

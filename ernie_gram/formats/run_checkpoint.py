@@ -17,6 +17,7 @@ from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.settings import model_config
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.run import checkpoint
+from ernie_gram.run.run_folder import RESULT
 from ernie_gram.run.run_log import Record, last_evaluation
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
@@ -25,7 +26,6 @@ from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary
 
 NAME = "run"
-RESULT = "result.json"
 NOTHING_WHOLE = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
 # Sections of the settings that say how the model was trained. Those of prediction heads are in Model.pretraining.
 TRAINING_SECTIONS = ("seed", "optimizer")

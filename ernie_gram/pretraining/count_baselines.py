@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from ernie_gram.config.loading import load_config, read_yaml
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.prepare import HELD_OUT, feeders
+from ernie_gram.pretraining.prepare import feeders
 from ernie_gram.pretraining.sizes import log_frequencies
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_folder import CONFIG
+from ernie_gram.run.run_folder import CONFIG, HELD_OUT
 from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.corpus.memmap import Corpus

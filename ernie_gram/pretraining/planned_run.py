@@ -10,9 +10,8 @@ from statistics import median
 from ernie_gram.config.loading import load_config
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.prepare import HELD_OUT
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_folder import CONFIG
+from ernie_gram.run.run_folder import CONFIG, HELD_OUT
 from ernie_gram.run.run_log import Record, read_log
 from reader.text.input_files import CORPUS_INFO
 

@@ -16,7 +16,7 @@ from ernie_gram.config.loading import explained_yaml
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
-from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
+from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_output, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import LEXICON, UNITS, Corpus, CorpusInfo
 from reader.corpus.occurrences import large_lexicon_warning
@@ -27,7 +27,6 @@ from reader.system.atomic_files import atomic_file
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary_file import FILE_NAMES
 
-HELD_OUT = "held_out.json"
 # With more epochs, --check warns.
 MAX_USUAL_EPOCHS = 1000
 

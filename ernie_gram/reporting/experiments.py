@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.experiments.planned_run import RESULTS
 from ernie_gram.reporting.markup import Cell, Html, element, table
 from ernie_gram.reporting.numbers import column
-from ernie_gram.reporting.runs import RESULTS, is_number
+from ernie_gram.reporting.runs import is_number
 from ernie_gram.run.run_log import read_json_lines
 
 Rows = dict[tuple[tuple[str, str], ...], list[dict[str, Any]]]

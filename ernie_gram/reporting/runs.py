@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ernie_gram.config.loading import flatten, read_yaml
-from ernie_gram.run.run_folder import CONFIG
+from ernie_gram.experiments.planned_run import RESULTS, recorded_runs
+from ernie_gram.run.run_folder import CONFIG, HELD_OUT, RESULT
 from ernie_gram.run.run_log import LOG, Record, is_record, read_json_lines
 from reader.errors import InputError
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary_file import FILE_NAMES
 
-RESULTS, RESULT, HELD_OUT = "results.jsonl", "result.json", "held_out.json"
 # Settings in which the runs of a group may differ.
 OWN = ("seed", "paths.output")
 
@@ -98,9 +98,8 @@ def run_folders(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; give the folders of runs or experiments")
-    names = [str(record["run"]) for record in read_json_lines(path / RESULTS)[0] if "run" in record]
     # A name is that of a folder in this one, nowhere else.
-    names = [name for name in dict.fromkeys(names) if Path(name).name == name]
+    names = [name for name in recorded_runs(path) if Path(name).name == name]
     others = sorted(each.name for each in path.iterdir() if each.name not in names)
     found = [path / name for name in (*names, *others) if is_run(path / name)]
     if not found and not (path / RESULTS).is_file():

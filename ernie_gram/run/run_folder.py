@@ -14,7 +14,8 @@ from reader.system.output_files import check_output_folder
 
 Identity = dict[str, Any]
 
-CONFIG = "config.yaml"
+# The settings; the result of a fine-tuning that has ended; the description of the held-out corpus.
+CONFIG, RESULT, HELD_OUT = "config.yaml", "result.json", "held_out.json"
 # Settings that take their value from another one if they are null, as an error names them.
 NAMES = {"optimizer.decay_steps": "optimizer.decay_steps, or else trainer.max_steps"}
 DIGEST, SHOWN_DIGITS = re.compile("[0-9a-f]{32,}"), 12

@@ -13,6 +13,7 @@ from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import DESCRIPTION, load_description
+from ernie_gram.run.run_folder import RESULT
 from reader.errors import InputError
 from reader.system.progress import progress
 from reader.tokenization.tokenizer import Tokenizer
@@ -23,7 +24,7 @@ from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import Task
 from tasks.training.description import Description, described_folder, read_description
-from tasks.training.prepare import NULL_THRESHOLD, RESULT
+from tasks.training.prepare import NULL_THRESHOLD
 
 # The kind of outputs of an exported program, as ernie_gram/inference calls it.
 TASK_SCORES = "task_scores"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ernie_gram.config.checks import require
+from ernie_gram.experiments.processes import run_module
 from reader.build_options import parse_orders
 from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.corpus.occurrences import median_occurrences
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import make_folder
-from reader.system.installation import child_environment
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.text_files import TextFiles
 from reader.tokenization.vocabulary_file import FILE_NAMES
@@ -106,10 +104,7 @@ class Prepared:
             make_folder(self.folder)
         for path, command in missing:
             print(f"build {path}", flush=True)
-            module = [sys.executable, "-m", "reader.build", *command]
-            done = subprocess.run(module, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
-            if done.returncode:
-                raise InputError(done.stderr.strip().rpartition("\n")[2].removeprefix("error: "))
+            run_module("reader.build", *command)
         self.check()
 
     def check(self) -> None:

@@ -15,6 +15,7 @@ from ernie_gram.config.loading import flatten, load_config, read_yaml
 from ernie_gram.experiments.experiment import check_overrides, experiment_parser
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import check_folders_and_devices
+from ernie_gram.run.run_folder import RESULT
 from reader.errors import InputError, similar
 from reader.system.installation import CONF, named_settings
 from tasks.metrics.catalog import METRICS
@@ -23,7 +24,7 @@ from tasks.reading.data_option import add_data_option
 from tasks.registry.settings_file import settings_of
 from tasks.registry.task_file import find_task
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import RESULT, check_settings, prepare
+from tasks.training.prepare import check_settings, prepare
 
 LAUNCHER = "tasks.run_finetune"
 GRIDS = CONF / "grids"

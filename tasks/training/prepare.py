@@ -22,7 +22,7 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.planning.encoder_memory import Memory
 from ernie_gram.run.checkpoint import BEST
 from ernie_gram.run.prepared import prepared_once
-from ernie_gram.run.run_folder import CONFIG, Identity, lock_output, resume_checkpoint
+from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, lock_output, resume_checkpoint
 from reader.batches.sampler import accumulation_steps, rank_share
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
@@ -44,7 +44,7 @@ from tasks.training.description import Description, write_description
 from tasks.training.memory import finetuning_memory
 from tasks.training.splits import SplitData, evaluated_splits, load_splits, unseen_labels
 
-RESULT, SKIPPED, CURVES = "result.json", "skipped_rows.txt", "curves.png"
+SKIPPED, CURVES = "skipped_rows.txt", "curves.png"
 PREDICTIONS = "predictions_"
 # The key in result.json of the threshold for "no answer", which was chosen on the first dev split unless it was set.
 NULL_THRESHOLD = "null_threshold"
