@@ -26,7 +26,7 @@ from pathlib import Path
 from ernie_gram.gpu_checks.check import CHECKS, FIRST, NAMES, Check, Result
 from ernie_gram.gpu_checks.processes import run_check
 from reader.errors import InputError, OneLineParser
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, claimed_file
 
 
@@ -56,8 +56,7 @@ def write_report(path: Path, results: Sequence[Result], quick: bool) -> None:
         "summary": summary(results),
         "checks": [asdict(result) for result in results],
     }
-    with atomic_file(path) as partial:
-        partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_atomically(path, json.dumps(document, indent=1) + "\n")
 
 
 def summary(results: Sequence[Result]) -> str:

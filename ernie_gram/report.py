@@ -20,7 +20,7 @@ from ernie_gram.reporting.experiments import read_results
 from ernie_gram.reporting.page import page
 from ernie_gram.reporting.runs import check_vocabularies, is_run, read_runs, run_folders
 from reader.errors import InputError, OneLineParser, print_note
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.output_files import claimed_file, file_path
 from reader.system.progress import progress
 
@@ -80,6 +80,5 @@ def main() -> None:
         for note in notes:
             print_note(note)
         content = written.encode("utf-8", "replace")
-        with atomic_file(arguments.output) as partial:
-            partial.write_bytes(content)
+        write_atomically(arguments.output, content)
     print(f"written  {arguments.output}: {len(content) / 1000:,.0f} KB")

@@ -48,7 +48,7 @@ from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.output_files import check_output_path, claimed_file
 from reader.system.progress import Phase, progress
 from reader.system.resumable_folder import resumable_folder
@@ -83,8 +83,7 @@ def build_vocab(args: argparse.Namespace) -> None:
                 vocabulary = train_sentencepiece(lines, args.size, args.lowercase, args.segmenter)
             else:
                 vocabulary = train_wordpiece(lines, args.size, args.lowercase)
-        with atomic_file(args.output) as partial:
-            partial.write_bytes(vocabulary.content)
+        write_atomically(args.output, vocabulary.content)
     print(f"{args.output}: {len(vocabulary):,} tokens")
     print(f"next: {after_vocab(args)}")
 

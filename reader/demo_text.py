@@ -25,7 +25,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 from reader.errors import InputError, OneLineParser
-from reader.system.atomic_files import atomic_file, make_folder
+from reader.system.atomic_files import make_folder, write_atomically
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
 from reader.text.input_files import find_files
@@ -132,8 +132,7 @@ def write_text(output: Path, found: Iterable[Document]) -> list[Path]:
         raise InputError(f"{output}: the text is too short to hold out a part of it; give more")
     files |= {"train.tsv": task_table(train, MAX_ROWS["train"]), "dev.tsv": task_table(dev, MAX_ROWS["dev"])}
     for name, text in files.items():
-        with atomic_file(output / name) as partial:
-            partial.write_bytes(text.encode("utf-8", "replace"))
+        write_atomically(output / name, text.encode("utf-8", "replace"))
     return [output / name for name in files]
 
 

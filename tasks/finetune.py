@@ -29,7 +29,7 @@ from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals
 from reader.errors import print_warning
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.progress import progress
 from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task
@@ -108,8 +108,7 @@ def finetune(run: Run) -> dict[str, Any]:
         with progress("drawing the curves"):
             plot_runs([run.output], run.output / CURVES)
         # Last: a run with a result is finished.
-        with atomic_file(run.output / RESULT) as partial:
-            partial.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        write_atomically(run.output / RESULT, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
     if lock:
         lock.close()
     return result

@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 
 from reader.errors import InputError, OneLineParser
-from reader.system.atomic_files import atomic_file, make_folder
+from reader.system.atomic_files import make_folder, write_atomically
 from reader.system.output_files import add_output_file, check_output_folder, check_output_path
 from tasks.studies.figures import draw_perplexities, draw_scores
 from tasks.studies.plan import FINETUNING
@@ -51,8 +51,7 @@ def main() -> None:
     for name in (TABLES, PERPLEXITIES, SCORES) if options.output.exists() else ():
         check_output_path("--output", options.output / name, options.overwrite or is_own, [options.results])
     make_folder(options.output)
-    with atomic_file(options.output / TABLES) as partial:
-        partial.write_text(text, encoding="utf-8")
+    write_atomically(options.output / TABLES, text)
     drawn = [
         name
         for name, draw in ((PERPLEXITIES, draw_perplexities), (SCORES, draw_scores))

@@ -19,7 +19,7 @@ from ernie_gram.run.run_folder import check_output, lock_output
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.output_files import RUN, kind_of
 
 TABLE, CSV = "table.md", "table.csv"
@@ -92,8 +92,7 @@ def run_experiment(
         if finished:
             write_csv(finished, output / CSV)
             text = report(finished, output)
-            with atomic_file(output / TABLE) as partial:
-                partial.write_text(text, encoding="utf-8")
+            write_atomically(output / TABLE, text)
             written = [TABLE, CSV, RESULTS, *sorted(path.name for path in output.glob("*.png"))]
             print(f"\n{text}\n{output}: {', '.join(written)}")
     raise_failed(failed)

@@ -10,7 +10,7 @@ from ernie_gram.formats.model import Model, Obstacle
 from ernie_gram.formats.parameters import HEAD_BIAS, Loaded
 from ernie_gram.formats.settings import LOWERCASE
 from reader.errors import InputError
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -27,8 +27,7 @@ def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary | None:
 def write_vocabulary(vocabulary: Vocabulary | None, folder: Path) -> None:
     """Write the file of a vocabulary, if there is one."""
     if vocabulary is not None:
-        with atomic_file(folder / vocabulary.file_name) as partial:
-            partial.write_bytes(vocabulary.content)
+        write_atomically(folder / vocabulary.file_name, vocabulary.content)
 
 
 def tokenizer_settings(vocabulary: Vocabulary, class_name: str, max_tokens: int) -> dict[str, Any]:

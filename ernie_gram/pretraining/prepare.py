@@ -5,7 +5,6 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from reader.corpus.occurrences import large_lexicon_warning
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import info_path
 from reader.plurals import counted
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary_file import FILE_NAMES
 
@@ -112,19 +111,16 @@ class Run:
         Returns the lock, see `lock_output`.
         """
         lock = lock_output(self.output)
-        with atomic_file(self.output / CONFIG) as partial:
-            partial.write_text(explained_yaml(self.config), encoding="utf-8")
+        write_atomically(self.output / CONFIG, explained_yaml(self.config))
         # Records which text the evaluations in the log belong to.
         (self.output / HELD_OUT).unlink(missing_ok=True)
         if self.held_out:
-            with atomic_file(self.output / HELD_OUT) as partial:
-                shutil.copyfile(self.held_out.corpus.path / CORPUS_INFO, partial)
+            write_atomically(self.output / HELD_OUT, (self.held_out.corpus.path / CORPUS_INFO).read_bytes())
         # The names of the model's classes: with these files, the run's folder is enough to predict.
         corpus = self.train.corpus.path
         for name in (*FILE_NAMES, LEXICON, info_path(Path(LEXICON)).name):
             if (corpus / name).is_file():
-                with atomic_file(self.output / name) as partial:
-                    shutil.copyfile(corpus / name, partial)
+                write_atomically(self.output / name, (corpus / name).read_bytes())
         return lock
 
 

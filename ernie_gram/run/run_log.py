@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 
 LOG = "log.jsonl"
 
@@ -109,8 +109,7 @@ class RunLog:
             return
         kept = [record for record in read_log(output) if record["step"] <= start and start > 0]
         self.evaluated = {record["step"] for record in kept if record["kind"] == "eval"}
-        with atomic_file(output / LOG) as partial:
-            partial.write_text("".join(json.dumps(record) + "\n" for record in kept))
+        write_atomically(output / LOG, "".join(json.dumps(record) + "\n" for record in kept))
         self._file = _AppendedFile(output / LOG)
         self._writer = _visualdl_writer(output) if visualdl else None
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from reader.errors import InputError
 from reader.system.arrays import Bools, Float64s, Int32s, Int64s
-from reader.system.atomic_files import atomic_file, sha256_of
+from reader.system.atomic_files import atomic_file, sha256_of, write_atomically
 from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
 
 HEADER = "ngram\tcount\tt"
@@ -132,8 +132,7 @@ class Lexicon:
             columns = self.ngrams.texts(), self.ngrams.counts.tolist(), self.ngrams.t.tolist()
             file.writelines(map("{}\t{}\t{!r}\n".format, *columns))
         info = asdict(self.info) | {"sha256": sha256_of(path)}
-        with atomic_file(info_path(path)) as partial:
-            partial.write_text(json.dumps(info, indent=1) + "\n")
+        write_atomically(info_path(path), json.dumps(info, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> Lexicon:

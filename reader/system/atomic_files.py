@@ -104,6 +104,12 @@ def atomic_file(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write a file as `atomic_file` does; text is written in UTF-8."""
+    with atomic_file(path) as partial:
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill. On success it is renamed to `path` and replaces an existing folder.

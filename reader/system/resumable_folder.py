@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.lock_files import LOCK_FILE, lock_folder
 
 PLAN_FILE = "plan.json"
@@ -32,8 +32,7 @@ def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             path = folder / PLAN_FILE
             if not path.is_file() or path.read_text() != plan_text:
                 _remove_content(folder)
-                with atomic_file(path) as partial:
-                    partial.write_text(plan_text)
+                write_atomically(path, plan_text)
             try:
                 yield folder
             except SystemRefusedError:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reader.errors import InputError, print_warning
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 
 Record = dict[str, Any]
 BEGINNING = '{"run": '  # of every record
@@ -33,8 +33,7 @@ def repair_results(path: Path) -> None:
         print_warning(f"{path}: its last line is broken and was removed; its run counts as missing")
         text = text[: len(text) - len(broken)]
     if broken or (text and not text.endswith("\n")):
-        with atomic_file(path) as partial:
-            partial.write_text(text if not text or text.endswith("\n") else f"{text}\n", encoding="utf-8")
+        write_atomically(path, text if not text or text.endswith("\n") else f"{text}\n")
 
 
 def append_record(path: Path, record: Mapping[str, Any]) -> None:

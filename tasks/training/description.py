@@ -6,14 +6,13 @@ The file of a custom task is kept beside it, as task.yaml.
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.loading import config_from_tree
 from reader.errors import InputError
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.registry import TASKS
@@ -61,10 +60,8 @@ def write_description(folder: Path, description: Description, task_file: Path | 
     if task_file is None:
         (folder / TASK_FILE).unlink(missing_ok=True)
     else:
-        with atomic_file(folder / TASK_FILE) as partial:
-            shutil.copyfile(task_file, partial)
-    with atomic_file(folder / FILE_NAME) as partial:
-        partial.write_text(as_json(description), encoding="utf-8")
+        write_atomically(folder / TASK_FILE, task_file.read_bytes())
+    write_atomically(folder / FILE_NAME, as_json(description))
 
 
 def described_folder(path: Path) -> Path:

@@ -15,7 +15,7 @@ from ernie_gram.distributed.ranks import World
 from ernie_gram.run.termination import until_requested
 from ernie_gram.training.program import Program
 from reader.batches.fields import Batch
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.progress import progress
 from tasks.data.batches import evaluation_batches
 from tasks.data.features import Features, Float32s
@@ -112,6 +112,5 @@ def write_predictions(folder: Path, split: str, predictions: Predictions) -> Pat
     """Write the predictions for a split in the form of the task's submissions; return the file."""
     form = form_of(predictions.task)
     path = folder / f"{PREDICTIONS}{split}{Path(form.file_name(predictions.task, split)).suffix}"
-    with atomic_file(path) as file:
-        file.write_text(form.content(predictions), encoding="utf-8")
+    write_atomically(path, form.content(predictions))
     return path

@@ -27,7 +27,7 @@ from reader.batches.sampler import accumulation_steps, rank_share
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.plurals import counted
-from reader.system.atomic_files import atomic_file, remove_folder
+from reader.system.atomic_files import remove_folder, write_atomically
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -194,8 +194,7 @@ class Run:
         if self.resume_from is None and (self.output / BEST).exists():
             # It would be taken for the best model of this training.
             remove_folder(self.output / BEST)
-        with atomic_file(self.output / CONFIG) as partial:
-            partial.write_text(explained_yaml(self.config), encoding="utf-8")
+        write_atomically(self.output / CONFIG, explained_yaml(self.config))
         write_vocabulary(self.model.vocabulary, self.output)
         if lexicon := _needed_lexicon(self.model):
             lexicon.save(self.output / LEXICON)
@@ -207,8 +206,7 @@ class Run:
         splits = (self.train, *self.dev, *self.final)
         skipped = [f"{split.name}\t{place}\t{reason}\n" for split in splits for place, reason in split.report.bad]
         if skipped:
-            with atomic_file(self.output / SKIPPED) as partial:
-                partial.write_text("".join(skipped), encoding="utf-8")
+            write_atomically(self.output / SKIPPED, "".join(skipped))
 
 
 def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
