@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import TYPE_CHECKING
 
-from tasks.metrics.metric import Scores, percent
+from tasks.metrics.metric import Scores, percent, precision_recall_f1
 
 if TYPE_CHECKING:
     from nltk.tokenize.destructive import NLTKWordTokenizer
@@ -62,11 +62,7 @@ def dureader_segments(text: str) -> list[str]:
 def common_run_f1(answer: list[str], prediction: list[str]) -> float:
     """Return F1 of the longest run of segments that is consecutive in both lists; 0.0 if there is none."""
     common = SequenceMatcher(None, answer, prediction, autojunk=False).find_longest_match().size
-    if common == 0:
-        return 0.0
-    # The official scripts' order of operations: equal to the last bit.
-    precision, recall = common / len(prediction), common / len(answer)
-    return (2 * precision * recall) / (precision + recall)
+    return precision_recall_f1(common, len(prediction), len(answer))[2]
 
 
 def cmrc2018(gold: Answers, predictions: Texts) -> Scores:

@@ -69,7 +69,10 @@ def percent(values: Iterable[float], total: int) -> float:
 
 
 def precision_recall_f1(correct: int, predicted: int, gold: int) -> tuple[float, float, float]:
-    """Return precision, recall and F1 as fractions; a score whose denominator is zero is 0, as in conlleval."""
+    """Return precision, recall and F1 as fractions; a score whose denominator is zero is 0, as in conlleval.
+
+    The order of operations is that of the official scripts for questions: equal to the last bit.
+    """
     precision = correct / predicted if predicted else 0.0
     recall = correct / gold if gold else 0.0
     return precision, recall, 2 * precision * recall / (precision + recall) if correct else 0.0

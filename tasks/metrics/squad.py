@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from reader.errors import InputError
-from tasks.metrics.metric import Scores, percent
+from tasks.metrics.metric import Scores, percent, precision_recall_f1
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -30,12 +30,7 @@ def exact_match(answer: str, prediction: str) -> float:
 def token_f1(answer: str, prediction: str) -> float:
     """Return F1 over the words of the normalised texts, each word counted as often as it occurs."""
     gold_words, words = normalize_answer(answer).split(), normalize_answer(prediction).split()
-    common = (Counter(gold_words) & Counter(words)).total()
-    if common == 0:
-        return 0.0
-    # The official script's order of operations: equal to the last bit.
-    precision, recall = common / len(words), common / len(gold_words)
-    return (2 * precision * recall) / (precision + recall)
+    return precision_recall_f1((Counter(gold_words) & Counter(words)).total(), len(words), len(gold_words))[2]
 
 
 def token_f1_v2(answer: str, prediction: str) -> float:
