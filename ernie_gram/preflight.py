@@ -33,7 +33,7 @@ from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_positive
 from reader.corpus.file_digests import check_corpus
-from reader.errors import InputError, OneLineParser
+from reader.errors import InputError, OneLineParser, print_warning
 from reader.plurals import counted
 from reader.system.progress import progress
 
@@ -186,7 +186,7 @@ def main() -> None:
     print("\n".join([*checked, *measured, "Predicted, not measured:", report(config, prediction, cluster)]))
     free = _free_space(Path(config.paths.output))
     for line in [*(run.warnings() if run else []), *conflicts(config, sizes, prediction, cluster, free)]:
-        print(f"warning: {line}", file=sys.stderr)
+        print_warning(line)
 
 
 def _sizes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from ernie_gram.run import checkpoint
 from ernie_gram.run.checkpoint import Arrays, State
 from ernie_gram.run.heartbeat import beat
-from reader.errors import SystemRefusedError
+from reader.errors import SystemRefusedError, print_warning
 
 Write = Callable[[], None]
 
@@ -99,8 +98,7 @@ class BackgroundSaver:
         except (SystemRefusedError, OSError) as error:
             # The best model is tried again before each checkpoint; the same refusal is said once.
             if str(error) != str(self._refused.get(kind)):
-                text = " ".join(f"{error}".split())
-                print(f"warning: {name} is not saved: {text}; training goes on", file=sys.stderr, flush=True)
+                print_warning(f"{name} is not saved: {error}; training goes on")
             self._refused[kind] = error
             return False
         finally:

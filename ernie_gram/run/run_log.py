@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from reader.errors import print_warning
 from reader.system.atomic_files import write_atomically
 
 LOG = "log.jsonl"
@@ -60,7 +60,7 @@ def _visualdl_writer(output: Path) -> Any:
         return LogWriter(logdir=str(output / "visualdl"), display_name=output.name)
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        print(f"warning: no curves for VisualDL, which cannot write its files: {reason}", file=sys.stderr, flush=True)
+        print_warning(f"no curves for VisualDL, which cannot write its files: {reason}")
         return None
 
 
@@ -83,7 +83,7 @@ class _AppendedFile:
         except OSError as error:
             if not self._is_refused:
                 reason = f"{error.strerror}; its lines are kept in memory until there is room"
-                print(f"warning: {self._path}: {reason}", file=sys.stderr, flush=True)
+                print_warning(f"{self._path}: {reason}")
             self._is_refused = True
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class RunLog:
                     self._writer.add_scalar(f"{kind}/{name}", value, step)
             except OSError as error:
                 self._writer = None
-                print(f"warning: no more curves for VisualDL: {error}", file=sys.stderr, flush=True)
+                print_warning(f"no more curves for VisualDL: {error}")
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name not in unshown)
         left = f"  left {self._time_left(step)}" if kind == "train" else ""
         self.say(f"{kind:<5} step {step:>{len(str(self.max_steps))}}/{self.max_steps}  {shown}{left}")
