@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -52,19 +51,17 @@ class TextPieces:
     Piece i has the tokens token_offsets[i] to token_offsets[i + 1]; spans are relative to the beginning of the piece.
     """
 
-    def __init__(self, vocabulary: Vocabulary, segmenter_name: str, special_tokens: Sequence[str]) -> None:
+    def __init__(self, vocabulary: Vocabulary, segmenter_name: str) -> None:
         self._lowercase = vocabulary.lowercase
         self._encode_word = lru_cache(MAX_CACHED_WORDS)(vocabulary.encode_with_spans)
         self._cut_han = segmenter(segmenter_name)
-        self._special = {token: vocabulary.ids[token] for token in special_tokens}
         # A segmenter needs all consecutive Han characters in one piece.
         han = COMMON_HAN if segmenter_name == "char" else ""
-        special = "|".join(map(re.escape, special_tokens))
-        other = f"(?:(?!{special})[^{WHITE_SPACE}{han}])" if special else f"[^{WHITE_SPACE}{han}]"
+        other = f"[^{WHITE_SPACE}{han}]"
         # What follows a Han character is in its piece, because accents belong to its span.
-        alternatives = [special, f"[{han}]{other}*" if han else "", f"{other}+"]
+        run = f"[{han}]{other}*|{other}+" if han else f"{other}+"
         # A piece includes the white space before it, so that the lengths of pieces add up to positions in the text.
-        self._pattern = re.compile(f"[{WHITE_SPACE}]*(?:{'|'.join(filter(None, alternatives))})")
+        self._pattern = re.compile(f"[{WHITE_SPACE}]*(?:{run})")
         self._clear()
 
     def encode(self, text: str) -> SpannedTokens:
@@ -104,24 +101,15 @@ class TextPieces:
         """Append the tokens of a piece."""
         run = piece.lstrip(WHITE_SPACE)
         start = len(piece) - len(run)
-        num_words = 0
-        if run in self._special:
-            self._add_token(self._special[run], start, len(piece), 0)
-            num_words = 1
-        else:
-            for word in split_run_with_spans(run, self._lowercase, self._cut_han, start):
-                for token, first, stop in self._encode_word(word.text):
-                    # A token without characters is at the beginning of the character that follows it.
-                    end = word.ends[stop - 1] if first < stop else word.starts[first]
-                    self._add_token(token, word.starts[first], end, num_words)
-                num_words += 1
+        words = split_run_with_spans(run, self._lowercase, self._cut_han, start)
+        for number, word in enumerate(words):
+            for token, first, stop in self._encode_word(word.text):
+                self._ids.append(token)
+                self._starts.append(word.starts[first])
+                # A token without characters is at the beginning of the character that follows it.
+                self._ends.append(word.ends[stop - 1] if first < stop else word.starts[first])
+                self._words.append(number)
         self._token_offsets.append(len(self._ids))
-        self._num_words.append(num_words)
+        self._num_words.append(len(words))
         self._index[piece] = len(self._index)
         self.cached_characters += len(piece)
-
-    def _add_token(self, token: int, start: int, end: int, word: int) -> None:
-        self._ids.append(token)
-        self._starts.append(start)
-        self._ends.append(end)
-        self._words.append(word)

@@ -19,7 +19,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from reader.errors import InputError
 from reader.system.arrays import Int32s, Int64s
 from reader.tokenization.text_pieces import SpannedTokens, TextPieces
 from reader.tokenization.vocabulary import Vocabulary
@@ -77,22 +76,18 @@ class Encoding:
 class Tokenizer:
     """Converts text to token IDs with spans. Remembers words of earlier texts, and is not safe to share among threads.
 
+    The name of a special token in a text is no special token: "[MASK]" is the three words [ MASK ].
+
     Args:
         vocabulary: WordPiece or SentencePiece.
         segmenter: how Han characters are split into words for a SentencePiece vocabulary (see above and
             chinese_segmentation.py). A WordPiece vocabulary always uses "char", which gives the same IDs.
-        special_tokens: tokens of the vocabulary to recognize in text, such as "[MASK]" for a gap to fill. By default,
-            "[MASK]" in a text is the three words [ MASK ].
-    Raises InputError if a special token is not in the vocabulary.
     """
 
-    def __init__(self, vocabulary: Vocabulary, segmenter: str = "char", special_tokens: Sequence[str] = ()) -> None:
-        missing = [token for token in special_tokens if token not in vocabulary.ids]
-        if missing:
-            raise InputError(f"the vocabulary has no token {missing[0]!r}; name only special tokens that it contains")
+    def __init__(self, vocabulary: Vocabulary, segmenter: str = "char") -> None:
         self.vocabulary = vocabulary
         self.segmenter = "char" if isinstance(vocabulary, WordPieceVocabulary) else segmenter
-        self._pieces = TextPieces(vocabulary, self.segmenter, special_tokens)
+        self._pieces = TextPieces(vocabulary, self.segmenter)
 
     def encode(self, text: str) -> Encoding:
         """Return the tokens of a text. Any Python string is valid; lone surrogates are dropped as in a corpus.

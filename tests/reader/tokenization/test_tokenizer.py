@@ -11,7 +11,6 @@ from pydoc_data.topics import topics
 import pytest
 
 from reader.corpus.units import UnitCutter
-from reader.errors import InputError
 from reader.tokenization import text_pieces, tokenizer
 from reader.tokenization.basic_tokenizer import fold, is_dropped, is_han
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
@@ -137,16 +136,14 @@ def test_examples(text: str, tokens: list[str], expected: list[tuple[str, str]])
     ] * 4
 
 
-def test_special_tokens_are_recognized_only_on_request() -> None:
+def test_the_names_of_special_tokens_are_not_recognized() -> None:
     vocabulary = WordPieceVocabulary([*SPECIAL_TOKENS, "a", "##b", "一", "[", "]", "cls"])
-    encoding = Tokenizer(vocabulary, special_tokens=["[MASK]"]).encode("a[MASK]ab [MASK] 一[MASK]一[CLS]")
+    encoding = Tokenizer(vocabulary).encode("ab 一[CLS]")
     names = [vocabulary.tokens[token] for token in encoding.ids]
-    assert names == ["a", "[MASK]", "a", "##b", "[MASK]", "一", "[MASK]", "一", "[", "cls", "]"]
-    assert encoding.starts.tolist() == [0, 1, 7, 8, 10, 17, 18, 24, 25, 26, 29]
-    assert encoding.ends.tolist() == [1, 7, 8, 9, 16, 18, 24, 25, 26, 29, 30]
-    assert encoding.word_ids.tolist() == [0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9]
-    with pytest.raises(InputError, match=r"has no token '\[GAP\]'"):
-        Tokenizer(vocabulary, special_tokens=["[GAP]"])
+    assert names == ["a", "##b", "一", "[", "cls", "]"]
+    assert encoding.starts.tolist() == [0, 1, 3, 4, 5, 8]
+    assert encoding.ends.tolist() == [1, 2, 4, 5, 8, 9]
+    assert encoding.word_ids.tolist() == [0, 0, 1, 2, 3, 4]
 
 
 def test_a_segmenter_affects_only_sentencepiece(sentencepiece: SentencePieceVocabulary) -> None:
@@ -176,7 +173,7 @@ def test_groups_of_texts_and_a_full_cache_do_not_change_the_tokens(monkeypatch: 
 
 def test_the_cache_of_pieces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_pieces, "MAX_CACHED_CHARACTERS", 100)
-    pieces = TextPieces(all_characters_vocabulary(True), "char", ())
+    pieces = TextPieces(all_characters_vocabulary(True), "char")
     for i in range(200):
         pieces.encode(f"word{i} again")
         assert pieces.cached_characters <= 100 + len("word100 again")
