@@ -67,7 +67,7 @@ def summary(results: Sequence[Result]) -> str:
 def main() -> None:
     """Run the command line."""
     parser = OneLineParser(description=__doc__)
-    add_output_file(parser, "--output", "the JSON file (%(default)s)", default=Path("gpu_check.json"))
+    add_output_file(parser, "the JSON file (%(default)s)", default=Path("gpu_check.json"))
     parser.add_argument("--only", default=",".join(NAMES), metavar="NAME,...", help="these checks (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="small models: a minute or two")
     parser.add_argument(

@@ -166,7 +166,7 @@ def main() -> None:
     """Run the command line."""
     parser = OneLineParser(description=__doc__)
     parser.add_argument("outputs", nargs="+", type=Path, metavar="OUTPUT", help="a run's folder (paths.output)")
-    add_output_file(parser, "--output", "file to write: .png, .pdf or .svg", required=True)
+    add_output_file(parser, "file to write: .png, .pdf or .svg", required=True)
     arguments = parser.parse_args()
     with claimed_file("--output", arguments.output, arguments.overwrite):
         plot_runs(arguments.outputs, arguments.output)

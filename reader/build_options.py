@@ -71,12 +71,12 @@ def add_text_format(parser: argparse.ArgumentParser) -> None:
 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add the options for the file that is written."""
-    add_output_file(parser, "--output", "the file to write", required=True)
+    add_output_file(parser, "the file to write", required=True)
 
 
 def add_output_folder(parser: argparse.ArgumentParser) -> None:
     """Add the options for the folder that is written."""
-    add_output_file(parser, "--output", "the folder to write", type=Path, metavar="DIR", required=True)
+    add_output_file(parser, "the folder to write", type=Path, metavar="DIR", required=True)
 
 
 def add_input(parser: argparse.ArgumentParser) -> None:

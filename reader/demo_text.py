@@ -181,7 +181,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--input", nargs="+", metavar="TEXT", help="text of your own: files, folders or quoted globs")
     parser.add_argument("--max_size", type=int, default=MAX_TEXT_SIZE, help="of the English text, in characters")
-    add_output_file(parser, "--output", "folder of the files", type=Path, metavar="FOLDER", required=True)
+    add_output_file(parser, "folder of the files", type=Path, metavar="FOLDER", required=True)
     arguments = parser.parse_args()
     if arguments.input and arguments.max_size != MAX_TEXT_SIZE:
         raise InputError("--max_size: only valid without --input")

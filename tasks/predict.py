@@ -81,7 +81,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--layout", choices=FORMS, help="with --input: the form of FILE, see below (default: task)")
     parser.add_argument("--split", help="with --data: the split to predict (default: the task's first test split)")
-    add_output_file(parser, "--output", "the file to write; or an existing folder, for official names", required=True)
+    add_output_file(parser, "the file to write; or an existing folder, for official names", required=True)
     parser.add_argument("--json", action="store_true", help="with --data: write JSON lines, not a submission")
     add_bad_row_option(parser)
     parser.add_argument(

@@ -34,7 +34,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", metavar="STUDY", help="the name of a file in conf/studies, or a YAML file")
     parser.add_argument("--results", type=Path, required=True, metavar="FILE", help="file of results of the study")
-    add_output_file(parser, "--output", "folder for tables and figures", type=Path, metavar="DIR", required=True)
+    add_output_file(parser, "folder for tables and figures", type=Path, metavar="DIR", required=True)
     options = parser.parse_args()
     check_output_folder("--output", options.output)
     records = read_results(options.results)

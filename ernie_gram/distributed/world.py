@@ -68,14 +68,14 @@ def start_world(device: str, precision: str = "float32", attention: str = "plain
         with quiet():
             if not use_gpu:
                 os.environ["PADDLE_DISTRI_BACKEND"] = "gloo"
-                _connect_first_group(RANK, WORLD_SIZE)
+                _connect_first_group()
             # It would warn that the first group is there already.
             fleet.init(is_collective=True, log_level="ERROR")
     paddle.enable_static()
     return World(RANK, WORLD_SIZE, place)
 
 
-def _connect_first_group(rank: int, size: int) -> None:
+def _connect_first_group() -> None:
     """Connect this process, which computes on a CPU, to all others, and give the groups that follow a new store.
 
     Call it before `fleet.init`. Paddle 3.3.1 makes two groups of all processes: its default one, and one for data
@@ -92,10 +92,10 @@ def _connect_first_group(rank: int, size: int) -> None:
     paddle.distributed.init_parallel_env()
     first_store = paddle.base.core.create_or_get_global_tcp_store()
     host = paddle.distributed.ParallelEnv().trainer_endpoints[0].rsplit(":", 1)[0]
-    if rank == 0:
+    if RANK == 0:
         first_store.set(_PORT_KEY, str(_free_port()))
     port = int(first_store.get(_PORT_KEY))
-    _second_store = paddle.base.core.TCPStore(host, port, rank == 0, size, STORE_SECONDS)
+    _second_store = paddle.base.core.TCPStore(host, port, RANK == 0, WORLD_SIZE, STORE_SECONDS)
     collective._set_default_store(_second_store)
 
 

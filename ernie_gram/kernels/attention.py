@@ -122,7 +122,7 @@ def attention(
                     for j in range(keys):
                         row[j] *= factor
             values = first + 2 * _FLOAT * width, row_size
-            product((rows, size, keys), 1.0, at_scores, values, 0.0, (block_out.ctypes.data, width))
+            product((rows, size, keys), 1.0, at_scores, values, (block_out.ctypes.data, width))
 
 
 @parallel
@@ -197,7 +197,7 @@ def attention_backward(
                         for j in range(keys):
                             sum_row[j] += of_row[j]
                 transposed_product((keys, size, rows), 1.0, at_scores, of_out, before, of_values)
-                product((rows, size, keys), scale, at_gradients, at_keys, 0.0, of_query)
+                product((rows, size, keys), scale, at_gradients, at_keys, of_query)
                 transposed_product((keys, size, rows), scale, at_gradients, query, before, of_keys)
             gradient[begin + keys : end, :, head] = float32(0)
     if adds:

@@ -49,10 +49,10 @@ Sizes = tuple[int, int, int]
 
 
 @numba.njit(cache=True, nogil=True)
-def product(sizes: Sizes, scale: float, a: Matrix, b: Matrix, old: float, c: Matrix) -> None:
-    """C = scale A B + old C for A [m, k], B [k, n] and C [m, n]; sizes = (m, n, k)."""
+def product(sizes: Sizes, scale: float, a: Matrix, b: Matrix, c: Matrix) -> None:
+    """C = scale A B for A [m, k], B [k, n] and C [m, n]; sizes = (m, n, k)."""
     (m, n, k), threads = sizes, _limit_threads(1)
-    _sgemm(_BY_ROWS, _AS_IT_IS, _AS_IT_IS, m, n, k, scale, a[0], a[1], b[0], b[1], old, c[0], c[1])
+    _sgemm(_BY_ROWS, _AS_IT_IS, _AS_IT_IS, m, n, k, scale, a[0], a[1], b[0], b[1], 0.0, c[0], c[1])
     _limit_threads(threads)
 
 

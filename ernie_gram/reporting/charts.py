@@ -55,28 +55,29 @@ def thinned(points: Sequence[Point], limit: int = MAX_POINTS) -> list[Point]:
     return [points[round(i * (len(points) - 1) / (limit - 1))] for i in range(limit)]
 
 
-def linear_ticks(low: float, high: float, limit: int = MAX_TICKS) -> list[float]:
-    """Return round numbers between two bounds, at most `limit`."""
+def linear_ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two bounds, at most MAX_TICKS."""
     if high <= low:
         return [low]
     for exponent in range(math.floor(math.log10(high - low)) - 2, math.ceil(math.log10(high - low)) + 1):
         for factor in (1, 2, 5):
             step = factor * 10.0**exponent
             first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-            if last - first < limit:
+            if last - first < MAX_TICKS:
                 return [round(i * step, 12) for i in range(first, last + 1)]
     return [low, high]
 
 
-def log_ticks(low: float, high: float, limit: int = MAX_TICKS) -> list[float]:
-    """Return round numbers between two positive bounds for a logarithmic axis, at most `limit`."""
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return round numbers between two positive bounds for a logarithmic axis, at most MAX_TICKS."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         ticks = [factor * 10.0**exponent for exponent in exponents for factor in factors]
         inside = [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
-        if len(inside) <= limit:
-            return inside if len(inside) > 1 else linear_ticks(low, high, limit)
-    return [10.0**exponent for exponent in exponents[:: -(-len(exponents) // limit)] if low <= 10.0**exponent <= high]
+        if len(inside) <= MAX_TICKS:
+            return inside if len(inside) > 1 else linear_ticks(low, high)
+    step = -(-len(exponents) // MAX_TICKS)
+    return [10.0**exponent for exponent in exponents[::step] if low <= 10.0**exponent <= high]
 
 
 def _widened(low: float, high: float, is_log: bool) -> tuple[float, float]:

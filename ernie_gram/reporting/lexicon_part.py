@@ -16,7 +16,7 @@ from reader.plurals import counted
 TOP = 12
 
 
-def lexicon_part(runs: Sequence[ReportedRun], anchor: str) -> tuple[Html, list[str]]:
+def lexicon_part(runs: Sequence[ReportedRun]) -> tuple[Html, list[str]]:
     """Return the section with a table for each distinct lexicon, "" without any, and notes on damaged ones."""
     found: dict[str, tuple[Lexicon, list[ReportedRun]]] = {}
     notes = []
@@ -31,7 +31,7 @@ def lexicon_part(runs: Sequence[ReportedRun], anchor: str) -> tuple[Html, list[s
             continue
         found.setdefault(lexicon.fingerprint, (lexicon, []))[1].append(run)
     tables = [_describe(lexicon, members, len(found) > 1) for lexicon, members in found.values() if len(lexicon)]
-    return (section("Lexicon", anchor, *tables, level=3) if tables else Html("")), notes
+    return (section("Lexicon", "lexicon", *tables, level=3) if tables else Html("")), notes
 
 
 def _describe(lexicon: Lexicon, runs: Sequence[ReportedRun], names_runs: bool) -> Html:

@@ -105,7 +105,7 @@ def _pretraining(groups: Sequence[Group], given: Counts | None, examples: int, n
     counts, source = (given, "counts from the given file") if given else counted_baselines(runs)
     lines = coloured(groups)
     charts = [each for each in perplexity_charts(lines, counts) if each]
-    lexicons, lexicon_notes = lexicon_part(runs, "lexicon")
+    lexicons, lexicon_notes = lexicon_part(runs)
     of_models, model_notes = model_parts(groups, examples) if examples else ([], [])
     notes += [*lexicon_notes, *model_notes]
     several = any(len(group.runs) > 1 for group in groups)

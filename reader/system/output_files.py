@@ -50,10 +50,10 @@ def file_path(text: str) -> Path:
     return Path(text)
 
 
-def add_output_file(parser: argparse._ActionsContainer, option: str, meaning: str, **more: Any) -> None:
-    """Add an option that names a file to write, and --overwrite; see `check_output_path`."""
-    parser.add_argument(option, help=meaning, **{"type": file_path, "metavar": "FILE", **more})
-    parser.add_argument("--overwrite", action="store_true", help=f"replace an existing {option}")
+def add_output_file(parser: argparse._ActionsContainer, meaning: str, **more: Any) -> None:
+    """Add --output, which names a file to write, and --overwrite; see `check_output_path`."""
+    parser.add_argument("--output", help=meaning, **{"type": file_path, "metavar": "FILE", **more})
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing --output")
 
 
 def add_output_files(parser: argparse._ActionsContainer, meanings: dict[str, str]) -> None:
