@@ -31,7 +31,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import Run, prepare
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.run.run_folder import check_output
-from reader.build_options import parse_positive
+from reader.build_options import parse_bytes, parse_positive
 from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser, print_warning
 from reader.plurals import counted
@@ -58,14 +58,6 @@ def parse_positive_float(text: str) -> float:
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return value
-
-
-def parse_bytes(text: str) -> float:
-    """Return the bytes in "32GB" or "500MB" (units are powers of 1000); raises ArgumentTypeError."""
-    for unit, size in (("GB", 1e9), ("MB", 1e6)):
-        if text.upper().endswith(unit):
-            return parse_positive_float(text[: -len(unit)]) * size
-    raise argparse.ArgumentTypeError(f"{text}: expected a size in GB or MB, such as 32GB or 500MB")
 
 
 def parse_share(text: str) -> float:

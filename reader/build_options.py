@@ -31,12 +31,17 @@ def parse_orders(text: str) -> dict[int, int]:
     return dict(sorted(pairs))
 
 
-def parse_memory(text: str) -> int:
+def parse_bytes(text: str) -> float:
     """Parse "2GB" or "500MB" as a number of bytes (units are powers of 1000)."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MG])B?", text.strip().upper())
-    if not found:
+    if not found or not float(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r}: expected a size such as 500MB or 2GB")
-    size = int(float(found[1]) * {"M": 10**6, "G": 10**9}[found[2]])
+    return float(found[1]) * {"M": 10**6, "G": 10**9}[found[2]]
+
+
+def parse_memory(text: str) -> int:
+    """Parse a number of bytes with which a command of the reader can work."""
+    size = int(parse_bytes(text))
     if size < 2 * BASE_MEMORY_BYTES:
         raise argparse.ArgumentTypeError(
             f"{text!r}: too little memory; at least {2 * BASE_MEMORY_BYTES / 1e6:.0f}MB are needed"
