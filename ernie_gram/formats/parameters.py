@@ -18,6 +18,7 @@ from reader.errors import InputError
 
 HEAD_TRANSFORM = ("mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0")
 HEAD_BIAS = "mask_lm_out_fc.b_0"
+HEAD_NORM = "mask_lm_trans_layer_norm_scale"  # of a head that is tied to the embeddings
 # Tables that a file may hold although the model does not read them, and the setting that says whether it does.
 OPTIONAL_TABLES = {SEGMENTS: "use_sentence_embedding", RELATIVE: "use_relative_position"}
 # The one of these that the format's own software reads whatever the settings are. Where the model does not read it, it
@@ -58,6 +59,12 @@ def head_shapes(config: ModelConfig, classes: int) -> Shapes:
 def transform_shapes(config: ModelConfig) -> Shapes:
     """Return the names and shapes of the transform of the head "mask_lm" alone."""
     return shapes_of(transform("mask_lm", config))
+
+
+def head_size(parameters: Arrays) -> int | None:
+    """Return out_emb_size of the transform of the head "mask_lm", which is 0 for a tied head; None without one."""
+    transform = parameters.get(HEAD_TRANSFORM[0])
+    return None if transform is None else 0 if HEAD_NORM in parameters else int(transform.shape[1])
 
 
 def load_parameters(path: Path, column: Column, config: ModelConfig) -> Loaded:
@@ -108,7 +115,7 @@ def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> 
 
 def _has_token_head(shapes: Shapes) -> bool:
     """Return whether there is more of a head than the transform that heads for fine-tuning read."""
-    return HEAD_BIAS in shapes or "mask_lm_trans_layer_norm_scale" in shapes
+    return HEAD_BIAS in shapes or HEAD_NORM in shapes
 
 
 def _oriented(shapes: Shapes, column: Column) -> Shapes:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.formats.model import Model, digest_of
+from ernie_gram.formats.parameters import head_size
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.corpus.memmap import Corpus
@@ -101,16 +102,12 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: Model) ->
 def model_settings(model: Model) -> ModelConfig:
     """Return a model's settings as those of a run: sizes that the parameters show are explicit, and no pooler."""
     parameters = model.parameters
-    size = 0
-    if "mask_lm_trans_fc.w_0" in parameters and "mask_lm_trans_layer_norm_scale" not in parameters:
-        size = parameters["mask_lm_trans_fc.w_0"].shape[1]
     return replace(
         model.config,
         vocab_size=len(parameters["word_embedding"]),
         max_position_embeddings=len(parameters["pos_embedding"]),
-        # A head with a LayerNorm is tied. A model without a head says nothing about it: tied, because then the output
-        # table need not be learned.
-        out_emb_size=size,
+        # A model without a head says nothing about it: tied, because then the output table need not be learned.
+        out_emb_size=head_size(parameters) or 0,
         max_ngram_tokens=len(parameters.get("query_embedding", ())) or model.config.max_ngram_tokens,
         use_pooler=False,
     )

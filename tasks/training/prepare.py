@@ -15,7 +15,7 @@ from typing import IO, Any
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import explained_yaml
 from ernie_gram.formats.model import Model, digest_of
-from ernie_gram.formats.parameters import HEAD_TRANSFORM
+from ernie_gram.formats.parameters import head_size
 from ernie_gram.formats.registry import read_model
 from ernie_gram.formats.vocabularies import write_vocabulary
 from ernie_gram.model.config import ModelConfig
@@ -109,13 +109,10 @@ class Run:
         Sizes that the parameters show are explicit. There is a pooler if the head has one.
         """
         parameters, model = self.model.parameters, self.config.dropout.apply(self.model.config)
-        transform = parameters.get(HEAD_TRANSFORM[0])
-        if transform is not None:
-            # A transform with a LayerNorm belongs to a tied head.
-            is_tied = "mask_lm_trans_layer_norm_scale" in parameters
-            model = replace(model, out_emb_size=0 if is_tied else transform.shape[1])
+        size = head_size(parameters)
         return replace(
             model,
+            out_emb_size=model.out_emb_size if size is None else size,
             attention="plain",
             vocab_size=len(parameters["word_embedding"]),
             max_position_embeddings=len(parameters["pos_embedding"]),
