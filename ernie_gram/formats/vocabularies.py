@@ -12,7 +12,7 @@ from ernie_gram.formats.settings import LOWERCASE
 from reader.errors import InputError
 from reader.system.atomic_files import write_atomically
 from reader.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
-from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary
+from reader.tokenization.vocabulary_file import load_vocabulary, vocabulary_in
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
 NO_VOCABULARY = "no vocabulary in the folder: the model can be converted, but cannot read text"
@@ -20,8 +20,8 @@ NO_VOCABULARY = "no vocabulary in the folder: the model can be converted, but ca
 
 def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary | None:
     """Return the vocabulary in a folder, or None if it has no file of one; raises InputError if the file is damaged."""
-    paths = [folder / name for name in FILE_NAMES if (folder / name).is_file()]
-    return load_vocabulary(paths[0], lowercase) if paths else None
+    path = vocabulary_in(folder)
+    return load_vocabulary(path, lowercase) if path else None
 
 
 def write_vocabulary(vocabulary: Vocabulary | None, folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,8 +15,9 @@ from ernie_gram.experiments.planned_run import RESULTS, recorded_runs
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, RESULT
 from ernie_gram.run.run_log import LOG, Record, is_record, read_json_lines
 from reader.errors import InputError
+from reader.system.atomic_files import sha256_of
 from reader.text.input_files import CORPUS_INFO
-from reader.tokenization.vocabulary_file import FILE_NAMES
+from reader.tokenization.vocabulary_file import vocabulary_in
 
 # Settings in which the runs of a group may differ.
 OWN = ("seed", "paths.output")
@@ -175,8 +175,8 @@ def _numbers(record: Record) -> Record:
 
 
 def _digest_of_vocabulary(folder: Path) -> str:
-    files = (folder / name for name in FILE_NAMES)
-    return next((hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()), "")
+    file = vocabulary_in(folder)
+    return sha256_of(file) if file else ""
 
 
 def _names(folders: Sequence[Path]) -> list[str]:

@@ -18,6 +18,11 @@ def kind_of(path: Path) -> type[Vocabulary]:
     return SentencePieceVocabulary if path.suffix == ".model" else WordPieceVocabulary
 
 
+def vocabulary_in(folder: Path) -> Path | None:
+    """Return the file of the vocabulary in a folder, None without one."""
+    return next((folder / name for name in FILE_NAMES if (folder / name).is_file()), None)
+
+
 def load_vocabulary(path: str | Path, lowercase: bool = True) -> Vocabulary:
     """Read a vocabulary.
 

@@ -16,7 +16,7 @@ from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import make_folder
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.text_files import TextFiles
-from reader.tokenization.vocabulary_file import FILE_NAMES
+from reader.tokenization.vocabulary_file import FILE_NAMES, vocabulary_in
 from tasks.studies.study_file import HELD_OUT_TEXT, OF_START, TRAIN_TEXT, Options, Study
 
 # The options that give the two texts.
@@ -46,9 +46,10 @@ class Prepared:
         if self.study.vocabulary != OF_START:
             return self.folder / "vocab.txt"
         assert self.start is not None
-        found = [self.start / name for name in FILE_NAMES if (self.start / name).is_file()]
-        require(bool(found), "--start", f"{self.start} has no vocabulary ({' or '.join(FILE_NAMES)})")
-        return found[0]
+        found = vocabulary_in(self.start)
+        if found is None:
+            raise InputError(f"--start: {self.start} has no vocabulary ({' or '.join(FILE_NAMES)})")
+        return found
 
     def lexicon(self, name: str) -> Path:
         """The file of a lexicon."""
