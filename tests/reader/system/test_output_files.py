@@ -16,6 +16,7 @@ from reader.system.output_files import (
     claimed_new_folder,
     kind_of,
 )
+from reader.tokenization.vocabulary_file import FILE_NAMES
 
 
 def marked(folder: Path, marker: str) -> Path:
@@ -30,7 +31,7 @@ def marked(folder: Path, marker: str) -> Path:
 def test_own_names_are_refused_always_and_other_names_allowed(tmp_path: Path, kind: str, marker: str) -> None:
     folder = marked(tmp_path / "folder", marker)
     assert kind_of(folder) == kind
-    for name in (marker.replace("*", "4"), "lexicon.tsv", "vocab.txt", ".lock"):
+    for name in (marker.replace("*", "4"), "lexicon.tsv", *FILE_NAMES, ".lock"):
         for overwrite in (False, True):
             with pytest.raises(InputError, match=rf"^--to: .* belongs to the \w+( \w+)? in {tmp_path}"):
                 check_output_path("--to", folder / name, overwrite)
