@@ -33,7 +33,7 @@ def parse_orders(text: str) -> dict[int, int]:
 
 def parse_bytes(text: str) -> float:
     """Parse "2GB" or "500MB" as a number of bytes (units are powers of 1000)."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MG])B?", text.strip().upper())
+    found = re.fullmatch(r"(\d*\.?\d+)\s*([MG])B?", text.strip().upper())
     if not found or not float(found[1]):
         raise argparse.ArgumentTypeError(f"{text!r}: expected a size such as 500MB or 2GB")
     return float(found[1]) * {"M": 10**6, "G": 10**9}[found[2]]

@@ -71,7 +71,7 @@ def print_note(message: str) -> None:
 
 
 def print_warning(message: str) -> None:
-    """Print what is valid but unlikely to be meant, as one line on standard error.
+    """Print what the user should see to, although the command goes on, as one line on standard error.
 
     The launchers set NO_WARNINGS for a check before a run, because the run prints its warnings itself.
     """

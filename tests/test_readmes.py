@@ -118,7 +118,7 @@ def test_the_ten_minutes_can_be_typed(page: Path, tmp_path: Path) -> None:
     assert all(new in typed or "max_size" in new for new in SMALLER.values())
     folders = {"output/first": str(tmp_path / "first"), "--input texts": f"--input {tmp_path / 'texts'}"}
     script = f'ernie-gram() {{ "$PYTHON" -m reader.console_script "$@"; }}\nset -x\n{replaced(typed, folders)}'
-    done = shell("bash", "-euo", "pipefail", "-c", script, timeout=900, NPROC="1")
+    done = shell("bash", "-euo", "pipefail", "-c", script, timeout=500, NPROC="1")
     assert done.returncode == 0, done.stdout + done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()[-2:]]
     assert all(answer["label"] in answer["probabilities"] for answer in answers)

@@ -103,7 +103,7 @@ def write_task(folder: Path, task: str = TASK) -> None:
 
 
 @FURTHER
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(1000)
 def test_the_wheel_does_everything_from_another_folder(run: Run, tmp_path: Path) -> None:
     place, steps = tmp_path / "place", ["--trainer.max_steps=4", "--trainer.eval_every=2", "--trainer.device=cpu"]
     run("demo-text", "--max_size", 400_000, "--output", "text")

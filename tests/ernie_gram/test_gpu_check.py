@@ -32,7 +32,7 @@ def check(folder: Path, *arguments: str, **variables: str) -> Checked:
     """Run the command in a new process; its own folder for files is in `folder`."""
     output = folder / "gpu_check.json"
     command = ["-m", "ernie_gram.gpu_check", "--quick", "--output", str(output), *arguments]
-    done = python(*command, timeout=1800, TMPDIR=str(folder), **variables)
+    done = python(*command, timeout=500, TMPDIR=str(folder), **variables)
     assert done.stderr == ""
     words = (
         line.split(maxsplit=4) for line in done.stdout.splitlines() if line.startswith(("PASS", "FAIL", "SKIPPED"))
