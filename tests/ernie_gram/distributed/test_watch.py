@@ -19,12 +19,17 @@ from tests.support.commands import ROOT
 
 HEARTBEAT = """
 import sys, time
+from pathlib import Path
 from ernie_gram.run.heartbeat import beat, heartbeat
-with heartbeat(sys.argv[1], 1):
-    for i in range(int(sys.argv[2])):
+own, beats, pause, *others = sys.argv[1:]
+Path(f"{own}.ready").touch()
+while not all(Path(f"{other}.ready").exists() for other in others):
+    time.sleep(0.01)
+with heartbeat(own, 1):
+    for i in range(int(beats)):
         time.sleep(0.1)
         beat(f"is in step {i}")
-    time.sleep(float(sys.argv[3]))
+    time.sleep(float(pause))
 """
 
 
@@ -92,7 +97,9 @@ def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_pa
     script = tmp_path / "rank.py"
     script.write_text(HEARTBEAT)
     python = f"PYTHONPATH={ROOT} exec {sys.executable} {script}"
-    ranks = start(f"{python} {tmp_path}/heartbeat.0 8 60", f"{python} {tmp_path}/heartbeat.1 3 60")
+    one, other = (tmp_path / f"heartbeat.{number}" for number in range(2))
+    # They wait for each other: on a loaded machine, one of them may start later.
+    ranks = start(f"{python} {one} 8 60 {other}", f"{python} {other} 3 60 {one}")
     status, (line,) = run(ranks)
     assert status == 124
     # On a loaded machine the launcher may have read the notes before the last one was written.
@@ -101,7 +108,7 @@ def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_pa
         rf"step [12]; the stacks of all ranks are in {re.escape(str(tmp_path))}",
         line,
     )
-    assert 'rank.py", line 8 in <module>' in ranks[1].log.read_text()
+    assert 'rank.py", line 13 in <module>' in ranks[1].log.read_text()
 
 
 def test_progress_and_time_without_a_limit_are_no_hang(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
