@@ -71,7 +71,7 @@ def print_note(message: str) -> None:
 
 
 def print_warning(message: str) -> None:
-    """Print what the user should see to, although the command goes on, as one line on standard error.
+    """Print a problem that does not stop the command, as one line on standard error.
 
     The launchers set NO_WARNINGS for a check before a run, because the run prints its warnings itself.
     """

@@ -101,6 +101,7 @@ def test_a_damaged_corpus_is_an_error(built: Path, tmp_path: Path) -> None:
         ("--gpus=9", "data.batch_size: 9 processes, but only 8 sequences in a batch"),
         ("--utilisation=1.5", "argument --utilisation: 1.5 is not in (0, 1]"),
         ("--peak_tflops=0", "argument --peak_tflops: 0 is not a positive number"),
+        ("--memory=0GB", "argument --memory: '0GB': expected a size such as 500MB or 2GB"),
         ("--memory=much", "argument --memory: 'much': expected a size such as 500MB or 2GB"),
         ("--assume=1,2", "argument --assume: 1,2 is not TOKENS,NGRAMS,TOKENS_PER_UNIT"),
         ("--assume=10,5,0.5", "argument --assume: 10,5,0.5: expected"),
