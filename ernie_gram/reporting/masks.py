@@ -47,7 +47,7 @@ def filled(model: Model, corpus: Corpus, sentences: Sequence[Sentence]) -> list[
             names = [model.units.text(unit) for unit in behind]
             cells = [_cell([each[rank] for each in guesses if rank < len(each)], names) for rank in range(TOP)]
             product = float(np.prod([slot[unit] for slot, unit in zip(slots, behind, strict=True)]))
-            column.append([*cells, Cell(f"{product:.2%}", repr(product))])
+            column.append([*cells, Cell(f"{100 * product:.3g}%", repr(product))])
         columns.append(column)
     return columns
 

@@ -22,21 +22,22 @@ def settings_part(groups: Sequence[Group], anchor: str) -> Html:
         key: [as_written(group.runs[0].settings[key]) if key in group.runs[0].settings else "" for group in groups]
         for key in keys
     }
-    differing = [key for key in keys if len(set(rows[key])) > 1]
-    seeds = ["seed", *(", ".join(as_written(run.settings.get("seed")) for run in group.runs) for group in groups)]
+    of_groups = [[as_written(run.settings.get("seed")) for run in group.runs] for group in groups]
+    seeds = ["seed", *map(", ".join, of_groups)]
+    differing = [[breakable(key), *map(breakable, rows[key])] for key in keys if len(set(rows[key])) > 1]
+    if len({seed for of_group in of_groups for seed in of_group}) > 1:
+        differing.insert(0, [*seeds])
     head = ["setting", *(group.label for group in groups)]
     parts: list[str] = []
     if len(groups) > 1:
-        what = "The settings in which the runs differ:" if differing else "The runs differ in their seeds only."
-        parts += [
-            element("p", what, class_="soft"),
-            table(head, [seeds, *([breakable(key), *map(breakable, rows[key])] for key in differing)]),
-        ]
+        what = "The settings in which the runs differ:" if differing else "The runs have the same settings."
+        parts += [element("p", what, class_="soft"), *([table(head, differing)] if differing else [])]
     bodies: dict[str, list[list[str | Cell]]] = {}
     for key in keys:
         name, _, last = key.rpartition(".")
         body = bodies.setdefault(name, [[Cell(name or "run", style="heading"), *("" for _ in groups)]])
         body.append([breakable(last), *map(breakable, rows[key])])
     bodies.setdefault("", [[Cell("run", style="heading"), *("" for _ in groups)]]).append([*seeds])
-    summary = joined(["All settings of ", "this run" if len(groups) == 1 else f"these {len(groups)} groups of runs"])
+    kind = "runs" if all(len(group.runs) == 1 for group in groups) else "groups of runs"
+    summary = joined(["All settings of ", "this run" if len(groups) == 1 else f"these {len(groups)} {kind}"])
     return section("Settings", anchor, *parts, folded(summary, table(head, *bodies.values())), level=3)

@@ -101,6 +101,7 @@ def test_held_out_sentences_are_read_by_the_last_checkpoint(finished: Path, tmp_
         assert [row[1] for row in table.rows[1:6]] == [f"{guess.unit}{guess.probability:.1%}" for guess in each]
         probability = next((guess.probability for guess in each if guess.unit == table.rows[-1][0]), None)
         assert probability is None or float(table.titles[-1][1]) == pytest.approx(probability, rel=1e-5)
+        assert float(table.rows[-1][1].removesuffix("%")) == pytest.approx(100 * float(table.titles[-1][1]), rel=5e-3)
     tokens = model.attention(sentence).tokens
     assert "".join(f"{token}{token}" for token in tokens) in page.text
     assert page.attributes("rect")
@@ -179,6 +180,18 @@ def test_runs_that_differ_in_the_seed_share_a_row_and_settings_that_differ_come_
     assert {*curves(page)["Training loss (running mean)"]} == {folder.name for folder in folders}
     assert len(page.attributes("input")) == 2
     assert done.stderr == ""
+
+
+def test_settings_that_are_equal_are_not_among_those_that_differ(tmp_path: Path) -> None:
+    first, other, again = (
+        made_run(tmp_path / name, perplexities(50.0, 60.0), objective={"masking": masking})
+        for name, masking in (("first", "explicit"), ("other", "contiguous"), ("again", "explicit"))
+    )
+    page, _ = report(tmp_path, first, other)
+    assert [row[0] for row in page.table_with("setting", "first", "other").rows] == ["setting", "objective.masking"]
+    assert "All settings of these 2 runs" in page.text
+    page, _ = report(tmp_path, first, again)
+    assert "The runs have the same settings." in page.text
 
 
 def test_a_folder_of_results_stands_for_its_runs_with_mean_and_range(tmp_path: Path) -> None:
