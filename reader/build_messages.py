@@ -1,4 +1,4 @@
-"""Messages of the commands of the reader: what to know about the result, and the command that follows."""
+"""Messages of the reader's commands: a summary of the result, warnings, and the next command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BERT_CONFIG = "conf/pretrain/from_bert_en.yaml"  # for a corpus with the vocabul
 PROGRAM = "ernie-gram"
 # The name of the corpus for evaluation, as in README.md.
 HELD_OUT = "held_out"
-CURE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
+ADVICE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"
 
 
 def print_lexicon_summary(path: Path, lexicon: Lexicon, orders: Sequence[int], unknown: float) -> None:
@@ -35,7 +35,8 @@ def print_lexicon_summary(path: Path, lexicon: Lexicon, orders: Sequence[int], u
         f"{path}: {counted(len(lexicon), 'n-gram')} ({sizes}); {counted(info.totals['1'], 'word')} counted; "
         f"{unknown:.2%} of the tokens of frequent words are [UNK]"
     )
-    print(f"left out with more than {info.max_ngram_tokens} sub-word tokens, or with a single one: {info.left_out:,}")
+    left_out = counted(info.left_out, "n-gram")
+    print(f"left out: {left_out} with a single sub-word token, or with more than {info.max_ngram_tokens}")
 
 
 def print_corpus_summary(path: Path) -> None:
@@ -54,7 +55,7 @@ def print_corpus_summary(path: Path) -> None:
         shown = (f"{corpus.names.text(int(unit))} ({corpus.unit_counts[unit]:,})" for unit in frequent)
         print(f"most frequent n-grams: {', '.join(shown)}")
     warn_of_unknown_tokens(str(path), corpus.unknown_share, corpus.vocabulary)
-    # Other text, such as held-out text, may be small.
+    # Only for the text from which the lexicon was made: other text, such as held-out text, may be small.
     is_its_text = corpus.lexicon is not None and corpus.lexicon.info.text == info.text
     if (is_its_text or not info.ngram_units) and (warning := large_lexicon_warning(corpus)):
         print_warning(f"{path}: {warning}")
@@ -62,7 +63,7 @@ def print_corpus_summary(path: Path) -> None:
 
 def warn_of_unknown_tokens(source: str, share: float, vocabulary: Vocabulary) -> None:
     """Print a warning on standard error if too many tokens of a text are [UNK]."""
-    if warning := unknown_warning(share, vocabulary, CURE):
+    if warning := unknown_warning(share, vocabulary, ADVICE):
         print_warning(f"{source}: {warning}")
 
 
@@ -89,9 +90,9 @@ def after_corpus(args: argparse.Namespace) -> str:
 
 
 def training_command(path: Path, vocab: Path | None = None) -> str:
-    """Return the command that trains on a corpus, which was made with the vocabulary in the file `vocab`.
+    """Return the command that trains on a corpus; `vocab` is the vocabulary with which it was made, if known.
 
-    A corpus called held_out is the one for evaluation, and the corpus beside it is the one for training.
+    A corpus called held_out is used for evaluation, and the corpus beside it for training.
     """
     if path.name == HELD_OUT:
         corpus, held_out = path.with_name("corpus"), path
@@ -106,7 +107,7 @@ def training_command(path: Path, vocab: Path | None = None) -> str:
 
 
 def _are_alike(corpus: Path, held_out: Path) -> bool:
-    """Return whether two corpora have the same vocabulary and lexicon, or the first one is still to be built."""
+    """Return whether two corpora have the same vocabulary and lexicon, or the first one does not exist yet."""
     if not (corpus / CORPUS_INFO).is_file():
         return True
     try:

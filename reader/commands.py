@@ -1,4 +1,4 @@
-"""Start a command: `python -m reader.build` and the like. Interrupts end it with one line while it still imports."""
+"""Start a command such as `python -m reader.build`. An interrupt during its imports ends it with a one-line error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run_command(name: str, program: str = "") -> NoReturn:
         name: of the module.
         program: what was typed before the arguments, for messages.
     """
-    # Where argparse and load_config find it.
+    # argparse and load_config take the name of the program from there.
     sys.argv[0] = program or f"python -m {name}"
     with ExitStack() as imports:
         imports.enter_context(interrupts_end_at_once())
@@ -44,10 +44,10 @@ def run_command(name: str, program: str = "") -> NoReturn:
 
 @contextmanager
 def interrupts_end_at_once() -> Iterator[None]:
-    """Within the context, which is for imports, SIGINT ends the process with one line and status 130.
+    """Within this context, which is for imports, SIGINT ends the process with a one-line error and status 130.
 
-    Otherwise it would be a KeyboardInterrupt, which some imports lose or turn into another error. A handler of the
-    caller, or that of a job in the background, which ignores SIGINT, is left in place.
+    Otherwise it would raise KeyboardInterrupt, which some imports lose or turn into another error. A handler other than
+    Python's own is left in place: the caller may have set one, and a background job ignores SIGINT.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -60,6 +60,6 @@ def interrupts_end_at_once() -> Iterator[None]:
 
 
 def _end(*_: object) -> NoReturn:
-    # sys.stderr may be redirected; there may be a progress bar on a terminal.
+    # Written to the file descriptor, because sys.stderr may be replaced. On a terminal, a progress bar is erased.
     os.write(2, b"\r\x1b[K" * os.isatty(2) + b"error: interrupted\n")
     os._exit(INTERRUPTED)

@@ -1,4 +1,4 @@
-"""The console script: `ernie-gram COMMAND ...` starts the module of a command. Nothing is imported but that module."""
+"""The console script: `ernie-gram COMMAND ...` imports and starts the module of that command only."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ TOPICS = {
     },
 }
 MODULES = {name: module for commands in TOPICS.values() for name, (module, _) in commands.items()}
-# A module of several commands: its first argument is the command.
-SEVERAL = "reader.build"
+# This module has several commands: its first argument is the name of the command.
+MULTIPLE_COMMANDS = "reader.build"
 
 
 def main() -> None:
@@ -66,7 +66,7 @@ def main() -> None:
             print(usage())
             return
         if name not in MODULES:
-            # Imported late: it is needed for an error only.
+            # Imported late, because only this error needs it.
             from difflib import get_close_matches
 
             near = get_close_matches(name, MODULES, n=1)
@@ -74,12 +74,12 @@ def main() -> None:
             sys.stderr.write(f"error: no command {name}{hint} (see {PROGRAM} --help)\n")
             sys.exit(2)
         module = MODULES[name]
-        if module == SEVERAL:
+        if module == MULTIPLE_COMMANDS:
             program = PROGRAM
         else:
             program = f"{PROGRAM} {name}"
             del sys.argv[1]
-    # Not in the context above: only what a command imports is interrupted without its cleaning up.
+    # Outside the context above, because a command must be able to clean up after an interrupt.
     run_command(module, program)
 
 

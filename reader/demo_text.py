@@ -35,8 +35,8 @@ MAX_TEXT_SIZE = 6_000_000  # in characters
 HELD_OUT_INTERVAL = 30  # about one document in HELD_OUT_INTERVAL is held out
 MIN_WORDS = 8
 FILES = ("train.txt", "held_out.txt", "train.tsv", "dev.tsv")
-MAX_LINES = 10  # of a document of the user's text: a book without blank lines is many documents
-# The task. Its words are letters only: a run of them, or one Chinese character.
+MAX_LINES = 10  # per document of the user's text: a book without blank lines becomes many documents
+# The task. A word is a run of letters, or one Chinese character.
 LABELS = ("original", "swapped")
 MAX_ROWS = {"train": 6000, "dev": 600}
 SENTENCE_WORDS = range(8, 31)
@@ -137,13 +137,13 @@ def write_text(output: Path, found: Iterable[Document]) -> list[Path]:
 
 
 def sentences(lines: Iterable[str]) -> list[str]:
-    """Return the distinct sentences that have neighbouring words, and a number of words in SENTENCE_WORDS."""
+    """Return the distinct sentences in which words can be swapped and whose number of words is in SENTENCE_WORDS."""
     found = dict.fromkeys(sentence for line in lines for sentence in SENTENCE_END.split(line))
     return [each for each in found if len(words(PIECE.findall(each))) in SENTENCE_WORDS and swapped(each) != each]
 
 
-def draws(sentence: str, purpose: str) -> random.Random:
-    """Return random numbers that are always the same for the same sentence and purpose."""
+def generator(sentence: str, purpose: str) -> random.Random:
+    """Return a random number generator that is seeded with a sentence and a purpose."""
     return random.Random(f"{purpose} {sentence}".encode("utf-8", "replace"))
 
 
@@ -161,17 +161,17 @@ def swapped(sentence: str) -> str:
         if not "".join(pieces[left + 1 : right]).strip() and pieces[left].lower() != pieces[right].lower()
     ]
     if pairs:
-        left, right = draws(sentence, "place").choice(pairs)
+        left, right = generator(sentence, "place").choice(pairs)
         pieces[left], pieces[right] = pieces[right], pieces[left]
     return "".join(pieces)
 
 
 def task_table(found: list[str], max_rows: int) -> str:
-    """Return a table of at most max_rows of the sentences, at even distances, half of them swapped."""
+    """Return a table of at most max_rows sentences, evenly spaced in `found`; about half of them are swapped."""
     lines = ["text\twords"]
     count = min(len(found), max_rows)
     for sentence in (found[row * len(found) // count] for row in range(count)):
-        label = draws(sentence, "label").choice(LABELS)
+        label = generator(sentence, "label").choice(LABELS)
         lines.append(f"{swapped(sentence) if label == 'swapped' else sentence}\t{label}")
     return "\n".join(lines) + "\n"
 
@@ -180,7 +180,7 @@ def main() -> None:
     """Run the command line."""
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--input", nargs="+", metavar="TEXT", help="text of your own: files, folders or quoted globs")
-    parser.add_argument("--max_size", type=int, default=MAX_TEXT_SIZE, help="of the English text, in characters")
+    parser.add_argument("--max_size", type=int, default=MAX_TEXT_SIZE, help="size of the English text, in characters")
     add_output_file(parser, "folder of the files", type=Path, metavar="FOLDER", required=True)
     arguments = parser.parse_args()
     if arguments.input and arguments.max_size != MAX_TEXT_SIZE:

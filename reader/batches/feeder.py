@@ -41,7 +41,7 @@ class Feeder:
     Attributes:
         starts: int64 [sequences + 1], index of the first unit of each sequence in the corpus, then the number of units.
         documents: int64, index of the first unit of each document in which sequences end, then the number of units.
-        limits: where sequences end otherwise; the units between two starts are not exactly those of a sequence.
+        limits: where sequences end inside a document. A sequence may extend beyond the start of the next one.
     """
 
     def __init__(self, corpus: Corpus, max_seq_len: int, masking: Masking, pack_documents: bool = False) -> None:
@@ -107,7 +107,7 @@ class Feeder:
     def training_batches(
         self, consumed: int, batch_size: int, rank: int, world: int, workers: int, steps: int = 1
     ) -> Generator[list[Batch], None, None]:
-        """Return, without end, the micro-batches of one rank for each step, starting at sample `consumed`.
+        """Return an endless generator of one rank's micro-batches, a list per step, starting at sample `consumed`.
 
         Args:
             consumed: number of samples already consumed by all ranks together.

@@ -1,4 +1,4 @@
-"""Randomness without state: the order of the sequences in training, and a key for each unit of a sequence.
+"""Stateless randomness: the order of the sequences in training, and a key for each unit of a sequence.
 
 Both are pure functions of the seed and of positions, such as the number of samples consumed.
 """
@@ -54,7 +54,7 @@ def permute(position: int, size: int, seed: int, epoch: int) -> int:
     while 1 << (2 * half) < size:
         half += 1
     mask = np.uint64((1 << half) - 1)
-    key = mix_bits(np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(epoch) + np.uint64(1))
+    key = mix_bits(np.uint64(seed) * GOLDEN + np.uint64(epoch) + np.uint64(1))
     x = np.uint64(position)
     while True:
         left, right = x >> np.uint64(half), x & mask
@@ -85,7 +85,7 @@ def sample_indices(first: int, last: int, size: int, seed: int) -> tuple[Int64s,
 def accumulation_steps(batch_size: int, world: int, micro_batch: int | None) -> int:
     """Return the number of micro-batches of a step, the same on all ranks.
 
-    It is the smallest with which no rank holds more than `micro_batch` rows at a time; without a limit it is 1.
+    It is the smallest number with which no rank holds more than `micro_batch` rows at a time; 1 without a limit.
     """
     return 1 if micro_batch is None else -(-largest_share(batch_size, world) // micro_batch)
 
@@ -96,7 +96,7 @@ def largest_micro_batch(batch_size: int, world: int, micro_batch: int | None) ->
 
 
 def largest_share(rows: int, parts: int) -> int:
-    """Return the size of the largest of `parts` parts of a batch of `rows` rows, which differ by at most one."""
+    """Return the size of the largest part if `rows` rows are divided into `parts` parts as equally as possible."""
     return -(-rows // parts)
 
 

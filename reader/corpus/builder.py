@@ -46,7 +46,7 @@ def build_corpus(
     cut_segment = partial(_cut_segment, cutter, unit_dtype(num_units))
     segments, digest = map_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
     if not any(len(mapped_array(segment, "units")) for segment in segments):
-        raise InputError(f"{', '.join(map(str, text.paths))}: no words in it")
+        raise InputError(f"{', '.join(map(str, text.paths))}: contains no words")
     # Map one segment at a time, because every mapped array keeps a file open.
     parts = ((mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments)
     _write_corpus(output, vocabulary, lexicon, digest, cutter.ngram_offsets, cutter.ngram_tokens, parts, shard)
@@ -65,8 +65,8 @@ def join_corpora(paths: list[Path], output: Path) -> None:
     """Concatenate corpora that were made with the same vocabulary and lexicon, such as shards.
 
     The units are the same as those of one corpus built from all the texts. Raises InputError if a corpus was made with
-    another vocabulary or lexicon than the first one, if two that are no shards were made of the same text, if shards
-    are missing, in another order or together with what is no shard, or if a file of a corpus is damaged.
+    another vocabulary or lexicon than the first one, if two corpora that are not shards have the same text, if shards
+    are missing, out of order or mixed with other corpora, or if a file of a corpus is damaged.
     """
     first = Corpus(paths[0])
     infos = [Corpus(path).info for path in paths]

@@ -55,7 +55,7 @@ class CorpusInfo:
         num_tokens: F; num_ngrams: N.
         documents, units, tokens, ngram_units: numbers of each in the stream; `ngram_units` are units that are n-grams.
         digests: file name -> digest (see file_digests.py).
-        shard: I/N as given to `ernie-gram corpus`; "", and not in the file, for a corpus that is no shard.
+        shard: I/N as given to `ernie-gram corpus`; "", and not in the file, for a corpus that is not a shard.
     """
 
     format: int

@@ -18,17 +18,17 @@ def median_occurrences(corpus: Corpus) -> float | None:
 
 
 def large_lexicon_warning(corpus: Corpus) -> str | None:
-    """Return a line that says that the lexicon is too large for the text of a corpus, None if it is not."""
+    """Return a warning if the n-grams of the lexicon occur too rarely in a corpus, or not at all; otherwise None."""
     median = median_occurrences(corpus)
     if median is None or median >= MIN_MEDIAN_OCCURRENCES:
         return None
     if not corpus.info.ngram_units:
         return (
-            "no n-gram of the lexicon occurs in this text; is it of another language, or are its words separated in "
+            "no n-gram of the lexicon occurs in this text; is it in another language, or are its words separated in "
             "another way (--segmenter of the lexicon)?"
         )
     return (
         f"the lexicon is too large for this text: half of its {corpus.info.num_ngrams:,} n-grams occur at most "
-        f"{median:,.0f} times, and a model hardly learns n-grams with less than {MIN_MEDIAN_OCCURRENCES} occurrences; "
+        f"{median:,.0f} times, and a model hardly learns n-grams with fewer than {MIN_MEDIAN_OCCURRENCES} occurrences; "
         "make one with fewer n-grams (--top, --min_count), or use more text"
     )

@@ -40,8 +40,9 @@ def flush_to_disk(path: Path) -> None:
 def check_parent(path: Path) -> None:
     """Raise InputError if the folder that is to contain `path` does not exist and must not be created.
 
-    A relative path may create folders below the current directory. Of any other path only the last level is created,
-    because a missing folder means a mistyped path or a disk that is not mounted. The error names the first missing one.
+    Folders of a relative path are created below the current directory. For any other path, only the last level is
+    created, because another missing folder means a mistyped path or a disk that is not mounted. The error names the
+    first missing folder.
     """
     if path.parent.exists() or not (path.is_absolute() or ".." in path.parts):
         return
@@ -54,12 +55,12 @@ def check_parent(path: Path) -> None:
 
 def check_writable(folder: Path) -> None:
     """Raise InputError unless files can be created in a folder, or in the nearest one above it if it does not exist."""
-    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    nearest = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     try:
-        # It has no name, so that nobody sees it.
-        tempfile.TemporaryFile(dir=there).close()
+        # This file has no name, so other processes do not see it.
+        tempfile.TemporaryFile(dir=nearest).close()
     except OSError as error:
-        raise InputError(f"{folder}: nothing can be written in {there}: {error.strerror}") from error
+        raise InputError(f"{folder}: nothing can be written in {nearest}: {error.strerror}") from error
 
 
 def make_parent(path: Path) -> None:
@@ -151,7 +152,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder. If the process is killed meanwhile, no partial folder remains under the name of the folder."""
+    """Remove a folder. If the process is killed during this, no partial folder remains under its name."""
     removed = path.with_name(f".{path.name}.removed")
     shutil.rmtree(removed, ignore_errors=True)
     path.rename(removed)

@@ -15,7 +15,7 @@ import numba as numba
 def cache_folder(preferred: Path) -> str:
     """Return `preferred` or, if it cannot be written, a private folder of this user for temporary files.
 
-    With a warning, the result is "" if neither can be written: Numba then looks for a folder itself.
+    If neither can be written, print a warning and return "": Numba then chooses a folder itself.
     """
     with suppress(OSError):
         return str(_writable(preferred))
@@ -23,7 +23,7 @@ def cache_folder(preferred: Path) -> str:
     try:
         private.mkdir(mode=0o700, exist_ok=True)
         status = private.lstat()
-        # Cached code is loaded and executed.
+        # Cached code is executed, so other users must not be able to write it.
         if private.is_symlink() or status.st_uid != os.getuid() or status.st_mode & 0o022:
             raise PermissionError(f"{private}: other users can write to it")
         return str(_writable(private / preferred.name))

@@ -15,22 +15,25 @@ CONF = _IN_WHEEL if _IN_WHEEL.is_dir() else PACKAGES / "conf"
 
 
 def settings_file(path: Path) -> Path:
-    """Return the file of settings that a user means by a path.
+    """Return the settings file that a user means by a path.
 
-    A path that begins with conf/ is one of the settings of this project, unless there is such a file in the current
-    folder; so the same commands work everywhere.
+    A path that begins with conf/ refers to the settings of this project, unless the current folder has such a file.
+    The same commands therefore work in every folder.
     """
     own = CONF / Path(*path.parts[1:])
     return own if path.parts[:1] == ("conf",) and not path.exists() and own.exists() else path
 
 
 def is_settings_file(name: str) -> bool:
-    """Return whether a name is the path of a YAML file, and not the name of something that comes with this project."""
+    """Return whether a name is the path of a YAML file, rather than the name of settings in conf/."""
     return name.endswith((".yaml", ".yml"))
 
 
 def named_settings(name: str, folder: Path, what: str) -> Path:
-    """Return the path of a YAML file, or the file with a name in a folder of conf/; raises InputError without one."""
+    """Return the YAML file that `name` means: a path, or else the name of a file in `folder`, a folder of conf/.
+
+    Raises InputError if there is no such file; `what` is the kind of settings for the message, such as "study".
+    """
     path = settings_file(Path(name)) if is_settings_file(name) else folder / f"{name}.yaml"
     if not path.is_file():
         known = sorted(each.stem for each in folder.glob("*.yaml"))

@@ -1,4 +1,4 @@
-"""Locks that one process at a time holds. The system releases a lock when its process ends, even if that is killed."""
+"""Locks that one process at a time holds. The system releases a lock when its process ends, even if it is killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lock_file(path: Path, what: str) -> IO[bytes]:
     """Lock a file for this process until the returned file is closed; it is created if it does not exist.
 
     Args:
-        what: the beginning of the error, such as "output/run is in use".
+        what: the beginning of the error message, such as "output/run is in use".
 
     Raises InUseError that says which process holds the lock, on which machine, and since when.
     """
@@ -33,7 +33,7 @@ def lock_file(path: Path, what: str) -> IO[bytes]:
             if os.path.samestat(path.stat(), os.fstat(file.fileno())):
                 break
         file.close()  # the process that held the lock has removed the file
-    # A full disk refuses the text, but not the lock.
+    # On a full disk this text cannot be written, but the lock holds.
     with suppress(OSError):
         file.truncate(0)
         now = datetime.now().astimezone().isoformat(" ", "seconds")
@@ -59,9 +59,9 @@ def check_unlocked(folder: Path, what: str) -> None:
 
 @contextmanager
 def locked_name(path: Path, what: str) -> Iterator[None]:
-    """Lock a path that need not exist, by a hidden file beside it. Afterwards this file is removed.
+    """Lock a path, which need not exist, with a hidden file beside it, which is removed at the end.
 
-    Folders that are created for it are removed too, unless something else is in them.
+    Folders that are created for this file are removed too, unless they contain something else.
     """
     created = [folder for folder in path.parents if not folder.exists()]
     make_parent(path)

@@ -1,4 +1,4 @@
-"""One rule for every file and folder that a user names as the output of a command.
+"""The rules for files and folders that a user names as the output of a command.
 
 The files of a run, checkpoint, corpus or model are never replaced; any other file only with --overwrite. Commands check
 this before their work begins.
@@ -29,7 +29,7 @@ MARKERS = {
     ),
     RUN: ("log.jsonl", "task.json", "step_*/state.json", "best/state.json"),
 }
-# The names of their files and folders, whether these are there yet or not: a file that is new may change a model, too.
+# Names that are reserved in these folders, even if no such file exists: a new file may change a model, too.
 OWN_NAMES = (
     *("*.json", "*.yaml", "*.bin", "*.npy", "*.safetensors", "*.pdparams", "*.pdiparams", "*.h5", "*.model", "*.py"),
     *("vocab.txt", "lexicon.tsv", "README.md", "params", "community", ".*"),
@@ -42,7 +42,7 @@ OWN_NAMES_OF_RUNS = (
 
 
 def file_path(text: str) -> Path:
-    """Parse the path of a file. One that ends with / must be an existing folder: a command may write files into it."""
+    """Parse the path of an output file. One that ends with / must be an existing folder, in which files are written."""
     if text.endswith("/") and not Path(text).is_dir():
         raise argparse.ArgumentTypeError(
             f"{text}: there is no such folder; give the path of a file, without / at the end"

@@ -1,4 +1,4 @@
-"""Processes that do not outlive their parent, and a function applied to a stream of tasks by several of them."""
+"""Worker processes that end when their parent ends, and a map over a stream of tasks that uses them."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _start_worker(function: Callable[[Any], Any], parent: int) -> None:
     """Initialize a worker process: store the function, and make the process end when its parent ends in any way."""
     global _function
     _function = function
-    # What the parent has left for the garbage collector is not this process's to finalize: for programs of Paddle, that
-    # would wait for threads, which a fork does not copy.
+    # Do not finalize the parent's garbage here: for programs of Paddle, that would wait for threads, which a fork does
+    # not copy.
     gc.freeze()
     # The parent process handles interrupts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

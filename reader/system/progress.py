@@ -1,4 +1,4 @@
-"""Progress of long commands, on standard error: a bar at the bottom of a terminal, and now and then a line in a log.
+"""Progress of long commands, on standard error: a bar at the bottom of a terminal, or an occasional line in a log.
 
 The state here belongs to the process, as its streams do. Only commands show progress (see `show_progress`);
 TQDM_DISABLE=1 in the environment hides it.
@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
-# Between two pictures of the bar.
+# Time between two drawings of the bar.
 REDRAW_SECONDS = 0.5
-# Without a terminal: from the start of the process to the first line; then between lines, of which there are fewer
-# later: at least this share of the time so far passes between two.
+# Without a terminal: time from the start of the process to the first line; minimum time between two lines, absolute and
+# as a share of the time since the start, so that lines become rarer.
 FIRST_SECONDS, LINE_SECONDS, LINE_SHARE = 5.0, 30.0, 0.1
 ERASE = "\r\x1b[K"
 
@@ -30,12 +30,12 @@ class Phase:
     """What a command is doing.
 
     Attributes:
-        what: in words.
+        what: a description.
         total: number of units of the whole work; None if it is unknown.
         unit: such as " rows", or "B" for bytes; "" if units are not counted.
-        first: units that were done before.
-        done: units that are done, with those.
-        began: time of the monotonic clock.
+        first: number of units that an earlier process had done.
+        done: number of units that are done, including those.
+        began: start, in seconds of the monotonic clock.
     """
 
     what: str
@@ -50,7 +50,10 @@ class Phase:
         self.done += units
 
     def text(self, columns: int = 0, plain: bool = True) -> str:
-        """Return the phase in one line, for a terminal of so many columns or, with 0, without a bar."""
+        """Return the phase as one line for a terminal with `columns` columns, or without a bar if that is 0.
+
+        `plain` draws the bar in ASCII.
+        """
         from tqdm import tqdm
         from tqdm.utils import disp_trim
 
@@ -101,8 +104,8 @@ class _Display:
         self.phases.append(phase)
         if len(self.phases) > 1 or self.is_hidden or sys.stderr is None:
             return
-        # Not later, in the thread: the import takes the lock of `logging`. A fork takes that one first, and then waits
-        # for `self.lock`, which the thread holds while it shows a phase.
+        # Imported here and not in the thread, to avoid a deadlock: the import takes the lock of `logging`. A fork takes
+        # that lock first, and then waits for `self.lock`, which the thread holds while it shows a phase.
         import tqdm  # noqa: F401
 
         self._stream, self._ended = sys.stderr, threading.Event()
@@ -130,7 +133,7 @@ class _Display:
             self._stream.flush()
 
     def _run(self, ended: threading.Event) -> None:
-        # Signals are for the other threads: one of them may wait until it is safe to end.
+        # Other threads must receive these signals: one of them may wait until it is safe to end.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         while not ended.wait(REDRAW_SECONDS):
             # The terminal may be gone.
@@ -159,10 +162,10 @@ def _is_disabled() -> bool:
 
 
 _display = _Display()
-_display.is_hidden = True  # until a command shows it: another program that uses this package has output of its own
+_display.is_hidden = True  # until `show_progress`: a program that imports this package has output of its own
 # A forked process may write, but shows no progress.
 os.register_at_fork(
-    # Not while the thread writes: the child would wait for ever for the lock of the stream.
+    # No fork while the thread writes: the child would wait forever for the lock of the stream.
     before=lambda: _display.lock.acquire(),
     after_in_parent=lambda: _display.lock.release(),
     after_in_child=lambda: _display.hide(),
@@ -171,11 +174,11 @@ os.register_at_fork(
 
 @contextmanager
 def progress(what: str, total: float | None = None, unit: str = "", first: float = 0) -> Iterator[Phase]:
-    """Show what the command is doing while the body runs, which calls `advance` if it counts units.
+    """Show what the command is doing while the body runs. The body calls `advance` if it counts units.
 
-    On a terminal there is a bar below all other output, which vanishes at the end. Otherwise there is a line when the
-    process has been busy for 5 s, and then at most one in 30 s. Nothing is shown of a short phase. Phases may be
-    nested: the innermost one is shown.
+    A terminal shows a bar below all other output, which disappears at the end. Otherwise a line is printed when the
+    process has been busy for 5 s, and then at most every 30 s. A short phase shows nothing. Phases may be nested: the
+    innermost one is shown.
 
     Args: see Phase.
     """
@@ -188,12 +191,12 @@ def progress(what: str, total: float | None = None, unit: str = "", first: float
 
 
 def show_progress() -> None:
-    """Show progress in this process from now on, as it is that of a command."""
+    """Show progress in this process from now on. Commands call this."""
     _display.is_hidden = _is_disabled()
 
 
 def hide_progress() -> None:
-    """Show no progress in this process from now on, as it is not the first of its job."""
+    """Show no progress in this process from now on. All processes of a job but the first call this."""
     with _display.lock:
         _display.erase()
         _display.is_hidden = True

@@ -38,7 +38,7 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
             elif match.is_file() or _is_dangling(match):
                 files.append(match)
         if dangling := sorted(filter(_is_dangling, files)):
-            raise InputError(f"{dangling[0]}: the target of this symbolic link is missing; remove the link, or mend it")
+            raise InputError(f"{dangling[0]}: the target of this symbolic link is missing; remove or repair the link")
         files = [file for file in files if file == path or file.resolve() not in others]
         if not files:
             raise InputError(f"{name}: refers to no text file; expected {', '.join(SUFFIXES)} files")

@@ -85,12 +85,12 @@ def map_segments(
     description: str,
     warm_up: Callable[[bytes], Any],
 ) -> tuple[list[Path], str]:
-    """Call function(segment, result folder) for every segment of a text, in several processes. This one reads the text.
+    """Call function(segment, result folder) for every segment of a text in several processes; this one reads the text.
 
     Args:
         function: must create the result folder atomically. It is not called if the result folder exists.
         folder: contains the result folders.
-        description: says what is done, for the progress.
+        description: what is done, for the display of progress.
         warm_up: called with the first lines of the text before the processes are forked. The processes share what it
             loads and compiles.
     Returns:

@@ -42,8 +42,8 @@ def value_at(record: Any, key: str, default: Any = None) -> Any:
 def utf16_reason(path: Path, start: bytes) -> str | None:
     """Return why a file cannot be read if its first bytes look like UTF-16, with the command that converts it.
 
-    UTF-16 has a byte order mark, or else a zero byte beside its first character if that is a letter of English, a digit
-    or a punctuation mark. The reason is a clause that continues `file: `. None for other files.
+    UTF-16 text begins with a byte order mark; without one, its first character has a zero byte if it is an English
+    letter, a digit or a punctuation mark. The reason is a clause that continues `file: `. None for other files.
     """
     first = start[:2]
     if first in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -88,7 +88,7 @@ class Segment:
         return b"".join(self._text_of(part) for part in self.parts)
 
     def _text_of(self, part: Part) -> bytes:
-        # The command that is named for a compressed file is that for the decompressed one.
+        # For a compressed file, the error shows the command for the decompressed file.
         path = part.path.with_suffix("") if is_compressed(part.path) else part.path
         if part.first_line == 1 and (reason := utf16_reason(path, part.raw)):
             raise InputError(f"{part.path}: {reason}")

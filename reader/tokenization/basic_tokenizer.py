@@ -98,7 +98,7 @@ class WordSpan(NamedTuple):
 def split_run_with_spans(
     run: str, lowercase: bool, cut_han: Callable[[str], list[str]] = list, offset: int = 0
 ) -> list[WordSpan]:
-    """Return the words of a text that contains no white space: those of `basic_tokenizer.split_run`, with their spans.
+    """Return the words of a text that contains no white space: those of `split_run`, with their spans.
 
     Dropped characters belong to no span. Accents that folding removes belong to the span of the character before them,
     if that character is kept, so that the text of a span is never cut between a letter and its accents.
@@ -138,7 +138,7 @@ def _ends_with_marks(run: str, lowercase: bool) -> list[int]:
 
 
 def _fold_with_positions(text: str, positions: list[int]) -> tuple[str, list[int]]:
-    """Return the folded text (see `basic_tokenizer.fold`), and the original position of each of its characters.
+    """Return the folded text (see `fold`), and the original position of each of its characters.
 
     `positions` has the original position of each character of `text`.
     """
@@ -162,7 +162,7 @@ def _fold_with_positions(text: str, positions: list[int]) -> tuple[str, list[int
 
 
 def _han_words(words: list[str]) -> Iterator[tuple[int, int]]:
-    """Yield the first character and the end of each word in the text that the words make up."""
+    """Yield the span [first, end) of each word in the concatenation of the words."""
     end = 0
     for word in words:
         yield end, end + len(word)
@@ -170,7 +170,7 @@ def _han_words(words: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def _other_words(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the first character and the end of each word: a punctuation mark, or what is between two of them."""
+    """Yield the span [first, end) of each word: a punctuation mark, or the characters between two of them."""
     start = 0
     for i, character in enumerate(text):
         if is_punctuation(character):

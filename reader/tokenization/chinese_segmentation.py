@@ -55,6 +55,6 @@ def cut_runs(name: str, text: UInt8s) -> PackedStrings:
     elif name == "space":
         ends = np.repeat(sizes[text == ord("\n")], 2)
     else:
-        # The last byte of a character: the next one does not continue it.
+        # Words end at the last byte of each character, which no continuation byte follows.
         ends = sizes[np.append((text[1:] & 0xC0) != 0x80, True)]
     return PackedStrings(np.concatenate([[0], ends]), text[is_in_word])

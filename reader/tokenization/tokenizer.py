@@ -76,7 +76,7 @@ class Encoding:
 class Tokenizer:
     """Converts text to token IDs with spans. Remembers words of earlier texts, and is not safe to share among threads.
 
-    The name of a special token in a text is no special token: "[MASK]" is the three words [ MASK ].
+    The name of a special token in a text is ordinary text: "[MASK]" is the three words [ MASK ].
 
     Args:
         vocabulary: WordPiece or SentencePiece.
@@ -92,8 +92,9 @@ class Tokenizer:
     def encode(self, text: str) -> Encoding:
         """Return the tokens of a text. Any Python string is valid; lone surrogates are dropped as in a corpus.
 
-        Words, for `word_ids`, are those of basic_tokenizer.py: separated by white space, punctuation marks and Han
-        characters each a word (or what the segmenter makes of them). Every word has at least one token.
+        `word_ids` refers to the words of basic_tokenizer.py: they are separated by white space; each punctuation mark
+        and each Han character is a word (or the segmenter forms words of Han characters). Every word has at least one
+        token.
         """
         return self.encode_batch([text])[0]
 

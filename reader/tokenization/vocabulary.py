@@ -27,10 +27,9 @@ from reader.tokenization.basic_tokenizer import is_han
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 
-CONTINUATION_PREFIX = "##"  # marks a token that continues a word, in readable text if the word itself is not shown
+CONTINUATION_PREFIX = "##"  # marks a token that continues a word; readable text has it only at its beginning
 
-
-# With a larger share, commands warn.
+# Commands warn if the share of [UNK] is larger.
 MAX_UNKNOWN_SHARE = 0.03
 
 
@@ -133,8 +132,9 @@ def count_characters(texts: Iterable[str]) -> Counter[str]:
 def select_alphabet(counts: Counter[str], vocab_size: int) -> list[str]:
     """Return the most frequent characters, in descending order of their counts.
 
-    They take at most three quarters of a vocabulary: a Han character, which always is a word, takes one token, others
-    take two, and are at most vocab_size // 4. Equally frequent characters are either all included or all left out.
+    Their tokens fill at most three quarters of the vocabulary: a Han character, which is always a word, takes one
+    token, and any other character takes two. At most vocab_size // 4 are not Han characters. Equally frequent
+    characters are either all included or all left out.
     """
     ranked = sorted(counts, key=lambda character: (-counts[character], character))
     others = accumulate(not is_han(character) for character in ranked)
@@ -200,15 +200,15 @@ def unknown_share_of_words(words: Sequence[str], counts: Int64s, vocabulary: Voc
     return unknown_share(token_counts, vocabulary)
 
 
-def unknown_warning(share: float, vocabulary: Vocabulary, cure: str) -> str | None:
+def unknown_warning(share: float, vocabulary: Vocabulary, advice: str) -> str | None:
     """Return a warning if more than MAX_UNKNOWN_SHARE of the tokens of a text are [UNK], otherwise None.
 
     Args:
-        cure: what to do if the vocabulary is one of another language.
+        advice: what to do, unless the reason is a vocabulary without capital letters.
     """
     if share <= MAX_UNKNOWN_SHARE:
         return None
     has_capitals = any(token != token.lower() for token in vocabulary.tokens if not token.startswith("["))
     if not vocabulary.lowercase and not has_capitals:
-        cure = "the vocabulary has no capital letters; leave out --cased"
-    return f"{share:.2%} of the tokens are [UNK], which stands for words that the vocabulary cannot spell: {cure}"
+        advice = "the vocabulary has no capital letters; leave out --cased"
+    return f"{share:.2%} of the tokens are [UNK], which stands for words that the vocabulary cannot spell: {advice}"

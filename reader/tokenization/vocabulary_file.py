@@ -19,7 +19,7 @@ def kind_of(path: Path) -> type[Vocabulary]:
 
 
 def vocabulary_in(folder: Path) -> Path | None:
-    """Return the file of the vocabulary in a folder, None without one."""
+    """Return the vocabulary file in a folder; None if there is none."""
     return next((folder / name for name in FILE_NAMES if (folder / name).is_file()), None)
 
 

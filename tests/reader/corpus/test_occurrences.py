@@ -39,7 +39,7 @@ def test_a_corpus_of_the_lexicons_own_text_is_warned_of(
 def test_a_corpus_in_which_no_ngram_occurs_is_warned_of(built: Path, tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("x y z\n")
     line = corpus_of(built, str(tmp_path / "other.txt"), tmp_path / "corpus")
-    assert f"warning: {tmp_path / 'corpus'}: no n-gram of the lexicon occurs in this text; is it of another" in line
+    assert f"warning: {tmp_path / 'corpus'}: no n-gram of the lexicon occurs in this text; is it in another" in line
 
 
 def test_a_corpus_without_ngrams_has_no_median(built: Path, tmp_path: Path) -> None:
