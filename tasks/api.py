@@ -32,7 +32,7 @@ ROWS = "rows"  # what errors call the rows
 
 
 class FineTuned:
-    """A fine-tuned model that answers rows. Errors of the user are `reader.errors.InputError`.
+    """A fine-tuned model that predicts the answers to rows. Invalid input raises `reader.errors.InputError`.
 
     Attributes:
         task: its task, with labels.
@@ -78,7 +78,7 @@ class FineTuned:
         return self._model.kind.records(predictions)
 
     def _examples(self, rows: Sequence[Row]) -> list[Example]:
-        """Return rows as examples: they are read like a file of JSON lines."""
+        """Return rows as examples, read as a file of JSON lines."""
         names = plain_values(self.task)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / ROWS
@@ -87,7 +87,7 @@ class FineTuned:
             try:
                 return load_texts(self.task, path, "json", "error").examples
             except InputError as error:
-                # Without the file, and without the advice about the command's options.
+                # Remove the temporary folder, and the advice about the command's options.
                 raise InputError(str(error).replace(f"{folder}/", "").partition("; correct the row")[0]) from error
 
     def _scores(self, features: Features, batch_size: int) -> Float32s:
@@ -107,7 +107,7 @@ class FineTuned:
 
 
 def _line(row: Row, names: Sequence[str], number: int) -> str:
-    """Return a row as a line of JSON. Raises InputError if it holds anything else than texts, numbers and lists."""
+    """Return a row as a line of JSON. Raises InputError if it holds anything other than texts, numbers and lists."""
     try:
         return json.dumps(dict(_named(row, names, number)), ensure_ascii=True)
     except TypeError as error:

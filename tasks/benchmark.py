@@ -1,4 +1,4 @@
-"""Fine-tune a model on all tasks of a benchmark whose files are there, and print one table.
+"""Fine-tune a model on all tasks of a benchmark whose files are in a folder, and print one table.
 
     ernie-gram benchmark english MODEL --data FOLDER --output output/english --seeds 3
 
@@ -33,12 +33,13 @@ def main() -> None:
     benchmark = read_benchmark(options.benchmark)
     for name in options.tasks or ():
         known = ", ".join(benchmark.tasks)
-        require(name in benchmark.tasks, "--tasks", f"{name} is not in it: {known}{similar(name, benchmark.tasks)}")
+        reason = f"{name} is not one of its tasks: {known}{similar(name, benchmark.tasks)}"
+        require(name in benchmark.tasks, "--tasks", reason)
     wanted = [name for name in benchmark.tasks if name in (options.tasks or benchmark.tasks)]
     there = [name for name in available_tasks(benchmark, options.data) if name in wanted]
     missing = [name for name in wanted if name not in there]
     if not there:
-        raise InputError(f"{options.data}: has the files of none of {', '.join(wanted)}; see ernie-gram tasks")
+        raise InputError(f"{options.data}: has no files of {', '.join(wanted)}; see ernie-gram tasks")
     if missing:
         print(f"no files in {options.data}: {', '.join(missing)}", flush=True)
     seeds, overrides = range(1, options.seeds + 1), [*overrides, f"--paths.data={options.data}"]

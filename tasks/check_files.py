@@ -1,9 +1,9 @@
-"""Read the files of tasks and print the account of their rows, as training and prediction would read them.
+"""Read the files of tasks as training and prediction would, and print how many rows are used and left out.
 
     ernie-gram check-files mrpc my_task.yaml --data FOLDER
 
-reads every split that is there; without names, every task of the registry that is there. A bad task does not stop the
-others: each error is printed at the end.
+reads every split whose files exist; without names, those of every task of the registry. An error in one task does not
+stop the others: all errors are printed at the end.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from tasks.registry.task_file import find_task
 
 
 def check_task(task: Task, data: Path, on_bad_row: OnBadRow) -> list[Report]:
-    """Return the report of each split whose files are there.
+    """Return the report of each split whose files exist.
 
-    Raises InputError as `load_split` does, and if no split is there.
+    Raises InputError as `load_split` does, and if there is no such split.
     """
     splits = available_splits(task, data)
     if not splits:

@@ -5,8 +5,8 @@
 
 An entity is found if its type and both ends are right. Lengths are in words, in Chinese in characters. There are two
 tables: by the length of an entity, and for five groups of sentences by the average length of their entities. Sentences
-with the same average are in the same group; the groups are as equally large as this allows. Numbers in brackets are
-95 % intervals: the sentences are drawn again 1,000 times, the same ones for all models.
+with the same average are in the same group; the groups are as equal in size as this allows. Numbers in brackets are
+95 % bootstrap intervals: the sentences are resampled 1,000 times, in the same way for all models.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TAGGING = "tagging"
 
 
 class Part(NamedTuple):
-    """A table: what its columns are, the columns, and the recall of each model in each column."""
+    """A table: its title, its columns, and the recall of each model in each column."""
 
     title: str
     columns: list[Column]
@@ -67,7 +67,7 @@ def parse_arguments() -> argparse.Namespace:
         type=parse_positive,
         default=4,
         metavar="N",
-        help="entities of N or more count together (%(default)s)",
+        help="entities of length N or more are counted together (%(default)s)",
     )
     parser.add_argument(
         "--batch_size", type=parse_positive, default=32, metavar="N", help="samples per batch (%(default)s)"
@@ -130,7 +130,7 @@ def parts_of(
 
     Args:
         gold: the entities of each sentence, at least one in all; predictions: those of each run, in order of `names`.
-        unit: of the lengths.
+        unit: the unit of the lengths, for the titles.
     """
     by_length = columns_by_length(gold, predictions, longest)
     by_group = columns_by_group(gold, by_length[0])
@@ -202,7 +202,7 @@ def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
     names = arguments.names or names_of(arguments.runs)
-    # In float32, which every device has.
+    # Every device can compute in float32.
     models = [model.with_precision("float32") for model in load_models(arguments.runs)]
     task = models[0].task
     check_device(arguments.device, "float32", 1, key="--device")
@@ -218,7 +218,7 @@ def main() -> None:
     world = start_world(arguments.device)
     predictions = [predicted_entities(model, examples, world, arguments.batch_size) for model in models]
     unit = "characters" if task.language == "zh" else "words"
-    with progress("drawing sentences again"):
+    with progress("resampling the sentences"):
         parts = parts_of(gold, predictions, names, arguments.longest, unit)
     print("\n".join(["", *(line for part in parts for line in markdown(part))]), end="")
     if arguments.json:

@@ -39,9 +39,9 @@ PADDLENLP, INFERENCE = "paddlenlp", "inference"
 
 
 def paddlenlp_head(finetuned: LoadedModel) -> tuple[TaskHead | None, list[Obstacle]]:
-    """Return the output layer in the form of PaddleNLP's classes, or None, and what keeps them from holding it.
+    """Return the output layer as PaddleNLP's class stores it; or None, and the reason why that class cannot store it.
 
-    Nothing of it can be left out without another result, so no obstacle is a loss that can be accepted.
+    The reason is never a loss that --accept_loss accepts: without a part of the output layer, the results would differ.
     """
     assert finetuned.model is not None
     parameters, kind = finetuned.model.parameters, finetuned.kind
@@ -81,7 +81,7 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     """Write an exported program (see ernie_gram/inference/description.py) that computes the scores of units.
 
     Args:
-        task_file: the YAML file of a task of one's own.
+        task_file: the YAML file of a custom task.
 
     Raises InputError if the folder exists or cannot be written.
     """
@@ -96,7 +96,7 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     assert model.vocabulary is not None
     vocabulary, description = model.vocabulary, finetuned.description
     if on_cpu():
-        description = replace(description, precision="float32")  # that of a portable program
+        description = replace(description, precision="float32")  # a portable program computes in float32
     max_tokens = description.settings.input.max_seq_len
     text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, description.segmenter)
     program = prediction_program(finetuned, portable=True)
@@ -137,7 +137,8 @@ def main() -> None:
 def export(arguments: argparse.Namespace) -> None:
     """Export RUN to DST, and print what was lost and written; raises InputError."""
     finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print)
-    require(finetuned.model is not None, "RUN", f"{arguments.run} is an exported program; give the run that it is of")
+    reason = f"{arguments.run} is an exported program; give the run that it was made from"
+    require(finetuned.model is not None, "RUN", reason)
     if arguments.to == PADDLENLP:
         with progress(f"writing {arguments.folder}"):
             lost = export_paddlenlp(finetuned, arguments.folder, arguments.accept_loss)

@@ -54,7 +54,7 @@ def main() -> None:
     config, given = load_config(FinetuneConfig, sys.argv[1:], PROGRAM, DESCRIPTION, {"check": CHECK_HELP})
     use_gpu = check_device(config.trainer.device, config.optimizer.precision)
     if config.task:
-        # Before the data are read, which may take long.
+        # Checked before the data are read, which may take long.
         check_output(output_folder(config, find_task(config.task)), RANK == 0)
     with progress("checking the settings and the data"):
         run = prepare(config, WORLD_SIZE, RANK)

@@ -2,7 +2,7 @@
 
     ernie-gram kernels float32 bfloat16
 
-The output is a line of JSON: name of a program -> its kernels, each as [name, type of its numbers].
+The output is a line of JSON: name of a program -> its kernels, each as [name, dtype].
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tasks.registry import TASKS
 from tasks.training.job import rate_scale
 from tasks.training.network import TaskNetwork, build_prediction
 
-# A task of each kind, with the settings of its head; those that give other operations have a row of their own.
+# A task of each kind, with the settings of its head. Settings that lead to other operations have a row of their own.
 HEADS = {
     "classification, pooled": ("mnli", HeadSettings("pooled")),
     "classification, cls": ("mnli", HeadSettings("cls")),

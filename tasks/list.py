@@ -1,8 +1,7 @@
 """List the tasks of the registry: `ernie-gram tasks [--data FOLDER]`.
 
-Below each task are its files: commas separate the splits, `|` separates alternatives, of which the first that is there
-is read, and `+` joins files that are read together. With a folder of official files it also shows which splits are
-there.
+Below each task are its files: commas separate the splits, `|` separates alternatives, of which the first that exists is
+read, and `+` joins files that are read together. With a folder of official files, it also shows which splits exist.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ def file_names(split: Split) -> str:
 
 
 def table(data: Path | None) -> list[tuple[str, ...]]:
-    """Return a head and a row of cells for each task; with a folder, a cell has the splits that are there.
+    """Return a head and a row of cells for each task. The last cell has the names of the files.
 
-    The last cell has the files.
+    With a folder, the cell before it has the splits whose files are in the folder.
     """
     rows: list[tuple[str, ...]] = [(*HEAD, *([FOUND] if data else []), FILES)]
     for task in TASKS.values():

@@ -1,4 +1,4 @@
-"""Predict with a fine-tuned model: the file that a benchmark asks for, or JSON lines for one's own texts.
+"""Predict with a fine-tuned model: the file that a benchmark asks for, or JSON lines for your own texts.
 
 ernie-gram predict output/mrpc --data glue/MRPC --split test --output MRPC.tsv
 ernie-gram predict output/mrpc --input pairs.txt --layout lines --output answers.jsonl
@@ -39,8 +39,8 @@ from tasks.reading.submissions import companions_of, form_of, json_line, submiss
 MAX_LISTED = 20
 
 EPILOG = """--input FILE is read in the form that --layout names:
-  task   (default) like the task's own files: the same columns or keys, header and separators. Gold values may be
-         there or not; they are not read. Where the task has folders of texts, FILE is such a folder
+  task   (default) like the task's own files: the same columns or keys, header and separators. Gold values are not
+         needed, and not read. If the task has folders of texts, FILE is such a folder
   lines  one text a line; for pairs, and for context and question, two of them with a tab between. No header
   json   JSON lines with the keys
 KEYS
@@ -50,7 +50,7 @@ end of the file are ignored."""
 
 
 def keys_of_kinds() -> str:
-    """Return a line for the kinds with the same keys of JSON lines: the kinds, and the keys."""
+    """Return the lines of the help that give the keys of JSON lines for each kind; kinds with equal keys share one."""
     kinds: dict[str, list[str]] = {}
     for kind in KINDS.values():
         keys = [role.name + " (a list)" * role.is_list for role in kind.roles if not role.is_gold and role.name != "id"]
@@ -77,7 +77,7 @@ def parse_arguments() -> argparse.Namespace:
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--data", type=Path, metavar="FOLDER", help=MEANING)
     source.add_argument(
-        "--input", type=Path, metavar="FILE", help="one's own texts, see below; /dev/stdin is standard input"
+        "--input", type=Path, metavar="FILE", help="your own texts, see below; /dev/stdin is standard input"
     )
     parser.add_argument("--layout", choices=FORMS, help="with --input: the form of FILE, see below (default: task)")
     parser.add_argument("--split", help="with --data: the split to predict (default: the task's first test split)")
@@ -88,8 +88,8 @@ def parse_arguments() -> argparse.Namespace:
         "--null_threshold",
         type=float,
         metavar="X",
-        help="a question has no answer if that scores higher than the best answer by more than X (default: as the run "
-        "was set; or else that with which the run's chosen model is best on the first dev split)",
+        help='predict that a question has no answer if "no answer" scores higher than the best answer by more than X '
+        "(default: span.null_threshold of the run, or else the threshold with the best F1 on the first dev split)",
     )
     parser.add_argument(
         "--batch_size", type=parse_positive, default=32, metavar="N", help="samples per batch (%(default)s)"
@@ -130,7 +130,7 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
 def with_threshold(arguments: argparse.Namespace, finetuned: LoadedModel, split: str | None) -> LoadedModel:
     """Return the model with the threshold for "no answer" to use; raises InputError.
 
-    On the first dev split, and only there, it may be chosen on what is predicted.
+    If none is set, predictions for the first dev split choose the best one themselves; others take that of the run.
     """
     task, given = finetuned.task, arguments.null_threshold
     if given is not None:
@@ -157,14 +157,14 @@ def split_of(task: Task, given: str | None) -> str:
 
 
 def files_to_write(output: Path, task: Task, split: str, as_records: bool) -> list[Path]:
-    """Return the files to write, the main one first. In a folder it has the official name."""
+    """Return the files to write, the main one first. If `output` is a folder, that one has its official name."""
     name = f"{task.name}_{split}.jsonl" if as_records else form_of(task).file_name(task, split)
     main = output / name if output.is_dir() else output
     return [main, *(main.parent / name for name in (() if as_records else companions_of(task)))]
 
 
 def start_processes(count: int) -> None:
-    """Replace this process by a launcher of several processes that run the same command."""
+    """Replace this process with a launcher that starts `count` processes of the same command."""
     command = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
     command += ["--nproc_per_node", str(count), "--log_dir", os.environ.get("LOG_DIR", "log"), __file__, *sys.argv[1:]]
     sys.stdout.flush()
@@ -179,7 +179,7 @@ def main() -> None:
     split = None if arguments.input else split_of(task, arguments.split)
     finetuned = with_threshold(arguments, finetuned, split)
     processes = max(arguments.processes, PROCESSES_ON_THIS_MACHINE)
-    # An exported program has its own kernels, which every CPU has.
+    # On a CPU, an exported program computes in float32 with kernels that every CPU has.
     is_limited = finetuned.model is not None or (arguments.device != "cpu" and visible_gpus())
     precision = finetuned.description.precision if is_limited else "float32"
     check_device(arguments.device, precision, processes, key="--device", precision_key="--precision")
@@ -189,7 +189,7 @@ def main() -> None:
         rows = load_split(task, arguments.data, split, arguments.on_bad_row)
     as_records = split is None or arguments.json
     paths = files_to_write(arguments.output, task, rows.report.split, as_records)
-    for path in paths:  # those of a folder are known only now
+    for path in paths:  # their names in a folder are known only now
         check_output_path("--output", path, arguments.overwrite, rows.report.files)
     if arguments.processes > 1 and WORLD_SIZE == 1:
         start_processes(arguments.processes)

@@ -4,7 +4,7 @@
         --results ladder.jsonl --jobs 2
 
 STUDY is a file of conf/studies, or a YAML file like those. Vocabulary, lexicons and corpora are built if they are
-missing. Each result is appended to one file as soon as it is there, and is never computed again, even if the folder of
+missing. Each result is appended to one file as soon as it is known, and is never computed again, even if the folder of
 its run is gone. After an interruption, the same command resumes. `ernie-gram study-tables` makes tables and figures.
 """
 
@@ -48,8 +48,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--start", type=Path, metavar="MODEL", help="the given model, for studies that start from one")
     parser.add_argument("--threads", type=parse_positive, metavar="N", help="threads per process (all cores, divided)")
     add_data_option(parser)
-    parser.add_argument("--finished_only", action="store_true", help="pre-train nothing; fine-tune what is finished")
-    parser.add_argument("--keep", action="store_true", help="keep the folders of fine-tunings; only their results are")
+    parser.add_argument("--finished_only", action="store_true", help="pre-train nothing; fine-tune the finished models")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of fine-tunings, not only their results")
     parser.add_argument("--check", action="store_true", help="plan and check everything, and train nothing")
     options = parser.parse_args()
     options.results = options.results or options.output / RESULTS
@@ -66,7 +66,7 @@ def main() -> None:
     )
     texts = {TRAIN_TEXT: options.input, HELD_OUT_TEXT: options.held_out}
     prepared = Prepared(study, options.output / PREPARED, texts, options.start)
-    require(options.start is None or study.needs_start, "--start", "this study starts from no given model")
+    require(options.start is None or study.needs_start, "--start", "this study does not start from a given model")
     read_results(options.results)  # refuses any other file before the corpora are built
     missing = prepared.missing()
     if missing:
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def _summary(runner: StudyRunner) -> str:
-    """Return how many results are there, and how many are missing, by kind."""
+    """Return a line with the number of results, and with the number of missing ones by kind."""
     missing = [each.kind for each in runner.missing]
     left = ", ".join(f"{missing.count(kind)} {kind}" for kind in dict.fromkeys(missing))
     return f"{runner.results}: {counted(len(runner.planned) - len(missing), 'result')}; missing: {left or 'none'}"

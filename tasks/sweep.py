@@ -27,7 +27,7 @@ from tasks.registry.task_file import find_task
 from tasks.sweeps.benchmarks import MISSING
 from tasks.sweeps.runs import Grid, check_runs, finetuning_parser, plan, read_grid, scores_of
 
-# Options for settings that sweeps mostly vary.
+# Short options for the settings that sweeps vary most often.
 SHORT = {
     "learning_rates": "optimizer.learning_rate",
     "batch_sizes": "optimizer.batch_size",
@@ -43,7 +43,7 @@ def parse_arguments() -> tuple[argparse.Namespace, list[str]]:
     )
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder or a run")
     parser.add_argument(
-        "--grid", metavar="NAME", help="values for the task: paper, upstream, or a file like conf/grids"
+        "--grid", metavar="NAME", help="values for the task: paper, upstream, or a file like those in conf/grids"
     )
     for name, key in SHORT.items():
         parser.add_argument(f"--{name}", nargs="+", metavar="X", help=f"values of {key}")
@@ -76,8 +76,11 @@ def metric_of(finished: Finished) -> tuple[Metric, str]:
 
 
 def markdown(finished: Finished) -> str:
-    """Return a Markdown table: for each combination the median, the best and the worst score over its seeds, and the
-    medians of the scores that papers report. The combination with the best median is marked."""
+    """Return a Markdown table with a row for each combination, and a summary.
+
+    A row has the median, the best and the worst score over the seeds, and the medians of the scores that papers report.
+    The combination with the best median is in bold.
+    """
     (first, first_result), (metric, chosen) = finished[0], metric_of(finished)
     groups = by_setting(finished)
     spreads = {

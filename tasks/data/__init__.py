@@ -1,1 +1,1 @@
-"""Examples, encoded samples and batches: what every other package of tasks is built on."""
+"""Examples, encoded samples and batches: the base of every other package of tasks."""

@@ -22,11 +22,11 @@ def epoch_steps(num_samples: int, batch_size: int) -> int:
 
 
 def epoch_batches(lengths: Int64s, batch_size: int, length_pool: int, seed: int, epoch: int) -> list[Int64s]:
-    """Return the batches of an epoch, indices of samples, int64 [at most batch_size] each; each sample is in one.
+    """Return the batches of an epoch, as indices of samples, int64 [at most batch_size]. Each sample is in one batch.
 
     Samples are drawn at random, and sorted by length within pools of `length_pool` batches. The sizes of the batches
-    differ by at most one. Otherwise an epoch might end with a batch of one sample, with the same weight as a full one,
-    and with nothing for some of the processes.
+    differ by at most one. Otherwise the last batch of an epoch might be a single sample, which would weigh as much as a
+    full batch and leave nothing for some of the processes.
     """
     random = np.random.default_rng([seed, epoch])
     order = random.permutation(len(lengths))
@@ -38,7 +38,7 @@ def epoch_batches(lengths: Int64s, batch_size: int, length_pool: int, seed: int,
         pool = order[pool_bounds[0] : pool_bounds[-1]]
         pool = pool[np.argsort(lengths[pool], kind="stable")]
         batches += np.split(pool, pool_bounds[1:-1] - pool_bounds[0])
-    # Shuffled within a batch too: the last rank should not always get the longest samples.
+    # Shuffle within batches too, so that the last rank does not always get the longest samples.
     return [random.permutation(batches[i]) for i in random.permutation(len(batches))]
 
 
@@ -58,8 +58,7 @@ def rank_batches(
 def micro_batches(lengths: Int64s, samples: Int64s, steps: int) -> list[Int64s]:
     """Divide a rank's samples of a batch into at most `steps` micro-batches, whose sizes differ by at most one.
 
-    Samples of similar length are put together: their gradients are added up, so this leaves out padding and nothing
-    else.
+    Samples of similar length are put together. This only reduces padding: the gradients of all parts are added.
     """
     if steps == 1:
         return [samples]
@@ -70,7 +69,7 @@ def micro_batches(lengths: Int64s, samples: Int64s, steps: int) -> list[Int64s]:
 def training_batches(
     features: Features, shares: Iterator[Int64s], steps: int, workers: int
 ) -> Generator[list[Batch], None, None]:
-    """Return the micro-batches (see above) of each of a rank's shares of the batches, prefetched by some threads."""
+    """Return the micro-batches (see `micro_batches`) of each of a rank's shares, prefetched by `workers` threads."""
 
     def make_batches(samples: Int64s) -> list[Batch]:
         return [features.batch(part) for part in micro_batches(features.lengths, samples, steps)]

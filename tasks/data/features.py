@@ -23,14 +23,14 @@ GATHERED_RANGES = 1 << 16
 
 
 def offsets_of(lengths: npt.NDArray[np.integer]) -> Int64s:
-    """Return where each of some consecutive ranges begins, and where the last one ends; int64 [n + 1]."""
+    """Return where consecutive ranges of these lengths begin, and where the last one ends; int64 [n + 1]."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
 def range_indices(starts: Int64s, lengths: Int64s) -> Int64s:
-    """Return the numbers of the ranges [start, start + length), one range after another."""
+    """Return the indices in the ranges [start, start + length), one range after another; int64."""
     offsets = offsets_of(lengths)
     return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
 
@@ -84,7 +84,7 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Features(ABC):
-    """The samples of a split: what a batch counts.
+    """The samples of a split. The size of a batch is its number of samples.
 
     A sample is one input, except in multiple choice, where it is a question with one input for each option. An example
     has one sample, except if its text is read as several windows or views.
@@ -99,7 +99,7 @@ class Features(ABC):
         input_offsets: int64 [S + 1]; the inputs of sample i are input_offsets[i] .. input_offsets[i + 1] - 1.
         unit_offsets: int64 [S + 1]; the same for units.
         example_of: int64 [S], the index of the example of each sample, in ascending order.
-        counts: what was done to the examples, such as the number of truncated inputs.
+        counts: description -> number, of what was done to the examples, such as truncated inputs.
     """
 
     inputs: Inputs
@@ -124,10 +124,9 @@ class Features(ABC):
         return int(self.unit_offsets[-1])
 
     def batch(self, samples: Int64s) -> Batch:
-        """Return the batch of the samples with these indices (at least one), in this order: the fields that the kind
-        of task names.
+        """Return the batch of the samples with these indices (at least one), in this order.
 
-        Fields with gold values are in it if the examples have gold values.
+        It has the fields that the kind of task declares; those with gold values only if the examples have them.
         """
         batch = self.inputs.batch(_members(self.input_offsets, samples))
         return batch | self.sample_fields(samples, batch[INPUT_IDS.name].shape[1])
@@ -138,7 +137,7 @@ class Features(ABC):
 
     @abstractmethod
     def sample_fields(self, samples: Int64s, width: int) -> Batch:
-        """Return the fields beside those of the encoder; `width` is the number of slots of the batch, L."""
+        """Return the fields other than those of the encoder; `width` is the number of slots of the batch, L."""
 
 
 def _members(offsets: Int64s, samples: Int64s) -> Int64s:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 OUTSIDE = "O"
-# BIOES has E and S, BMES has M, E and S: at the last token of an entity, at a single one, and inside.
+# In BIOES and BMES, E marks the last token of an entity and S an entity of one token; in BMES, M marks a token inside.
 STARTS = frozenset("BS")
 ENDS = frozenset("ES")
 PREFIXES = STARTS | ENDS | frozenset("IM")
@@ -47,7 +47,7 @@ def to_iob2(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def entities_of(tags: Sequence[str]) -> tuple[Entity, ...]:
-    """Return the entities that tags mark, by start; an entity may begin as `to_iob2` says.
+    """Return the entities that tags mark, in order of their starts; `to_iob2` says where an entity begins.
 
     Raises ValueError as `split_tag` does.
     """

@@ -1,4 +1,4 @@
-"""A kind of task: all that differs between the kinds. Each is a module or a folder, and catalog.py lists them."""
+"""The base class of the kinds of tasks: everything in which they differ. catalog.py lists them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Predictions:
     Attributes:
         task: with its labels.
         examples: all of a split, or of a user's texts, in the order of the file.
-        answers: one for each example: what a submission has. A label, a score, the index of an option, a text, or tags.
+        answers: one for each example, as in a submission: a label, a score, the index of an option, a text, or tags.
         details: one for each example: further values by name that JSON can represent, such as probabilities.
-        for_metric: in the form that the task's metric takes (see tasks/metrics/metric.py).
+        for_metric: the answers in the form that the task's metric takes (see tasks/metrics/metric.py).
         options: keyword arguments of the metric.
-        null_threshold: that was used, of tasks whose questions may be unanswerable (see SpanSettings).
+        null_threshold: the threshold that was used, if questions may be unanswerable (see SpanSettings).
     """
 
     task: Task
@@ -63,25 +63,25 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     """A kind of task, for one task. Nothing here imports Paddle.
 
     Attributes:
-        name: of the kind.
+        name: the name of the kind.
         roles: the values of a row of a table, or of JSON lines.
         layouts: the names of the layouts whose rows have these values (see registry/task_file.py).
         task_fields: the fields of Task that this kind reads and others do not. A kind with `labels` has labels, which
             may be found in the training file.
         metrics: the names of the metrics that apply; their functions are in tasks/metrics/.
-        submission: the name of the form of submission of tasks whose benchmark takes none.
+        submission: the name of the form of submission for tasks whose benchmark defines none.
         label_is: what a label is called, for warnings.
-        splits_texts: whether a row may have a `text`, which the kind splits, in place of `tokens`.
-        head: module and name of a class, imported when it is needed, because it imports Paddle (see kinds/networks.py):
-            a TaskHead, made of (kind, config, has_lm_transform), that computes the scores of the units of a batch of
-            the encoder's rows and the fields of the batch; in training, the scores that its method `losses` takes, with
-            fields and settings, to a list of LossTerm.
-        output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's, or another
-            that begins with `cls_`.
+        splits_texts: whether a row may have a `text`, which the kind splits into tokens, in place of `tokens`.
+        head: module and name of a subclass of TaskHead (see kinds/networks.py); it is imported only when it is needed,
+            because it imports Paddle. The class takes (kind, config, has_lm_transform). It computes the scores of the
+            units of a batch from the encoder's rows and the fields of the batch. Its method `losses` computes a list of
+            LossTerm from scores, fields and settings.
+        output: the name of the output layer, whose parameters are `{output}_w` and `{output}_b`: upstream's name, or
+            another one that begins with `cls_`.
         paddlenlp_class: the class of PaddleNLP that holds a model of this kind; None if there is none.
-        input_fields: the batch fields that prediction reads; training_fields: those that training reads, of which the
-            last one has one gold value for each row of the loss.
-        task, settings: as given.
+        input_fields: the batch fields that prediction reads; training_fields: those that training reads. The last of
+            these has one gold value for each row of the loss.
+        task, settings: as given to the constructor.
     """
 
     name: ClassVar[str]
@@ -99,7 +99,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     training_fields: ClassVar[tuple[Field, ...]]
 
     def __init__(self, task: Task, settings: KindSettings) -> None:
-        """Take a task whose labels are known (see load.with_labels)."""
+        """`task` must have its labels (see load.with_labels)."""
         assert not self.needs_labels(task)
         self.task, self.settings = task, settings
 
@@ -110,7 +110,7 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
 
     @classmethod
     def wanted(cls, labelled: bool) -> Wanted:
-        """Return what a layout is to read of a file with or without gold values."""
+        """Return what a layout is to read from a file with or without gold values."""
         return Wanted(labelled, {role.name: role for role in cls.roles})
 
     @staticmethod
@@ -120,22 +120,22 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
 
     @staticmethod
     def labels_of(example: ExampleT) -> Iterable[str]:
-        """Return the distinct gold labels, or types of entities, of an example; none of kinds without labels."""
+        """Return the distinct gold labels, or types of entities, of an example; none for kinds without labels."""
         return ()
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes of which the scores of a unit are logits; empty if they are something else."""
+        """The classes whose logits are the scores of a unit; empty if the scores are something else."""
         return ()
 
     @property
     def width(self) -> int:
-        """Numbers that the network computes for each unit."""
+        """The number of scores that the network computes for each unit."""
         return len(self.classes)
 
     @property
     def scores_slots(self) -> bool:
-        """Whether the network scores single slots, those of the field `slots`, or else whole inputs."""
+        """Whether the network scores single slots, given by the field `slots`, rather than whole inputs."""
         return SLOTS in self.input_fields
 
     @property
@@ -172,13 +172,13 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
     def predictions(
         self, examples: Sequence[ExampleT], answers: Sequence[Any], details: Sequence[Mapping[str, Any]]
     ) -> Predictions:
-        """Return predictions of which the metric takes the answers."""
+        """Return Predictions whose answers are what the metric takes."""
         return Predictions(self.task, examples, answers, details, self.keyed(answers, examples))
 
     @staticmethod
     @abstractmethod
     def record(example: ExampleT, answer: Any, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what `records` says of a prediction."""
+        """Return a prediction as `records` has it, without the ID."""
 
     def records(self, predictions: Predictions) -> list[dict[str, Any]]:
         """Return one JSON object for each example, in order, with its `id`, for users and programs (see `record`)."""
@@ -209,11 +209,11 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         return metric(self.gold(predictions.examples), predictions.for_metric, **predictions.options)
 
     def constant_answer(self, examples: Sequence[ExampleT]) -> Any:
-        """Return the best answer that does not read the texts, from training examples; None of most kinds."""
+        """Return the best answer that ignores the texts, found in training examples; None for most kinds."""
         return None
 
     def confusion(self, predictions: Predictions) -> dict[str, dict[str, int]]:
-        """Return for each gold label how often each label was predicted; nothing of kinds without one label a text."""
+        """Return for each gold label how often each label was predicted; empty unless texts have one label each."""
         return {}
 
     def keyed(self, values: Sequence[Any], examples: Sequence[ExampleT]) -> Any:

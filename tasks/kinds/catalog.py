@@ -26,11 +26,11 @@ def kind_of(task: Task, settings: KindSettings) -> Kind[Any, Any]:
 
 
 def checked(task: Task) -> Task:
-    """Return a task; raises InputError unless its metric is one for its kind, its labels and its answers."""
+    """Return the task; raises InputError unless its metric applies to its kind, labels and answers."""
     metrics = KINDS[task.kind].metrics
     if task.metric not in metrics:
         names = f"{', '.join(metrics)}{similar(task.metric, metrics)}"
-        raise InputError(f"metric: {task.metric!r} is not one for {task.kind}; choose one of {names}")
+        raise InputError(f"metric: {task.metric!r} does not apply to {task.kind}; choose one of {names}")
     if task.unanswerable and task.metric != "squad_v2":
         raise InputError(f"metric: {task.metric} needs an answer to every question; choose squad_v2")
     known = METRICS[task.metric].labels

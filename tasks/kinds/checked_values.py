@@ -16,12 +16,12 @@ from tasks.layouts.rows import OmittedError, RowError
 
 @dataclass
 class Reading:
-    """What must be known of a file to make examples of its rows, and what is counted.
+    """What is known of a file while its rows become examples, and counts of unusual rows.
 
     Attributes:
         task: the task; labelled: whether the file has gold values; training: whether a model is trained on the file, so
             that every answer must have a position.
-        notes: what was unusual in rows that became examples nevertheless -> number of occurrences.
+        notes: description -> number, of what was unusual in rows that nevertheless became examples.
     """
 
     task: Task
@@ -72,7 +72,7 @@ def label_of(value: Any, task: Task) -> str:
 
 
 def check_label(label: str, task: Task, what: str) -> None:
-    """Raise RowError unless a label or type of entity is one of the task's; any is if the task has none yet."""
+    """Raise RowError unless a label or type of entity is one of the task's, if the task has its labels already."""
     if task.labels is not None and label not in task.labels:
         names = ", ".join(task.labels[:12]) + (", ..." if len(task.labels) > 12 else "")
         raise RowError(

@@ -35,7 +35,7 @@ OPTION_ROWS = Field("option_rows", "SO", "int64", "row of each option of a sampl
 OPTION_COUNTS = Field("option_counts", "S", "int64", "number of options of each sample")
 # A gap in a question: one underscore in RACE, or several.
 GAP = re.compile("_+")
-# The letters A to Z name them in answers.
+# Answers name options by the letters A to Z.
 MAX_OPTIONS = len(string.ascii_uppercase)
 # The texts of an option, see `_parts`.
 NUM_PARTS = 5
@@ -133,7 +133,7 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
 
     @property
     def width(self) -> int:
-        """1."""
+        """1, the logit of an option."""
         return 1
 
     def encode(self, examples: Sequence[MultipleChoiceExample], tokenizer: Tokenizer, training: bool) -> ChoiceFeatures:

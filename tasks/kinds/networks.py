@@ -31,7 +31,7 @@ MASKED_LOGIT = -1e4
 
 
 class TaskHead(nn.Layer):
-    """What is above the encoder. A subclass may say which slots it reads, so that others are not computed."""
+    """The layers above the encoder. A subclass may say which slots it reads, so that others are not computed."""
 
     def slots(self, feeds: Feeds) -> paddle.Tensor | None:
         """Return the slots whose rows `forward` takes, int64 [M] as b * L + l, none of them padding; None for all."""
@@ -57,7 +57,12 @@ class SentenceHead(TaskHead):
         return paddle.arange(0, shape[0] * shape[1], shape[1])
 
     def forward(self, hidden: paddle.Tensor, feeds: Feeds) -> paddle.Tensor:
-        """Return scores, [B, W], of the inputs of a batch. Args: rows of the encoder, and the fields of the batch."""
+        """Return the scores of the inputs of a batch, [B, W].
+
+        Args:
+            hidden: rows of the encoder: [B, H] of the first slots, or of all slots, [N, H], for their mean.
+            feeds: the fields of the batch.
+        """
         vector_BH = hidden if self.vector != "mean" else self._mean(hidden, feeds)
         if self.pooler is not None:
             vector_BH = self.pooler(vector_BH)

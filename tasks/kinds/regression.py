@@ -33,7 +33,7 @@ class Regression(SentenceKind):
 
     @property
     def width(self) -> int:
-        """1."""
+        """1, the score."""
         return 1
 
     def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:

@@ -57,7 +57,7 @@ def truncated_pair(first: Int64s, second: Int64s, room: Int64s) -> tuple[Int64s,
 def read_sentences(row: Row, default_id: str, reading: Reading, gold: Any) -> SentenceExample:
     """Return an example of one or two texts; raises RowError.
 
-    Every row of a file without labels needs a prediction, also one with an empty text.
+    Empty texts are accepted in a file without labels, because every row needs a prediction.
     """
     row_id, may_be_empty = id_of(row.values, default_id), reading.task.empty_texts or not reading.labelled
     text_a = text_of(row.values.get("text_a"), "text_a", may_be_empty)
@@ -92,7 +92,7 @@ class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
     input_fields = ENCODER_FIELDS
 
     def target(self, gold: Any) -> Any:
-        """Return what the batch field has of a gold value: a number, or numbers."""
+        """Return a gold value as the batch field stores it: a number, or several numbers."""
         return gold
 
     def gold_value(self, example: SentenceExample) -> Any:
@@ -114,7 +114,7 @@ class SentenceKind(Kind[SentenceExample, SentenceFeatures]):
         views = _views(a, kept_a, is_long & (has_second == 0), settings, training)
         parts, heads, tails = zip(*views, strict=True)
         example_of = np.concatenate(parts)
-        # Stable: the views of an example stay in their order.
+        # A stable sort keeps the views of an example in their order.
         order = np.argsort(example_of, kind="stable")
         head, tail = joined(heads).take(order), joined(tails).take(order)
         example_of = example_of[order]
@@ -146,7 +146,7 @@ def _views(
 ) -> list[tuple[Int64s, Ranges, Ranges]]:
     """Return the inputs of all examples: one, or three for long single texts in evaluation (`is_long`, bool [N]).
 
-    Each is the indices of some examples, and two ranges of tokens of their first texts, of which one may be empty.
+    Each element has the indices of some examples, and two ranges of tokens of their first texts; one may be empty.
     """
     everyone, nothing = np.arange(len(kept)), texts.first(np.zeros_like(kept))
     if settings.long_text == "head" or not is_long.any():

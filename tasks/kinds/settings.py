@@ -7,7 +7,7 @@ from typing import Literal
 
 from ernie_gram.config.checks import require, require_finite
 
-# An input of one character of a text beside [CLS] and two [SEP], and a question of the same length.
+# [CLS], two [SEP], and a few tokens of two texts.
 MIN_SEQ_LEN = 8
 
 
@@ -19,8 +19,8 @@ class InputSettings:
         max_seq_len: maximum number of slots of an input, with [CLS] and [SEP]. Of two texts, the longer one loses its
             last tokens first, as in BERT.
         long_text: what is read of a single text that is longer. "head": its first tokens (paper); "head_tail": its
-            first and its last tokens, 128 and 382 of 510; "views": in training "head_tail", in evaluation the mean of
-            the probabilities of three inputs, head, tail, and head with tail (what upstream meant to do).
+            first and its last tokens, 128 and 382 of 510; "views": "head_tail" in training; in evaluation, the mean of
+            the probabilities of three inputs: head, tail, and head with tail (what upstream meant to do).
         doc_stride: tokens between the beginnings of two windows of a long context (span) or sentence (tagging).
         max_query_len: maximum number of tokens of a question (span).
     """
@@ -41,9 +41,9 @@ class SpanSettings:
     """How answers are trained and found (span).
 
     Attributes:
-        windows_without_answer: training on the windows of a question that do not contain its answer: "cls", their
-            answer is [CLS], as in SQuAD 2.0; "drop", they are left out. Questions without answer are always trained on.
-        n_best: number of candidates kept of each question.
+        windows_without_answer: how training uses the windows of a question that do not contain its answer. "cls": their
+            answer is [CLS], as in SQuAD 2.0; "drop": they are left out. Questions without answer are always used.
+        n_best: number of candidate answers to keep for each question.
         max_answer_length: maximum length of an answer, in tokens (English) or characters (Chinese).
         null_threshold: a question is unanswerable if the score of "no answer" exceeds that of the best answer by more
             than this number (SQuAD 2.0); null means the threshold that gives the best F1 on the first dev split.

@@ -1,4 +1,4 @@
-"""The description of a task: what the registry has one row of, and what a YAML file of one's own becomes."""
+"""The description of a task: a row of the registry, or the content of a user's YAML file."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ class Split:
     Attributes:
         sources: in order of preference; the first of which all files exist is read.
         labelled: whether the files have gold values. Official test files mostly have none: they are for submissions.
-        needed: whether it is an error if the files are not there. Of an official task, some splits may be missing.
+        needed: whether missing files are an error. Splits of official tasks may be missing.
     """
 
     sources: tuple[Source, ...]
     labelled: bool = True
-    # Not part of what identifies a task and its runs.
+    # Not in repr(task), which identifies a task in its runs (see training/prepare.py).
     needed: bool = field(default=False, repr=False, compare=False)
 
     def __or__(self, other: Split) -> Split:
-        """Return a split whose files may be those of either."""
+        """Return a split with the sources of both; those of `self` are preferred."""
         return Split((*self.sources, *other.sources), self.labelled)
 
 
 def files(*alternatives: str | tuple[str, ...], labelled: bool = True, layout: Layout | None = None) -> Split:
-    """Return a split of which each alternative is a file or several files, in the task's layout or another one."""
+    """Return a split with one source for each alternative, a file or several; `layout` is None for the task's own."""
     names = ((names,) if isinstance(names, str) else names for names in alternatives)
     return Split(tuple(Source(of_source, layout) for of_source in names), labelled)
 
@@ -63,7 +63,7 @@ class Task:
         metric: the name of the metric, which gives all scores of the task and selects the best checkpoint.
         layout: reads the files.
         splits: by name; `train`, those that are evaluated on, and those without labels.
-        folders: names of the folder with the files, relative to the folder that the user gives, if it is not this one.
+        folders: possible names of the folder with the files below the folder that the user gives.
         labels: the classes in the official spelling, or the types of entities; None for kinds without labels, and if
             they are to be found in the training file (see `load.with_labels`).
         labels_of: where the labels come from, for errors.

@@ -44,7 +44,7 @@ def windows_of(num_tokens: int, room: int, stride: int) -> Windows:
     count = 1 + max(0, -(-(num_tokens - room) // step))
     starts = step * np.arange(count)
     lengths = np.minimum(room, num_tokens - starts)
-    # near: int64 [tokens, windows that may contain a token], ascending; the last one may be there several times.
+    # near: int64 [tokens, windows that may contain a token], ascending; the last window may be repeated.
     tokens = np.arange(num_tokens)[:, np.newaxis]
     first = np.maximum(0, (tokens - room) // step + 1)
     near = np.minimum(first + np.arange(room // step + 2), np.minimum(tokens // step, count - 1))

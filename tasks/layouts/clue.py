@@ -17,7 +17,7 @@ from tasks.layouts.rows import AnyRow, BadRow, Row, RowError, Wanted
 # The marks of CLUEWSC's spans.
 MARKS = {"span1": ("_", "_"), "span2": ("[", "]")}
 TAG = re.compile(r"#idiom\d+#")
-# In the context of ChID's examples the blank that is asked for reads so, and the others of the passage as OTHER_BLANK.
+# The texts that replace the blank to fill, and the other blanks of the passage, in the context of an example of ChID.
 BLANK = "____"
 OTHER_BLANK = "……"
 

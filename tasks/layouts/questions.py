@@ -1,4 +1,4 @@
-"""Questions on texts: SQuAD's JSON, in which CMRC 2018, DRCD and DuReader-robust come as well; DuReader; RACE."""
+"""Questions on texts: SQuAD's JSON (also used by CMRC 2018, DRCD and DuReader-robust), DuReader, and RACE."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class DuReaderDocuments(ObjectLines):
 
     Objects have `question_id`, `question`, `documents`, `answer_docs` and `answer_spans`. A document has
     `segmented_paragraphs` and `most_related_para`; a span is a pair of token numbers, both inclusive, in that
-    paragraph. Of each question the document and paragraph are read that hold the annotated span, which makes the
-    single-document form. The context is the paragraph without the spaces between its tokens.
+    paragraph. For each question, only the paragraph with the annotated span is read (the single-document form). The
+    context is this paragraph without the spaces between its tokens.
     """
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:

@@ -36,18 +36,18 @@ ID = Role("id", needed=False, may_lack=True)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be read of a file.
+    """What is to be read from a file.
 
     Attributes:
-        labelled: whether the file has gold values; without them no gold value is read.
-        roles: what is known of the values that columns give, by name.
+        labelled: whether the file has gold values; otherwise none are read.
+        roles: the roles of the values, by name.
     """
 
     labelled: bool
     roles: Mapping[str, Role] = field(default_factory=dict)
 
     def role(self, name: str) -> Role:
-        """Return what is known of a value: a needed text unless something else is."""
+        """Return the role of a value; a value without one is a needed text."""
         return self.roles.get(name) or Role(name)
 
 
@@ -87,7 +87,7 @@ MadeT = TypeVar("MadeT")
 
 
 def made(place: Place, make: Callable[..., MadeT], *arguments: Any) -> MadeT | BadRow | OmittedRow:
-    """Return what `make` makes of a row, or why it makes nothing of it: it raises RowError or OmittedError."""
+    """Return make(*arguments), or a BadRow or OmittedRow at `place` if it raises RowError or OmittedError."""
     try:
         return make(*arguments)
     except RowError as error:
@@ -113,7 +113,7 @@ class Layout(Protocol):
 
         Args:
             files: files or folders, as the layout requires.
-            wanted: what is to be read of them.
+            wanted: what is to be read from them.
 
         Raises InputError if a file as a whole is not as the layout requires.
         """

@@ -46,7 +46,7 @@ class Table(ABC):
     clean: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise InputError for names of columns beside a header that names them."""
+        """Raise InputError if both `names` and a header name the columns."""
         if self.names and self.header == "yes":
             raise InputError("names: are those of a file without a header; give header: no, or auto")
 
@@ -126,8 +126,8 @@ class Csv(Table):
     def records(self, path: Path) -> Iterator[Record]:
         """Yield the fields of each record with the line on which it begins.
 
-        Raises InputError for a wrong record of several lines, for example if a quotation mark is never closed: where
-        the next one begins is not known.
+        Raises InputError for an invalid record of several lines, for example if a quotation mark is never closed: it is
+        then unknown where the next record begins.
         """
         csv.field_size_limit(sys.maxsize)  # a text may be longer than Python's limit
         records = csv.reader(io.StringIO(read_text(path).rstrip("\r\n"), newline=""), strict=True)

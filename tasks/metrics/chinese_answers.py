@@ -96,7 +96,7 @@ def _without(text: str, ignored: frozenset[str]) -> str:
 
 
 def _runs(text: str, single: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the characters that match `single`, each alone, and the longest runs of others; and whether it matches."""
+    """Yield each character that matches `single`, with True, and each run of other characters, with False."""
     for run in re.split(f"({single.pattern})", text):
         if run:
             yield run, single.fullmatch(run) is not None

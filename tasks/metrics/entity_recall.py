@@ -26,7 +26,7 @@ class Column(NamedTuple):
     """A part of the entities of a split.
 
     Attributes:
-        name: what is in it, such as a length.
+        name: which entities it has, for example their length.
         gold: int64 [S], its entities in each sentence; found: int64 [R, S], those that each run found.
     """
 
@@ -38,8 +38,8 @@ class Column(NamedTuple):
 class Recall(NamedTuple):
     """The recall of a model, in percent: the mean over its runs, each run, and an interval of the mean.
 
-    `low` and `high` are bounds of 95 % of the resamples of the sentences; they say nothing of other seeds, which the
-    spread of `runs` shows. `difference` has mean, low and high of the difference to the first model, in the same
+    `low` and `high` are the bounds of 95 % of the resamples of the sentences. They do not cover the variation between
+    seeds, which `runs` shows. `difference` has mean, low and high of the difference to the first model, in the same
     resamples; None for the first model.
     """
 
@@ -79,8 +79,8 @@ def columns_by_group(gold: Sequence[Sequence[Entity]], everything: Column) -> li
     """Return a column for each of GROUPS groups of sentences, from short to long entities.
 
     The sentences that have entities are ordered by the average length of these and cut into groups. Sentences with the
-    same average are in the same group; the groups have as equal numbers of sentences as this allows, one after the
-    other. There are fewer groups if there are fewer averages. The names are the smallest and the largest average.
+    same average are in the same group; otherwise the groups are as equal in size as possible. There are fewer groups if
+    there are fewer distinct averages. The name of a group is its smallest and its largest average.
 
     Args:
         everything: the column of all entities.
@@ -91,7 +91,7 @@ def columns_by_group(gold: Sequence[Sequence[Entity]], everything: Column) -> li
     for group in range(GROUPS, 0, -1):
         if first == len(values):
             break
-        # The share of this group in the sentences that are left, as nearly as equal averages allow.
+        # This group gets 1 / `group` of the sentences that are left, as nearly as equal averages allow.
         sizes = np.cumsum(counts[first:])
         stop = len(values) if group == 1 else first + 1 + int(np.argmin(np.abs(sizes - left / group)))
         low, high = values[first], values[stop - 1]
@@ -106,7 +106,7 @@ def recalls(columns: Sequence[Column], names: Sequence[str]) -> dict[str, list[R
     """Return the recall of each model in each column; no column may be without entities.
 
     Args:
-        names: of the model of each run. Runs with the same name are seeds of one model.
+        names: the name of the model of each run. Runs with the same name are seeds of one model.
     """
     gold = np.stack([column.gold for column in columns], 1)
     found = np.stack([column.found for column in columns], 2)
@@ -115,7 +115,7 @@ def recalls(columns: Sequence[Column], names: Sequence[str]) -> dict[str, list[R
     means = np.stack([found[runs[name]].mean(0) for name in models])
     weights = np.random.default_rng(SEED).multinomial(len(gold), np.full(len(gold), 1 / len(gold)), DRAWS)
     with np.errstate(invalid="ignore"):
-        # [M, draws, K]; a resample without entities of a column counts for nothing there.
+        # [M, draws, K]; NaN, which the quantiles ignore, for a resample without entities of a column.
         resampled = 100 * (weights @ means) / (weights @ gold)
     totals = 100 * found.sum(1) / gold.sum(0)
     return {

@@ -1,7 +1,7 @@
 """The record of a metric, and the arithmetic that several metrics share.
 
-A metric is a function of gold values and predictions of a task, as a kind of task makes them: there is at least one, in
-sequences both sides have the same rows, and all values have been checked.
+A metric is a function of the gold values and the predictions that a kind of task makes. There is at least one value,
+sequences have the same rows on both sides, and all values have been checked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Metric:
         unit: unit of the scores, as the official scorer prints them. Counts have no unit.
         direction: whether a larger ("max") or a smaller ("min") main score is better.
         options: names of the keyword arguments that `function` accepts.
-        labels: the labels that it is defined for; empty if it is for all.
+        labels: the labels for which it is defined; empty if it accepts any labels.
         reported: names of the scores that papers report; empty if that is the main score.
     """
 

@@ -1,1 +1,1 @@
-"""Predictions with a fine-tuned model, of official splits and of texts of one's own."""
+"""Predictions with a fine-tuned model, for official splits and for texts of the user."""

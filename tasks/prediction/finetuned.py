@@ -26,7 +26,7 @@ from tasks.kinds.task import Task
 from tasks.training.description import Description, described_folder, read_description
 from tasks.training.prepare import NULL_THRESHOLD
 
-# The kind of outputs of an exported program, as ernie_gram/inference calls it.
+# The value of `outputs` in the description of an exported program (see ernie_gram/inference/description.py).
 TASK_SCORES = "task_scores"
 
 
@@ -37,8 +37,8 @@ class LoadedModel:
     Attributes:
         source: the folder of the checkpoint or of the exported program.
         description: its task, with labels, and the settings of its kind.
-        tokenizer: as in training.
-        model: its parameters include those of the output layer; None for an exported program, which holds them itself.
+        tokenizer: the tokenizer of its training.
+        model: its parameters, including those of the output layer; None for an exported program, which contains them.
     """
 
     source: Path

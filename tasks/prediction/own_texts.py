@@ -26,7 +26,7 @@ SPLIT = "input"
 
 @dataclass(frozen=True)
 class OwnObjects(JsonLines):
-    """JSON objects of a user. A value that rows of this kind may have, but not those of the task, is an error."""
+    """JSON objects of a user. A value that the kind of task knows, but that this task does not have, is an error."""
 
     def values(self, record: Mapping[str, Any], wanted: Wanted) -> Mapping[str, Any]:
         """Return the values under the keys."""
@@ -40,12 +40,12 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
     """Read texts as examples without gold values.
 
     Args:
-        task: its labels are known.
-        form: "task": `path` is a file or folder as the task's own layout has it; gold values may be there or not.
-            "lines": one row a line, with a tab between two values. "json": JSON lines whose keys are the names of the
-            values (see layouts/rows.py). IDs are in a column or key `id`, except in "lines".
+        task: a task whose labels are known.
+        form: "task": `path` is a file or folder in the task's own layout, with or without gold values. "lines": one row
+            a line, with a tab between two values. "json": JSON lines whose keys are the names of the values (see
+            layouts/rows.py). IDs are in a column or key `id`, except in "lines".
 
-    Raises InputError as `load_split` does, which also says what is expected.
+    Raises InputError as `load_split` does; the message also says what is expected.
     """
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
@@ -64,7 +64,7 @@ def load_texts(task: Task, path: Path, form: Form, on_bad_row: OnBadRow) -> Exam
 
 
 def task_layout(task: Task) -> Layout:
-    """Return the layout of the task's files without gold values; a column or key `id` has the IDs, if it is there."""
+    """Return the layout of the task's files without gold values. A column or key `id`, if there is one, has the IDs."""
     sources = (source for name in task.submission_splits for source in task.splits[name].sources)
     layout = next((source.layout for source in sources if source.layout), task.layout)
     if isinstance(layout, JsonLines) or (isinstance(layout, Table) and layout.header != "no"):
@@ -75,7 +75,7 @@ def task_layout(task: Task) -> Layout:
 def plain_values(task: Task) -> list[str]:
     """Return the names of the values of a row without gold values and ID, in the order of a line.
 
-    Layouts without columns hold single texts, and questions.
+    Layouts without columns have single texts; for multiple choice, they also have questions.
     """
     own = getattr(task.layout, "columns", {"question": "question"})
     roles = (role for role in KINDS[task.kind].roles if not role.is_gold and role.name != "id")
@@ -101,7 +101,7 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
 
 
 def _check_separated(loaded: Examples, task: Task, layout: Layout, path: Path) -> None:
-    """Raise InputError if no text of a table of tokens has two of them: each text would be a single token."""
+    """Raise InputError if every text of a table of tokens is a single token: the separator must be another one."""
     separator, examples = getattr(layout, "list_separator", None), cast(list[Any], loaded.examples)
     reads_tokens = KINDS[task.kind].splits_texts
     if separator is not None and reads_tokens and all(len(example.tokens) == 1 for example in examples):
@@ -109,7 +109,7 @@ def _check_separated(loaded: Examples, task: Task, layout: Layout, path: Path) -
 
 
 def _own_form(task: Task, layout: Layout) -> str:
-    """Return what a file of the task's own form has, for errors."""
+    """Return what a file in the task's own form must contain, for errors."""
     name = next(name for name, of_layout in LAYOUTS.items() if isinstance(layout, of_layout))
     wanted, columns = KINDS[task.kind].wanted(labelled=False), getattr(layout, "columns", {})
     columns = {name: column for name, column in columns.items() if name != "id" and not wanted.role(name).is_gold}

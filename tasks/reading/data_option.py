@@ -1,4 +1,4 @@
-"""Options of the commands that read official files: their folder, and what a bad row does."""
+"""Options of the commands that read official files: the folder of the files, and what to do with bad rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MEANING = f"folder with the official files of a task, or the benchmark's folder 
 
 
 def add_data_option(parser: argparse.ArgumentParser, is_required: bool = False) -> None:
-    """Add --data; if it is required, DATA will do as well."""
+    """Add --data. Its default is the environment variable DATA; if `is_required`, one of them must be given."""
     folder = data_folder()
     required = is_required and folder is None
     parser.add_argument("--data", type=Path, default=folder, required=required, metavar="FOLDER", help=MEANING)
@@ -28,6 +28,6 @@ def add_bad_row_option(parser: argparse.ArgumentParser) -> None:
 
 
 def data_folder() -> Path | None:
-    """Return the folder that DATA names, None without one."""
+    """Return the folder that the environment variable DATA names; None if it is not set."""
     text = os.environ.get(VARIABLE)
     return Path(text) if text else None

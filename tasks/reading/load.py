@@ -1,4 +1,4 @@
-"""Read a split of a task: official files in, examples and an account of every row out."""
+"""Read a split of a task: turn the rows of official files into examples, and account for every row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Report:
         files: what was read.
         omitted: rows that the task leaves out on purpose, as the official baselines do.
         bad: rows that were skipped because something is wrong with them (`on_bad_row="skip"`).
-        notes: what was unusual in rows that became examples nevertheless -> number of occurrences.
+        notes: description -> number, of what was unusual in rows that nevertheless became examples.
     """
 
     task: str
@@ -70,8 +70,8 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     """Read a split of a task from the folder with its official files.
 
     Args:
-        task: a row of the registry or a task of one's own. If its labels are those of the training file, this file is
-            read first, each time: call `with_labels` once before several splits.
+        task: a task of the registry or a custom task. If its labels are those of the training file, each call reads
+            that file first: call `with_labels` once before reading several splits.
         on_bad_row: "error" stops at the first bad row; "skip" leaves bad rows out and lists them in the report.
 
     Raises InputError that names file and line for a bad row, and for files that are missing, that are not in the task's
@@ -93,7 +93,7 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
             rows += 1
             phase.advance(1)
             if not isinstance(made_row, (BadRow, OmittedRow)):
-                # Predictions are scored and submitted by ID; training needs none.
+                # IDs must be unique, because predictions are scored and submitted by ID; training does not need them.
                 earlier = first_places.setdefault(made_row.id, made_row.place)
                 if earlier is made_row.place or split == TRAIN:
                     examples.append(made_row)

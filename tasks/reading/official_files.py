@@ -34,7 +34,7 @@ def labelled_split(task: Task, name: str | None) -> str:
 
 
 def find_files(task: Task, folder: Path, split: str) -> Found:
-    """Return the files of a split. They are looked for in `folder` and in the task's own folders below it.
+    """Return the files of a split, which are searched for in `folder` and in the task's own folders below it.
 
     Raises InputError that names the folders and the official names if no source of the split is complete.
     """
@@ -58,7 +58,7 @@ def find_files(task: Task, folder: Path, split: str) -> Found:
 
 
 def available_splits(task: Task, folder: Path) -> list[str]:
-    """Return the splits of a task whose files are all in a folder; raises InputError if a needed one is not there."""
+    """Return the splits of a task whose files are all in a folder; raises InputError if a needed one is missing."""
 
     def is_there(split: str) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""The files that benchmarks take: written from predictions, and read to be scored.
+"""The files that benchmarks accept: written from predictions, and read to be scored.
 
 Sources:
 
@@ -59,7 +59,7 @@ class Form:
 
 
 def form_of(task: Task) -> Form:
-    """Return the form of a task's submissions, or a form for its kind if its benchmark takes none."""
+    """Return the form of a task's submissions, or the form of its kind if its benchmark defines none."""
     return FORMS[task.submission or KINDS[task.kind].submission]
 
 
@@ -83,9 +83,9 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
         examples: the labelled examples of the split.
         omitted: number of rows of the split that are no examples, but may have a prediction.
 
-    Raises InputError, with the line or key, for a file of another form and for an answer that the task does not have;
-    also for an example without prediction and for a prediction without row, unless the metric takes answers by ID: it
-    counts missing ones and ignores others, as official scorers do.
+    Raises InputError, with the line or key, for a file of another form and for an answer that the task does not have.
+    It also raises InputError for an example without prediction and for a prediction without row, unless the metric
+    takes answers by ID: as in official scorers, missing answers are then counted, and unknown IDs ignored.
     """
     answers: dict[str, Any] = {}
     unknown: list[tuple[Place, str]] = []
@@ -182,7 +182,7 @@ def tag_columns(predictions: Predictions) -> str:
 
 
 def no_answer_probabilities(predictions: Predictions) -> str:
-    """Return the content of na_prob.json, of tasks whose questions may be unanswerable.
+    """Return the content of na_prob.json, for tasks whose questions may be unanswerable.
 
     A probability above 0.5 means no answer. It is the logistic function of the difference between the question's
     `na_score` and the threshold (see Span.decode). The answers in the main file are "" for the same questions, and no

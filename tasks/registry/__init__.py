@@ -1,4 +1,4 @@
-"""What a task is, and the registry of tasks: one row for each, by name."""
+"""The registry of tasks, by name."""
 
 from __future__ import annotations
 

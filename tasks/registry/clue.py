@@ -1,4 +1,4 @@
-"""The tasks of CLUE (cluebenchmarks.com). Labels are texts, also if they look like numbers."""
+"""The tasks of CLUE (cluebenchmarks.com). Labels are texts, even if they look like numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLUENER_TYPES = (
 
 
 def clue_task(name: str, title: str, **fields: Any) -> Task:
-    """Return a task of CLUE with train.json, dev.json and test.json; `fields` are further fields."""
+    """Return a task of CLUE with train.json, dev.json and test.json; `fields` override or extend its fields."""
     defaults = {
         "language": "zh",
         "splits": JSON_FILES,

@@ -10,7 +10,7 @@ from tasks.layouts.text_folders import TextFolders
 
 
 def squad_task(version: str, metric: str, unanswerable: bool) -> Task:
-    """Return SQuAD 1.1 or 2.0. The official test set is not published: submissions are made of the dev set."""
+    """Return SQuAD 1.1 or 2.0. The official test set is not published: submissions are made from the dev set."""
     return Task(
         name=f"squad{version[0]}",
         title=f"SQuAD {version}",

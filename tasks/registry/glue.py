@@ -1,4 +1,4 @@
-"""The tasks of GLUE (gluebenchmark.com). The official test files have no labels, and other columns than the others."""
+"""The tasks of GLUE (gluebenchmark.com). The official test files have no labels, and columns of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NLI_LABELS = ("contradiction", "entailment", "neutral")
 
 
 def glue_task(name: str, title: str, columns: Mapping[str, str], labels: tuple[str, ...] | None, **fields: Any) -> Task:
-    """Return a task of GLUE with train.tsv, dev.tsv and test.tsv; `fields` overrides those of a classification."""
+    """Return a task of GLUE with train.tsv, dev.tsv and test.tsv; `fields` override those of a classification."""
     defaults = {
         "language": "en",
         "kind": "classification",

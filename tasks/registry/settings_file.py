@@ -8,7 +8,7 @@ from reader.system.installation import CONF, is_settings_file
 def settings_of(task: str) -> list[str]:
     """Return the options of fine-tuning that select a task and its settings.
 
-    Without a file of settings it is a task of one's own, which is given as a .yaml file, or an unknown name.
+    A task without such a file is the .yaml file of a custom task, or an unknown name.
     """
     path = CONF / "tasks" / f"{task}.yaml"
     has_settings = not is_settings_file(task) and path.is_file()

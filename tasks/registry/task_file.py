@@ -1,4 +1,4 @@
-"""A task of one's own: a short YAML file in place of a row of the registry.
+"""A custom task: a short YAML file in place of a row of the registry.
 
     kind: classification
     language: en
@@ -52,7 +52,7 @@ LAYOUTS: dict[str, type] = {
 
 
 def find_task(name: str) -> Task:
-    """Return a task of the registry by its name, or a task of one's own by the path of its .yaml file.
+    """Return a task of the registry by its name, or a custom task by the path of its .yaml file.
 
     Raises InputError for an unknown name, and as `read_task_file` does.
     """
@@ -118,7 +118,7 @@ def _check_roles(kind: type[Kind[Any, Any]], columns: Collection[str]) -> None:
 
 
 def _splits(value: Any, unlabelled: Collection[str]) -> dict[str, Split]:
-    """Return the splits; each is the name of a file, or a list of names that are read together."""
+    """Return the splits; the value of each is the name of a file, or a list of files that are read together."""
     if not isinstance(value, dict) or not value:
         raise InputError("files: expected `train: FILE`, `dev: FILE` and further splits")
     for name in unlabelled:

@@ -13,7 +13,7 @@ from tasks.studies.summaries import NGRAMS, Summary
 def draw_perplexities(summary: Summary, target: Path) -> bool:
     """Plot n-gram perplexity against steps, as figure 4a: the mean of each variant, and the range over its seeds.
 
-    Returns whether there is anything to plot; without, no file is written.
+    Returns whether there is anything to plot; otherwise no file is written.
     """
     figure, [axes] = new_figure(1)
     is_drawn = False
@@ -48,7 +48,7 @@ def draw_perplexities(summary: Summary, target: Path) -> bool:
 def draw_scores(summary: Summary, target: Path) -> bool:
     """Plot the mean score over all tasks of each variant, as figure 4b: a point for each seed of pre-training.
 
-    Returns whether there is anything to plot; without, no file is written.
+    Returns whether there is anything to plot; otherwise no file is written.
     """
     figure, [axes] = new_figure(1)
     scores = {name: list(summary.mean_scores(name).values()) for name in summary.study.variants}

@@ -1,4 +1,4 @@
-"""The plan of a study: each pre-training, fine-tuning and count baseline, with a digest of what decides its result."""
+"""The plan of a study: each pre-training, fine-tuning and count baseline, with a digest of all that it depends on."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from tasks.training.config import FinetuneConfig
 Of = Mapping[str, str | int]
 PRETRAINING, FINETUNING, CORPUS, COUNTS = "pre-training", "fine-tuning", "corpus", "counts"
 MODELS, FINETUNED = "models", "finetuned"
-# Settings of the trainer that are part of a result; the others change nothing but its cost.
+# Settings of the trainer that can change a result; the others change only its cost.
 TRAINER = ("max_steps", "eval_every", "eval_sequences", "eval_draws")
 
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A result that a study is to have.
+    """A planned result of a study.
 
     Attributes:
-        name: of the run, unique in the study.
-        kind: what makes it: PRETRAINING, FINETUNING, CORPUS or COUNTS.
-        of: which variant, seed, task or corpus it is of.
-        settings: those that can change the result and are not the defaults.
+        name: the name of the run, unique in the study.
+        kind: PRETRAINING, FINETUNING, CORPUS or COUNTS.
+        of: the variant, seed, task or corpus to which it belongs.
+        settings: the settings that can change the result and are not the defaults.
         data: digests of what it is made from.
-        run: the training, None for the others.
-        model: the pre-training of a fine-tuned model, None if the model is given.
+        run: the training; for COUNTS, a pre-training on the counted corpus; None for CORPUS.
+        model: the pre-training of a fine-tuned model; None if the model is given.
     """
 
     name: str
@@ -93,10 +93,10 @@ def _shown(value: object) -> str:
 
 
 def plan_study(prepared: Prepared, output: Path, data: Path | None) -> list[Planned]:
-    """Return all that a study is to have, seed by seed; each pre-training is followed by its fine-tunings.
+    """Return all planned results of a study, seed by seed; each pre-training is followed by its fine-tunings.
 
     Args:
-        prepared: its corpora must be there.
+        prepared: the prepared study; its corpora must exist.
         output: folder of the runs.
         data: folder with the official files of the tasks; None if the study has none.
 
@@ -140,7 +140,7 @@ def _counts(prepared: Prepared, output: Path, seed: int) -> Iterator[Planned]:
 
 
 def check_settings(prepared: Prepared, output: Path, data: Path | None) -> None:
-    """Check what needs no corpus: the settings of all trainings, the given model, and the files of the tasks.
+    """Check all that needs no corpus: the settings of all trainings, the given model, and the files of the tasks.
 
     Raises InputError as `plan_study` does.
     """
@@ -219,7 +219,7 @@ def _finetuning_config(task: str, overrides: tuple[str, ...]) -> FinetuneConfig:
 def _files(task: str, folder: Path) -> dict[str, str]:
     """Return the digests of the files of the labelled splits, and of the file of a custom task.
 
-    Raises InputError if a needed one is not there.
+    Raises InputError if a needed file is missing.
     """
     definition = find_task(task)
     found = {}
@@ -250,7 +250,7 @@ def _model_digest(model: Path | None) -> str:
 def _settings(config: Any) -> dict[str, Any]:
     """Return the settings that can change a result and are not the defaults, as flat `section.key: value`.
 
-    Without the defaults, so that the results of a study remain its own when a setting is added.
+    Without defaults, so that earlier results of a study remain valid when this project gets a new setting.
     """
     defaults = flatten(asdict(type(config)()))
     kept = [f"trainer.{key}" for key in TRAINER] if isinstance(config, PretrainConfig) else []

@@ -29,9 +29,9 @@ class Prepared:
     """The folder with what a study prepares.
 
     Attributes:
-        study: whose it is.
-        folder: has vocab.txt, NAME.tsv for each lexicon and the folder NAME for each corpus.
-        texts: "train" and "held_out" -> their files, if they are given.
+        study: the study.
+        folder: has vocab.txt, NAME.tsv for each lexicon, and the folder NAME for each corpus.
+        texts: "train" and "held_out" -> the files, if they are given.
         start: the given model, or None.
     """
 
@@ -52,21 +52,21 @@ class Prepared:
         return found
 
     def lexicon(self, name: str) -> Path:
-        """The file of a lexicon."""
+        """Return the file of a lexicon."""
         return self.folder / f"{name}.tsv"
 
     def corpus(self, name: str) -> Path:
-        """The folder of a corpus."""
+        """Return the folder of a corpus."""
         return self.folder / name
 
     def info(self, name: str) -> CorpusInfo:
-        """What a corpus holds; raises InputError if it is not there or not the study's."""
+        """Return the description of a corpus; raises InputError if it is missing or damaged."""
         return Corpus(self.corpus(name)).info
 
     def missing(self) -> list[tuple[Path, list[str]]]:
-        """Return what is not there, in the order of building, each with the command that builds it.
+        """Return the missing files and folders in the order of building, each with the command that builds it.
 
-        Raises InputError if a text is needed that is not given.
+        Raises InputError if a text that is needed is not given.
         """
         return [(path, command) for path, command in self._commands() if not self._is_there(path)]
 
@@ -95,7 +95,7 @@ class Prepared:
     def _command(self, name: str, output: Path, text: str, options: Sequence[str]) -> tuple[Path, list[str]]:
         files = self.texts.get(text, [])
         if not files and not self._is_there(output):
-            raise InputError(f"{OPTIONS[text]}: must be given, because {output} is missing, which is made of it")
+            raise InputError(f"{OPTIONS[text]}: must be given, to build {output}")
         return output, [name, "--input", *files, *options, "--output", str(output)]
 
     def build(self) -> None:
@@ -109,7 +109,7 @@ class Prepared:
         self.check()
 
     def check(self) -> None:
-        """Raise InputError if something in the folder was made with other settings, or does not fit the rest."""
+        """Raise InputError if a part was made with other settings or from another text, or if parts do not fit."""
         for name, options in self.study.lexicons.items():
             made = Lexicon.load(self.lexicon(name)).info
             for key in ("top", "min_count", "max_ngram_tokens"):
@@ -127,12 +127,12 @@ class Prepared:
             reason = f"{self.corpus(name)} was made with another lexicon; choose another --output"
             require(info.lexicon == lexicon, f"corpora.{name}", reason)
             first, text = texts.setdefault(corpus.text, (name, info.text))
-            reason = f"was made of another text than {self.corpus(first)}; choose another --output"
+            reason = f"was made from another text than {self.corpus(first)}; choose another --output"
             require(info.text == text, str(self.corpus(name)), reason)
             vocabularies[info.vocabulary] = name
         for name, files in self.texts.items():
             if files and name in texts:
-                reason = f"is not the text that {self.corpus(texts[name][0])} was made of; choose another --output"
+                reason = f"is not the text that {self.corpus(texts[name][0])} was made from; choose another --output"
                 require(_digest(files, self.vocabulary) == texts[name][1], f"{OPTIONS[name]} {' '.join(files)}", reason)
         require(len(vocabularies) <= 1, str(self.folder), f"{', '.join(vocabularies.values())}: vocabularies differ")
 
@@ -155,7 +155,7 @@ def _options(options: Options) -> list[str]:
 
 
 def _digest(files: list[str], vocabulary: Path) -> str:
-    """Return the digest of a text, as corpora have it; the vocabulary may be in the folder of the text."""
+    """Return the digest of a text as corpora store it; the vocabulary, which may be in the same folder, is no text."""
     text = TextFiles(find_files(files, [vocabulary]))
     for _ in text.segments(SEGMENT_BYTES):
         pass

@@ -1,4 +1,4 @@
-"""The results of a study: one file of JSON lines, one record for each finished run, which is only ever appended to."""
+"""The results of a study: a file of JSON lines with a record for each finished run. Records are only appended."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BEGINNING = '{"run": '  # of every record
 def read_results(path: Path) -> list[Record]:
     """Return the records of a file of results, none if there is no such file; a broken last line is left out.
 
-    Raises InputError that names the line for any other line that is no record, and for a second record of a run.
+    Raises InputError that names the line for any other line that is not a record, and for a second record of a run.
     """
     return _parsed(path)[0]
 
 
 def repair_results(path: Path) -> None:
-    """Remove what a killed process left of a last line, with a warning."""
+    """Remove a broken last line, which a killed process left behind, with a warning."""
     _, broken = _parsed(path)
     # Only a broken last line may end within a character.
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

@@ -1,4 +1,4 @@
-"""Run a study: what is missing, in order of the plan, and append each result to the file of results."""
+"""Run a study: produce the missing results in the order of the plan, and append each one to the file of results."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tasks.studies.results_file import append_record, read_results
 
 
 class StudyRunner:
-    """The runs of a study, and what is left of them.
+    """Runs a study, and knows which of its results are missing.
 
     Attributes:
-        planned: all results that the study is to have.
-        results: the file.
+        planned: all planned results of the study.
+        results: the file of results.
     """
 
     def __init__(self, planned: Sequence[Planned], results: Path, finished_only: bool) -> None:
@@ -32,7 +32,7 @@ class StudyRunner:
         Args:
             finished_only: train no model; fine-tune those that are finished.
 
-        Raises InputError if the file has a result of other settings or of another text, or a folder another run.
+        Raises InputError if the file has a result of other settings or of another text.
         """
         self.planned, self.results, self._finished_only = planned, results, finished_only
         records = {record["run"]: record for record in read_results(results)}
@@ -43,11 +43,11 @@ class StudyRunner:
 
     @property
     def missing(self) -> list[Planned]:
-        """What has no result yet, in order of the plan."""
+        """The planned results that are missing, in the order of the plan."""
         return [each for each in self.planned if each.name not in self._done]
 
     def to_train(self) -> list[Planned]:
-        """Return the trainings to start, in order of the plan.
+        """Return the trainings to start, in the order of the plan.
 
         A model without its folder is trained again if one of its fine-tunings is missing.
         """
@@ -65,7 +65,7 @@ class StudyRunner:
         return found
 
     def check(self, processes: int) -> None:
-        """Raise InputError if a training that is to start cannot be trained, as far as that is known before."""
+        """Raise InputError if a training cannot be started, as far as this can be known beforehand."""
         runs = [each.run for each in self.to_train() if each.run]
         check_folders_and_devices(runs, processes)
         known = [each.run for each in self.planned if isinstance(each.run, PretrainingRun) and each.kind == PRETRAINING]
@@ -76,12 +76,13 @@ class StudyRunner:
                 require(run.is_evaluated_on_its_text(), "--held_out", reason)
 
     def run(self, prepared: Prepared, jobs: int, processes: int, threads: int | None, keep: bool) -> list[str]:
-        """Make what is missing; return a line for each training that failed.
+        """Produce the missing results; return a line for each training that failed.
 
         Args:
-            prepared: what the study has prepared.
-            jobs: number of trainings at a time; processes: of each; threads: of each process, None for all cores.
-            keep: whether the folders of fine-tunings are kept after their results are recorded.
+            prepared: the vocabulary, lexicons and corpora of the study.
+            jobs: number of trainings at a time; processes: number per training; threads: number per process, None for
+                all cores.
+            keep: whether to keep the folders of fine-tunings after their results are recorded.
         """
         for each in self.missing:
             self._record_if_known(each, prepared, keep)
@@ -105,7 +106,10 @@ class StudyRunner:
         )
 
     def _record_if_known(self, each: Planned, prepared: Prepared, keep: bool) -> None:
-        """Append the result of a training that is finished, or that only counts, unless it is there."""
+        """Append a result that needs no training, or whose training is finished, unless it is recorded already.
+
+        Remove the folder of a fine-tuning whose result is recorded, unless `keep`.
+        """
         result = _counted(each, prepared) if each.kind in (CORPUS, COUNTS) else _result(each)
         if result is None:
             return

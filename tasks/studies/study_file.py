@@ -14,7 +14,7 @@ from tasks.registry.task_file import find_task
 
 STUDIES = CONF / "studies"
 TRAIN_TEXT, HELD_OUT_TEXT = "train", "held_out"
-# Instead of a size: the vocabulary of the given model.
+# `vocabulary: start` means the vocabulary of the given model.
 OF_START = "start"
 Options = Mapping[str, Any]
 
@@ -24,7 +24,7 @@ class CorpusPlan:
     """A corpus of a study.
 
     Attributes:
-        text: "train" or "held_out", whichever of the two texts it is made of.
+        text: the text from which it is made, "train" or "held_out".
         lexicon: the name of a lexicon of the study, or None for units that are tokens.
     """
 
@@ -37,10 +37,10 @@ class Variant:
     """A model of a study.
 
     Attributes:
-        what: it is, in words, for tables and figures.
-        config: the file with the settings of its pre-training; None for the given model as it is.
+        what: a description for tables and figures.
+        config: the file with the settings of its pre-training; None for the given model without further training.
         corpus, held_out: names of corpora of the study.
-        options: settings that differ from the file, `section.key: value`.
+        options: settings that differ from that file, `section.key: value`.
         start: whether it starts from the given model.
         finetuning: settings of its fine-tunings that differ from those of the task.
     """
@@ -59,8 +59,8 @@ class Study:
     """A study.
 
     Attributes:
-        name: of the file.
-        title: for the tables.
+        name: the name of its file, without the suffix.
+        title: the title of its tables.
         seeds, finetuning_seeds: seeds of each pre-training, and of each fine-tuning of each model.
         reference: the variant with which the others are compared.
         vocabulary: options of `ernie-gram vocab`, or "start".

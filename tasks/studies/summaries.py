@@ -1,4 +1,4 @@
-"""What the records of a study say: costs, curves, and scores of variants, over their seeds."""
+"""Numbers from the records of a study: costs, curves, and scores of the variants, over their seeds."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Summary:
     """A study and its results.
 
     Attributes:
-        study: its variants and tasks are those of the tables, in this order.
-        records: all results that there are.
+        study: its variants and tasks are shown, in their order.
+        records: all recorded results.
     """
 
     study: Study
@@ -40,7 +40,7 @@ class Summary:
 
     @property
     def counts(self) -> list[Record]:
-        """The counts in the corpora of this study; other studies may share the file of results."""
+        """The count baselines of this study's corpora; other studies may share the file of results."""
         return [record for record in self.of_kind(COUNTS) if record["corpus"] in self.study.corpora]
 
     def models(self, variant: str) -> list[Record]:
@@ -57,7 +57,7 @@ class Summary:
         }
 
     def seeds_of(self, variant: str) -> tuple[int, ...]:
-        """The seeds of the pre-trainings of a variant; the first one alone if the model is given."""
+        """Return the seeds of the pre-trainings of a variant; only the first one if the model is given."""
         return self.study.seeds if self.study.variants[variant].config else self.study.seeds[:1]
 
     @property
@@ -67,11 +67,11 @@ class Summary:
         return [name for name in self.study.variants if name in names]
 
     def planned_scores(self, variant: str) -> int:
-        """Return the number of scores that a variant is to have on each task."""
+        """Return the planned number of scores of a variant on each task."""
         return len(self.seeds_of(variant)) * len(self.study.finetuning_seeds)
 
     def mean_scores(self, variant: str) -> dict[int, float]:
-        """Return the mean over all tasks for each seed of pre-training for which all its fine-tunings are there."""
+        """Return the mean score over all tasks, for each seed of pre-training whose fine-tunings are all finished."""
         found = {task: self.scores(variant, task) for task in self.tasks}
         complete = [
             seed
@@ -112,7 +112,7 @@ class Summary:
     def _paired(self, variant: str, own: dict[int, float], other: dict[int, float]) -> list[tuple[int, float]]:
         """Return the differences of scores of a variant and of the reference with the same seed of pre-training.
 
-        A given model has no seeds of pre-training: its score is paired with each one of the other.
+        A given model has no seeds of pre-training: its mean score is paired with each score of the other.
         """
         if own and not self.study.variants[variant].config:
             own = dict.fromkeys(other, mean(own.values()))
@@ -121,12 +121,12 @@ class Summary:
         return [(seed, own[seed] - other[seed]) for seed in sorted(own) if seed in other]
 
     def cpu_seconds(self, variant: str) -> float | None:
-        """Return the median CPU seconds of a step over the pre-trainings that have logged them, None without one."""
+        """Return the median CPU seconds of a step over the pre-trainings that logged them; None if none did."""
         logged = [record["result"][CPU] for record in self.models(variant) if CPU in record["result"]]
         return median(logged) if logged else None
 
     def equal_cpu_seconds(self) -> float | None:
-        """Return the CPU seconds of the whole training of the variant that takes the fewest.
+        """Return the CPU seconds of the cheapest whole pre-training of the study; None if none was logged.
 
         A variant of a single step, which is the baseline of random weights, does not count.
         """

@@ -1,4 +1,4 @@
-"""Tables in Markdown of the results of a study. Whatever is missing is shown as missing."""
+"""Tables in Markdown of the results of a study. Missing results are shown as missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def report(summary: Summary) -> str:
 
 
 def spread(values: Sequence[float], form: str, planned: int) -> str:
-    """Return the mean of some values with minimum and maximum, and how many there are if that is not as planned."""
+    """Return the mean of some values with minimum and maximum, and their number if it is less than planned."""
     if not values:
         return f"{MISSING}{_number(0, planned)}"
     found = spread_of(values, "min")
@@ -66,7 +66,7 @@ def _corpora(summary: Summary) -> list[str]:
 
 
 def _pretraining(summary: Summary) -> list[str]:
-    """Return the table of perplexities, with those of counts below the variants."""
+    """Return the tables of pre-training: perplexities, their differences to the reference, and count baselines."""
     study, seconds = summary.study, summary.equal_cpu_seconds()
     rows = []
     for name in (name for name in summary.found_variants if study.variants[name].config):
@@ -110,7 +110,7 @@ def _ratios(summary: Summary) -> list[str]:
 
 
 def _counts(summary: Summary) -> list[str]:
-    """Return the table of the predictors that only count, on the same masked units."""
+    """Return the table of the count baselines, on the same masked units."""
     groups: dict[tuple[str, str], list[dict[str, float]]] = {}
     for record in summary.counts:
         groups.setdefault((record["corpus"], record["held_out"]), []).append(record["result"])

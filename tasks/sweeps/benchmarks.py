@@ -30,8 +30,8 @@ class Reported:
     """Published scores, for comparison.
 
     Attributes:
-        name: of the model, the head of the column; source: where the scores are published.
-        scores: by task and SPLIT.METRIC, in the unit of the publication, which is mostly percent.
+        name: the name of the model, the head of the column; source: where the scores are published.
+        scores: by task and SPLIT.METRIC, in the unit of the publication, usually percent.
     """
 
     name: str
@@ -88,7 +88,7 @@ def _reported(value: dict[str, Any]) -> Reported:
 
 
 def available_tasks(benchmark: Benchmark, data: Path) -> list[str]:
-    """Return the tasks whose training file and at least one labelled other file are in a folder."""
+    """Return the tasks whose training files, and those of at least one other labelled split, are in a folder."""
     found = []
     for name in benchmark.tasks:
         task = task_named(name)
@@ -99,8 +99,10 @@ def available_tasks(benchmark: Benchmark, data: Path) -> list[str]:
 
 
 def table(benchmark: Benchmark, finished: Finished) -> str:
-    """Return a Markdown table with a row for each metric of each task: median and range over the seeds, and the
-    published scores. Tasks without a finished run have none of their own."""
+    """Return a Markdown table with a row for each metric of each task.
+
+    A row has the median and the range over the seeds, or "-" without a finished run, and the published scores.
+    """
     by_task: dict[str, list[Result]] = {}
     for run, result in finished:
         by_task.setdefault(run.config.task, []).append(result)

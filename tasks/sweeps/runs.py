@@ -28,7 +28,7 @@ from tasks.training.prepare import check_settings, prepare
 
 LAUNCHER = "tasks.run_finetune"
 GRIDS = CONF / "grids"
-# What a sweep sets itself, or what would make the runs different trainings.
+# Options that a user cannot give to every run: the command sets them itself, or the runs could not be compared.
 OWN = ("--config", "--print_config", "--task", "--seed", "--paths.output", "--paths.model")
 NO_DEV_SPLIT = "the folder with the data has no labelled dev split, on which runs are compared"
 Grid = Mapping[str, Sequence[Any]]
@@ -49,7 +49,9 @@ class FinetuneRun(PlannedRun):
         return METRICS[find_task(self.config.task).metric]
 
     def result(self) -> Result | None:
-        """Return the chosen score, the scores that papers report as SPLIT.METRIC, all in their units, and the time.
+        """Return the chosen score, the scores that papers report as SPLIT.METRIC, the steps and the seconds.
+
+        Scores that are fractions are given in percent.
 
         None if the run is not finished. Raises InputError if result.json is damaged, or of a run with other settings.
         """
@@ -94,7 +96,8 @@ def finetuning_parser(description: str | None) -> argparse.ArgumentParser:
 def read_grid(name: str, task: str) -> Grid:
     """Return the grid of a task from a file of grids: the name of a file in conf/grids, or a path.
 
-    The grids of the file have the names of tasks, also for a custom task, which is given as a YAML file.
+    The keys of the file are names of tasks; a custom task has the name that its YAML file gives it.
+
     Raises InputError if there is no such file, or if it has no grid for the task.
     """
     path = named_settings(name, GRIDS, "grid")
@@ -132,7 +135,7 @@ def plan(
             options = [f"--{key}={value}" for key, value in zip(grid, values, strict=True)]
             arguments = [*start, "--paths.model", str(model), *overrides, *options, f"--seed={seed}"]
             config, _ = load_config(FinetuneConfig, arguments, "tasks.sweep", "", {})
-            # One spelling for each value, as 5e-5 and 0.00005 are the same run.
+            # One spelling for each value, because 5e-5 and 0.00005 are the same run.
             flat = flatten(asdict(config))
             varied = {key: flat[key] if isinstance(flat[key], str) else json.dumps(flat[key]) for key in grid}
             parts = [prefix] if prefix else []

@@ -58,7 +58,7 @@ def selection_metric(
     require(bool(dev) or score is None, "evaluation.metric", missing)
     require(bool(dev) or config.evaluation.patience is None, "evaluation.patience", missing)
     score = score or metric.main
-    # Which scores there are, and whether the metric fits, may depend on the data.
+    # The data may decide which scores there are, and whether the metric fits.
     known = [scores_of_zeros(kind, split) for split in (*dev, *final)]
     names = [*known[0]] if dev else [score]
     require(
@@ -68,9 +68,9 @@ def selection_metric(
 
 
 def distinct_values(values: Mapping[str, Any] | Sequence[Any]) -> set[Any]:
-    """Return the distinct ones of gold values, in the form that a metric takes, or of predicted answers.
+    """Return the distinct values among gold values, in the form that a metric takes, or among predicted answers.
 
-    They are labels, scores, indices of options, texts, tags, or all entities of a text, in JSON.
+    A value is a label, a score, the index of an option, a text, a tag, or JSON with all entities of a text.
     """
     items = values.values() if isinstance(values, Mapping) else values
     return {each for item in items for each in _parts(item)}
@@ -111,7 +111,7 @@ def _shown(distinct: set[Any]) -> str:
 
 
 def scores_of_zeros(kind: Kind[Any, Any], split: SplitData) -> Scores:
-    """Return the scores of a split if all scores of the network are 0.
+    """Return the scores that the metric gives a split if the network computes only zeros.
 
     Raises InputError that names the files if the metric does not fit them.
     """

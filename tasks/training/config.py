@@ -168,7 +168,7 @@ class FinetuneConfig:
 
     Attributes:
         task: the name of a task (`ernie-gram tasks` shows all), or the .yaml file of a custom task; required.
-        seed: random seed for the drawn output layers, the order of samples and dropout.
+        seed: random seed of the initial output layers, the order of samples and dropout.
         on_bad_row: "error" stops at the first row that is wrong; "skip" leaves such rows out and lists them.
         max_train_examples: train on at most this number of examples, spread evenly over the training files and the same
             ones with every seed; null means all.

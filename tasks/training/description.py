@@ -27,9 +27,9 @@ class Description:
 
     Attributes:
         task: with its labels, in the order of the model's classes.
-        settings: of the kind of task.
-        segmenter: of the tokenizer (see reader/tokenization/tokenizer.py).
-        precision: of matrix products.
+        settings: the settings of the kind of task.
+        segmenter: the segmenter of the tokenizer (see reader/tokenization/tokenizer.py).
+        precision: the precision of matrix products.
     """
 
     task: Task

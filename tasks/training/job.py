@@ -56,7 +56,7 @@ def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
         batch_size=config.optimizer.batch_size,
         batches=batches,
         evaluators=(TaskEvaluator(run.kind, predictor, run.dev, run.metric),) if run.dev else (),
-        # Its output layer is random before the first step.
+        # Before the first step, the output layer is random.
         evaluates_start=False,
         selection=Selection(SCORE, metric.direction, config.evaluation.patience) if selects else None,
         metrics_explained=f"score is {run.metric}{unit} on {run.dev[0].name}" if run.dev else "",

@@ -27,8 +27,8 @@ def finetuning_memory(
     """Return the predicted memory of one process in the step that needs most, without the small output layers.
 
     Args:
-        encoder: of the fine-tuned model, with the rates of dropout.
-        parts: samples that the process holds at a time.
+        encoder: the settings of the fine-tuned model, with its dropout rates.
+        parts: the samples that the process holds at a time, for each micro-batch.
         cpu: whether it computes on a CPU.
         reads_first_slots: whether the head reads only the first slot of each input (see Kind.reads_first_slots).
     """
@@ -36,7 +36,7 @@ def finetuning_memory(
     held = set[tuple[int, int, int]]()
     for part in parts:
         inputs, slots = int(num_inputs[part].sum()), int(lengths[part].max())
-        # On a CPU nothing is computed for padding.
+        # On a CPU, nothing is computed for padding.
         held.add((inputs, slots, int(num_inputs[part] @ lengths[part]) if cpu else inputs * slots))
     declared = [parameters.encoder(encoder, encoder.vocab_size or 0)]
     shapes = parameters.shapes_of(*declared, parameters.pooler(encoder) if encoder.use_pooler else None)

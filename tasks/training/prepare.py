@@ -48,11 +48,11 @@ SKIPPED, CURVES = "skipped_rows.txt", "curves.png"
 PREDICTIONS = "predictions_"
 # The key in result.json of the threshold for "no answer", which was chosen on the first dev split unless it was set.
 NULL_THRESHOLD = "null_threshold"
-# With more samples in a batch than this share of an epoch, there is a warning.
+# A batch with more than this share of the samples of an epoch gives a warning.
 LARGE_SHARE = 0.2
-# A run that would have less padding by this share with these micro-batches is told so.
-LESS_PADDING, SMALL_MICRO_BATCH = 0.1, 8
-UNKNOWN_CURE = "start from a model whose vocabulary is of the texts' language, or larger"
+# The summary of a run mentions micro-batches of this size if they reduce the share of padding by more than this.
+SMALL_MICRO_BATCH, LESS_PADDING = 8, 0.1
+UNKNOWN_ADVICE = "start from a model whose vocabulary is of the texts' language, or larger"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Run:
         output: its folder.
         model: the given model.
         kind: the kind of the task, for this task.
-        tokenizer: of the model's vocabulary.
+        tokenizer: the tokenizer of the model.
         train: the training data.
         dev: the splits that are evaluated during training; the first one chooses the best evaluation.
         final: the other labelled splits, which are evaluated at the end.
@@ -120,7 +120,7 @@ class Run:
         )
 
     def parts(self, micro_batch: int | None, processes: int = 1) -> list[Int64s]:
-        """Return the samples that the first of some processes holds at a time in the first epoch."""
+        """Return the micro-batches of the first process in the first epoch, as indices of samples, int64."""
         settings, lengths = self.config.optimizer, self.train.features.lengths
         steps = accumulation_steps(settings.batch_size, processes, micro_batch)
         batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, self.config.seed, 0)
@@ -132,13 +132,13 @@ class Run:
         return padding_share(self.train.features, self.parts(micro_batch))
 
     def memory(self, processes: int, cpu: bool = True) -> Memory:
-        """Return the predicted memory of one of some processes, on CPUs or GPUs."""
+        """Return the predicted memory of one of `processes` processes, on CPUs or GPUs."""
         parts = self.parts(self.config.trainer.micro_batch, processes)
         features, reads_first = self.train.features, self.kind.reads_first_slots
         return finetuning_memory(self.config, self.encoder, features, parts, processes, cpu, reads_first)
 
     def describe(self, processes: int = 1, cpu: bool = True) -> list[str]:
-        """Return a summary of the run on some processes, on CPUs or GPUs, as lines for the console."""
+        """Return a summary of the run with `processes` processes, on CPUs or GPUs, as lines for the console."""
         config, settings = self.config, self.config.optimizer
         padding = self.padding(config.trainer.micro_batch)
         less = self.padding(SMALL_MICRO_BATCH)
@@ -158,13 +158,13 @@ class Run:
         ]
 
     def warnings(self) -> list[str]:
-        """Return one line for each thing that is valid but unlikely to be meant."""
+        """Return a line for each valid but probably unintended property of the settings and the data."""
         lines = unseen_labels(self.kind, (*self.dev, *self.final), self.train)
         lines += equal_gold_values(self.kind, self.train, self.dev)
         lines += [
             f"{split.name}: {warning}"
             for split in (self.train, *self.dev, *self.final)
-            if (warning := unknown_warning(split.unknown, self.tokenizer.vocabulary, UNKNOWN_CURE))
+            if (warning := unknown_warning(split.unknown, self.tokenizer.vocabulary, UNKNOWN_ADVICE))
         ]
         if self.config.optimizer.batch_size > LARGE_SHARE * len(self.train.features):
             lines.append(
@@ -182,14 +182,14 @@ class Run:
         return lock_output(self.output)
 
     def claim_output(self) -> None:
-        """Write into the locked folder what is needed beside the parameters to use the model.
+        """Write the files, other than parameters, that are needed to use the model into the locked folder.
 
         Results of an earlier training are removed.
         """
         for path in (self.output / RESULT, self.output / SKIPPED, *self.output.glob(f"{PREDICTIONS}*")):
             path.unlink(missing_ok=True)
         if self.resume_from is None and (self.output / BEST).exists():
-            # It would be taken for the best model of this training.
+            # It would be mistaken for the best model of this training.
             remove_folder(self.output / BEST)
         write_atomically(self.output / CONFIG, explained_yaml(self.config))
         write_vocabulary(self.model.vocabulary, self.output)
@@ -209,7 +209,7 @@ class Run:
 def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
     """Check everything that process `rank` of a run on `world_size` processes needs.
 
-    The data are those of the launcher's check if there was one. Raises InputError that names the key or file at fault.
+    If the launcher has checked the run, the data that it read are used. Raises InputError that names the key or file.
     """
     began = time.monotonic()
     require(bool(config.task), "task", "must be given: `ernie-gram tasks` shows the tasks")
@@ -223,7 +223,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
     tokenizer = Tokenizer(model.vocabulary, segmenter_of(model.lexicon))
 
     def read() -> tuple[Kind[Any, Any], SplitData, tuple[SplitData, ...], tuple[SplitData, ...], str]:
-        """Return the kind with its labels, the splits, and the metric that selects."""
+        """Return the kind with its labels, the splits, and the score that chooses the best evaluation."""
         kind = kind_of(with_labels(task, data, config.on_bad_row), config.kind_settings)
         during, at_end = evaluated_splits(task, data)
         names = (TRAIN, *during, *at_end)

@@ -34,12 +34,12 @@ class SplitData:
     """A split that was read and encoded.
 
     Attributes:
-        name: of the split.
+        name: the name of the split.
         examples: in the order of the files.
-        features: of the examples.
+        features: the features of the examples.
         report: how many rows were read, left out and skipped.
         unknown: the share of [UNK] in the tokens of the texts.
-        seconds: of reading, and of encoding.
+        seconds: wall time of reading, and of encoding.
     """
 
     name: str
@@ -55,7 +55,7 @@ class SplitData:
         digest = hashlib.sha256()
         for path in self.report.files:
             for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
-                # A file of a folder may belong to a class by its folder's name.
+                # The folder of a file may be its label.
                 inside = str(file.relative_to(path)) if path.is_dir() else ""
                 digest.update(f"{inside} {sha256_of(file)}\n".encode())
         return digest.hexdigest()
@@ -80,9 +80,9 @@ class SplitData:
 
 
 def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
-    """Return the labelled splits in the folder on which a model is evaluated: during training, and at the end only.
+    """Return the labelled splits in the folder on which a model is evaluated during training, and only at the end.
 
-    Those during training are the dev splits; the labelled test splits of a task without dev splits.
+    During training, these are the dev splits; for a task without dev splits, the labelled test splits.
     """
     there = [name for name in available_splits(task, folder) if name in task.evaluation_splits]
     during = [name for name in there if name.startswith("dev")] or there

@@ -78,8 +78,8 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -
     common = ["--data", str(tmp_path), "--output", str(tmp_path / "out")]
     for arguments, message in (
         (["germn", model, *common], "no such benchmark; the benchmarks are chinese, clue, english"),
-        (["clue", model, *common], "has the files of none of afqmc, tnews"),
-        (["clue", model, *common, "--tasks", "tnew"], "--tasks: tnew is not in it"),
+        (["clue", model, *common], "has no files of afqmc, tnews"),
+        (["clue", model, *common, "--tasks", "tnew"], "--tasks: tnew is not one of its tasks"),
         (["clue", model, "--output", "out"], "the following arguments are required: --data"),
     ):
         done = call(main, *arguments)

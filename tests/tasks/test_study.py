@@ -216,7 +216,7 @@ def test_another_text_than_that_of_the_corpora_is_refused(
     done = study(*other)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     corpus = tmp_path / "out" / "prepared" / "corpus"
-    assert f"held_out.txt: is not the text that {corpus} was made of; choose another --output" in done.stderr
+    assert f"held_out.txt: is not the text that {corpus} was made from; choose another --output" in done.stderr
 
 
 @pytest.mark.parametrize("changed", ["text", "sequences"])
@@ -255,8 +255,8 @@ def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_
     for more, message in (
         (texts, "--data: must be given: the folder with the files of the tasks"),
         ([*texts, "--data", str(tmp_path)], "no files of the split 'train'"),
-        (data, "--input: must be given, because "),
-        ([*data, "--input", "none.txt"], "--held_out: must be given, because "),
+        (data, "--input: must be given, to build "),
+        ([*data, "--input", "none.txt"], "--held_out: must be given, to build "),
         ([*data, *texts[:2], "--held_out", "none.txt"], "none.txt: no such file, folder or pattern"),
         ([*data, *texts, "--input", "none.txt", "--check"], "none.txt: no such file, folder or pattern"),
         (
@@ -276,7 +276,7 @@ def test_what_is_missing_is_named_before_anything_is_built(tmp_path: Path, tiny_
     mine = write(tmp_path / "mine.jsonl", '{"text": "of the user"}\n')
     for more, message in (
         (["--results", str(mine)], f"{mine}, line 1: not a result of a study"),
-        (["--start", "model"], "--start: this study starts from no given model"),
+        (["--start", "model"], "--start: this study does not start from a given model"),
     ):
         done = call(main, str(path), "--output", str(tmp_path / "out"), *data, *texts, *more)
         assert message in done.stderr

@@ -100,7 +100,7 @@ def _span_scores(
 def _descending(scores: npt.NDArray[np.float64], few: int) -> Iterator[int]:
     """Yield the indices of the finite scores in descending order, the first index first of equal ones.
 
-    Sorting all takes much longer than sorting a few, which mostly suffice.
+    The `few` highest scores, which mostly suffice, are sorted first: sorting all takes much longer.
     """
     rest = np.flatnonzero(np.isfinite(scores))
     if len(rest) > few:

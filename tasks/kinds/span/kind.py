@@ -105,7 +105,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
 
     @property
     def width(self) -> int:
-        """2."""
+        """2, the logits of a unit as the first and as the last token of the answer."""
         return 2
 
     def encode(self, examples: Sequence[SpanExample], tokenizer: Tokenizer, training: bool) -> SpanFeatures:
@@ -246,7 +246,7 @@ class Span(Kind[SpanExample, SpanFeatures]):
 
     @staticmethod
     def record(example: SpanExample, answer: str, detail: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer, "" if there is none, and what is known of it.
+        """Return the answer, "" if there is none, with its position and scores.
 
         start and end: its characters in the context; score: the sum of two logits; probability: among the n best
         answers; all four are null if there is no answer. na_score: if the question may be unanswerable.

@@ -151,7 +151,7 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
             raise RowError(str(error)) from error
 
     def gold_value(self, example: TaggingExample) -> object:
-        """Return the gold tags, or all gold entities, also those inside others, if the metric takes spans."""
+        """Return the gold tags; or, if the metric takes spans, all gold entities, including those inside others."""
         return self._answer(example, example.tags or (), example.entities or ())
 
     def _answer(self, example: TaggingExample, tags: Sequence[str], entities: Sequence[Entity]) -> object:

@@ -217,7 +217,7 @@ def test_it_is_exported_as_a_program_and_refused_as_a_model_of_paddlenlp(run: Pa
         ({"columns": {"text_a": "text"}}, "columns: labels is missing"),
         ({"columns": {"text_a": "text", "labels": "labels", "tags": "t"}}, "'tags' is no value of multi_label"),
         ({"layout": "squad"}, "layout: squad holds span, not multi_label"),
-        ({"metric": "conlleval"}, "'conlleval' is not one for multi_label; choose one of accuracy"),
+        ({"metric": "conlleval"}, "'conlleval' does not apply to multi_label; choose one of accuracy"),
         ({"score_range": [0, 1]}, "score_range: is for regression, not for multi_label"),
     ],
 )

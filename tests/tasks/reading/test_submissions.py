@@ -285,7 +285,7 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     predictions = str(write(tmp_path / "p", TABLE))
     for task, options, message in (
         ("sst2", ["--threshold", "1"], "--threshold has no effect on the metric accuracy"),
-        ("sst2", ["--metric", "f1"], "metric: 'f1' is not one for classification; choose one of accuracy"),
+        ("sst2", ["--metric", "f1"], "metric: 'f1' does not apply to classification; choose one of accuracy"),
         ("sst2", ["--split", "test"], "--split: must be one of: dev"),
         ("squad2", ["--threshold", "1"], "--threshold: needs --na_prob"),
         ("squad2", ["--na_prob", predictions], f"{predictions}:1: not JSON"),

@@ -147,8 +147,8 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
     [
         ("metric:", "metrc:", r"unknown key metrc; did you mean metric\? \(the layout is tsv\)"),
         ("metric: accuracy", "", "metric: is missing"),
-        ("accuracy", "acuracy", "metric: 'acuracy' is not one for classification; .*did you mean accuracy"),
-        ("accuracy", "squad_v1", "metric: 'squad_v1' is not one for classification; choose one of accuracy, "),
+        ("accuracy", "acuracy", "metric: 'acuracy' does not apply to classification; .*did you mean accuracy"),
+        ("accuracy", "squad_v1", "metric: 'squad_v1' does not apply to classification; choose one of accuracy, "),
         (
             "accuracy",
             "accuracy_f1\nlabels: [a, b]",
