@@ -11,7 +11,7 @@ JAVA = $(or $(JAVA_HOME),$(shell command -v java))
 SPARK = $(if $(JAVA),.venv/ready-spark)
 # One test process more than cores: some tests wait for the processes that they start.
 WORKERS = $(shell expr $$(nproc) + 1)
-# The real data of `make data-test`, if this folder is there: the official files of the tasks, laid out as tasks/registry/
+# The real data of `make data-test`, if this folder exists: the official files of the tasks, laid out as tasks/registry/
 # expects, cases of official scorers, BERT's and ERNIE's vocabularies, and long texts.
 ERNIE_GRAM_DATA ?= ../shared/data
 DATA = $(abspath $(wildcard $(ERNIE_GRAM_DATA)))
@@ -51,7 +51,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.tokenizer
 	$(BIN)/python -m tests.benchmarks.pretrain_step
 
-# pip leaves a package of Paddle for GPUs alone that is installed already, unless this project needs another version.
+# pip keeps a GPU package of Paddle that is already installed, unless this project needs another version.
 gpu-check:
 	@! $(BIN)/pip show --quiet paddlepaddle 2>/dev/null || \
 		{ echo "error: .venv has Paddle's package for CPUs; remove the folder .venv" >&2; exit 1; }
@@ -71,8 +71,8 @@ $(HUB)/ready: $(READY)
 	$(HUB)/bin/pip install -qq --disable-pip-version-check -r $(HUB)/requirements.txt
 	touch $@
 
-# Not part of `test`, which reads the table: Paddle's package for GPUs takes 3 GB. This version loads without a GPU; it
-# needs Python 3.8 to 3.12. Later ones are not in the Python registry.
+# Not part of `test`, which only reads the table: Paddle's package for GPUs takes 3 GB. This version loads without a
+# GPU, and needs Python 3.8 to 3.12. Later versions are not on PyPI.
 gpu-kernels: $(READY) $(KERNELS)/ready
 	$(BIN)/python -m tests.gpu_kernels.table $(KERNELS)/bin/python
 
