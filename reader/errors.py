@@ -80,9 +80,12 @@ def print_warning(message: str) -> None:
     sys.stderr.write(f"warning: {' '.join(message.split())}\n")
 
 
-def similar(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean ...?` with the most similar known name, or "" if none is similar."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+def similar(name: object, known: Iterable[object]) -> str:
+    """Return `; did you mean ...?` with the most similar known name, or "" if none is similar.
+
+    Other values than strings, such as numbers in a YAML file, are compared as texts.
+    """
+    near = difflib.get_close_matches(str(name), list(map(str, known)), n=1, cutoff=0.5)
     return f"; did you mean {near[0]}?" if near else ""
 
 

@@ -83,7 +83,7 @@ def _task(tree: dict[str, Any], default_name: str) -> Task:
     known = {*TASK_KEYS, *FIELDS, *options}
     for key in tree:
         if key not in known:
-            raise InputError(f"unknown key {key}{similar(str(key), known)} (the layout is {layout_name})")
+            raise InputError(f"unknown key {key}{similar(key, known)} (the layout is {layout_name})")
     for name, option in options.items():
         if name not in tree and option.default is option.default_factory is dataclasses.MISSING:
             raise InputError(f"{name}: is missing; the layout {layout_name} needs it")
@@ -134,8 +134,8 @@ def _one_of(tree: dict[str, Any], key: str, known: Collection[Any]) -> Any:
     value, names = tree.get(key), ", ".join(known)
     if value is None:
         raise InputError(f"{key}: is missing; give one of {names}")
-    if value not in known:
-        raise InputError(f"{key}: {value!r} is none of {names}{similar(str(value), known)}")
+    if not isinstance(value, str) or value not in known:
+        raise InputError(f"{key}: {value!r} is none of {names}{similar(value, known)}")
     return value
 
 

@@ -150,7 +150,7 @@ def _variant(where: str, value: Any) -> Variant:
 def _tasks(finetuning: Mapping[str, Any]) -> dict[str, Options]:
     """Return the settings of each task: those of all tasks, and its own, which override them."""
     common = flatten(_mapping("finetuning.options", finetuning.get("options")))
-    tasks = _mapping("finetuning.tasks", finetuning.get("tasks"))
+    tasks = {str(task): own for task, own in _mapping("finetuning.tasks", finetuning.get("tasks")).items()}
     for task in tasks:
         find_task(task)
     return {task: common | flatten(_mapping(f"finetuning.tasks.{task}", own)) for task, own in tasks.items()}
@@ -176,6 +176,6 @@ def _check_keys(prefix: str, tree: Mapping[str, Any], keys: Iterable[str]) -> No
         _check_name(f"{prefix}{key}", key, keys)
 
 
-def _check_name(where: str, name: str, known: Iterable[str]) -> None:
+def _check_name(where: str, name: object, known: Iterable[str]) -> None:
     known = list(known)
     require(name in known, where, f"{name!r} is none of {', '.join(known)}{similar(name, known)}")

@@ -156,6 +156,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ),
         ("kind: classification", "", "kind: is missing; give one of classification, regression"),
         ("kind: classification", "kind: clasification", "kind: 'clasification' is none of .*did you mean classif"),
+        ("kind: classification", "kind: [classification]", r"kind: \['classification'\] is none of classification"),
         ("language: en", "language: fr", "language: 'fr' is none of en, zh"),
         ("layout: tsv", "layout: squad", "layout: squad holds span, not classification"),
         ("layout: tsv", "layout: text_folders", "unknown key columns; .*layout is text_folders"),
@@ -168,6 +169,11 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("train: train.tsv, ", "", "files: no labelled split 'train'"),
         ("[test]", "[tset]", "unlabelled: there is no split 'tset' in `files`; did you mean test"),
         ("[a.tsv, b.tsv]", "3", "files.dev: expected a text, found 3"),
+        (
+            "test: test.tsv}\nunlabelled: [test]",
+            "5: x.tsv}\nunlabelled: [test]",
+            "unlabelled: there is no split 'test'",
+        ),
         (
             "metric:",
             "labels: [yes, no]\nmetric:",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from matplotlib.axes import Axes
 
+from reader.errors import InputError
 from tasks.studies.study_file import read_study
 from tasks.studies.summaries import Summary
 from tasks.studies.tables import report
@@ -150,6 +151,22 @@ def test_the_command_needs_only_the_file_of_results(study: Path, tmp_path: Path)
     others = [{**record, "task": "cola"} if "task" in record else record for record in records()]
     results.write_text("".join(json.dumps(record) + "\n" for record in others))
     assert f"{results}: has no scores on the tasks of {study}, but on cola" in call(main, *command).stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("5: 6", "5: 5 is none of title, seeds"),
+        ("corpora: {corpus: {text: 5}}", "corpora.corpus.text: 5 is none of train, held_out"),
+        ("finetuning: {tasks: {5: {}}}", "no task '5'"),
+    ],
+)
+def test_a_number_in_place_of_a_name_is_an_error_of_one_line(tmp_path: Path, more: str, message: str) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(f"reference: a\nvariants: {{a: {{start: true}}}}\n{more}\n")
+    with pytest.raises(InputError) as error:
+        read_study(str(path))
+    assert str(error.value).startswith(f"{path}: {message}")
 
 
 def test_every_study_of_the_project_is_valid_and_names_its_settings() -> None:

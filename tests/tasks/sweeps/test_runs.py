@@ -26,6 +26,9 @@ def test_the_grid_of_a_task_of_ones_own_has_the_name_of_the_task(tmp_path: Path)
     star = write(tmp_path / "star.yaml", TASK)
     with pytest.raises(InputError, match=r"grid\.yaml: has no grid for star; did you mean stars\?"):
         read_grid(grid, str(star))
+    numbered = str(write(tmp_path / "numbered.yaml", "5: {optimizer.epochs: [2]}\n"))
+    with pytest.raises(InputError, match=r"numbered\.yaml: has no grid for star; give the values"):
+        read_grid(numbered, str(star))
 
 
 # ernie-gram/task_conf of the branch repro of PaddlePaddle/ERNIE: learning rates, epochs, weight decay, sequence length.
