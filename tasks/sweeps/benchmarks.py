@@ -63,8 +63,8 @@ def read_benchmark(name: str) -> Benchmark:
         for key in tree:
             require(key in KEYS, key, f"is not a key of a benchmark ({', '.join(KEYS)}){similar(key, KEYS)}")
         tasks = tree.get("tasks")
-        if not isinstance(tasks, list) or not tasks:
-            raise InputError("tasks: expected a list of tasks")
+        if not isinstance(tasks, list) or not tasks or not all(isinstance(task, str) for task in tasks):
+            raise InputError("tasks: expected a list of names of tasks")
         for task in tasks:
             task_named(task)
         columns = tuple(_reported(value) for value in tree.get("reported", []))
@@ -77,13 +77,15 @@ def read_benchmark(name: str) -> Benchmark:
 
 
 def _reported(value: dict[str, Any]) -> Reported:
-    """Return a column of published scores; raises InputError for a metric that the task does not have."""
+    """Return a column of published scores; raises InputError for an unknown metric, and if a score is no number."""
     for name, scores in value["scores"].items():
         task = task_named(name)
         metrics = METRICS[task.metric].reported_scores
         known = [f"{split}.{metric}" for split in task.evaluation_splits for metric in metrics]
-        for metric in scores:
-            require(metric in known, f"reported.scores.{name}", f"{metric} is none of {', '.join(known)}")
+        for metric, score in scores.items():
+            where = f"reported.scores.{name}"
+            require(metric in known, where, f"{metric} is none of {', '.join(known)}")
+            require(type(score) in (int, float), where, f"{metric}: expected a number, found {score!r}")
     return Reported(str(value["name"]), str(value["source"]), value["scores"])
 
 

@@ -37,12 +37,17 @@ def test_the_benchmarks_of_the_project_have_tasks_of_the_registry() -> None:
     ("text", "message"),
     [
         ("tasks: []", "tasks: expected a list"),
+        ("tasks: [[mrpc]]", "tasks: expected a list of names"),
         ("tasks: [mrcp]", "no task 'mrcp'; did you mean mrpc"),
         ("task: [mrpc]", "task: is not a key of a benchmark (title, tasks, reported); did you mean tasks"),
         ("tasks: [mrpc]\nreported: [{name: x}]", "reported: expected a list of columns"),
         (
             "tasks: [mrpc]\nreported: [{name: x, source: y, scores: {mrpc: {accuracy: 3}}}]",
             "reported.scores.mrpc: accuracy is none of dev.accuracy, dev.f1",
+        ),
+        (
+            "tasks: [mrpc]\nreported: [{name: x, source: y, scores: {mrpc: {dev.f1: 90 %}}}]",
+            "reported.scores.mrpc: dev.f1: expected a number, found '90 %'",
         ),
     ],
 )
