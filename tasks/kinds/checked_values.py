@@ -127,7 +127,7 @@ def id_of(values: Mapping[str, Any], default: str) -> str:
     Files of predictions are tables, whose fields hold no tabs.
     """
     value = values.get("id", default)
-    row_id = str(value) if isinstance(value, int) else text_of(value, "the id")
+    row_id = str(value) if type(value) is int else text_of(value, "the id")
     if any(character in row_id for character in "\t\n\r"):
         raise RowError(f"the id {shown(row_id)} has a tab or a line break")
     return row_id

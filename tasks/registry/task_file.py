@@ -217,7 +217,7 @@ def _choice(*names: str) -> Parser:
 
 
 def _range(value: Any, key: str) -> tuple[float, float]:
-    numbers = [item for item in value if isinstance(item, (int, float))] if isinstance(value, list) else []
+    numbers = [item for item in value if type(item) in (int, float)] if isinstance(value, list) else []
     if len(numbers) != 2 or len(value) != 2 or not numbers[0] < numbers[1]:
         raise _expected(key, "two numbers [least, greatest]", value)
     return float(numbers[0]), float(numbers[1])

@@ -187,6 +187,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("metric:", "unanswerable: 1\nmetric:", "unanswerable: expected true or false, found 1"),
         ("metric:", "unanswerable: true\nmetric:", "unanswerable: is for span, not for classification; remove it"),
         ("metric:", "score_range: [5, 0]\nmetric:", r"score_range: expected two numbers \[least, greatest\]"),
+        ("metric:", "score_range: [no, yes]\nmetric:", "score_range: expected two numbers .* found .False, True."),
         (
             "metric:",
             "score_range: [0, 5]\nmetric:",
