@@ -23,10 +23,12 @@ def settings_part(groups: Sequence[Group], anchor: str) -> Html:
         for key in keys
     }
     of_groups = [[as_written(run.settings.get("seed")) for run in group.runs] for group in groups]
-    seeds = ["seed", *map(", ".join, of_groups)]
-    differing = [[breakable(key), *map(breakable, rows[key])] for key in keys if len(set(rows[key])) > 1]
+    seeds: list[str | Cell] = ["seed", *map(", ".join, of_groups)]
+    differing: list[list[str | Cell]] = [
+        [breakable(key), *map(breakable, rows[key])] for key in keys if len(set(rows[key])) > 1
+    ]
     if len({seed for of_group in of_groups for seed in of_group}) > 1:
-        differing.insert(0, [*seeds])
+        differing.insert(0, seeds)
     head = ["setting", *(group.label for group in groups)]
     parts: list[str] = []
     if len(groups) > 1:
@@ -37,7 +39,7 @@ def settings_part(groups: Sequence[Group], anchor: str) -> Html:
         name, _, last = key.rpartition(".")
         body = bodies.setdefault(name, [[Cell(name or "run", style="heading"), *("" for _ in groups)]])
         body.append([breakable(last), *map(breakable, rows[key])])
-    bodies.setdefault("", [[Cell("run", style="heading"), *("" for _ in groups)]]).append([*seeds])
+    bodies.setdefault("", [[Cell("run", style="heading"), *("" for _ in groups)]]).append(seeds)
     kind = "runs" if all(len(group.runs) == 1 for group in groups) else "groups of runs"
     summary = joined(["All settings of ", "this run" if len(groups) == 1 else f"these {len(groups)} {kind}"])
     return section("Settings", anchor, *parts, folded(summary, table(head, *bodies.values())), level=3)
