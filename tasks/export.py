@@ -28,7 +28,7 @@ from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
 from ernie_gram.inference.description import TextSettings
 from reader.batches.fields import SENTENCE_IDS
-from reader.errors import OneLineParser
+from reader.errors import OneLineParser, print_warning
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder, claimed_new_folder
 from reader.system.progress import progress
@@ -136,7 +136,7 @@ def main() -> None:
 
 def export(arguments: argparse.Namespace) -> None:
     """Export RUN to DST, and print what was lost and written; raises InputError."""
-    finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print)
+    finetuned = with_null_threshold_of(load_finetuned(arguments.run), arguments.run, print_warning)
     reason = f"{arguments.run} is an exported program; give the run that it was made from"
     require(finetuned.model is not None, "RUN", reason)
     if arguments.to == PADDLENLP:

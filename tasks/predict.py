@@ -141,7 +141,7 @@ def with_threshold(arguments: argparse.Namespace, finetuned: LoadedModel, split:
 
     def warn(line: str) -> None:
         if RANK == 0 and (arguments.processes == 1 or WORLD_SIZE > 1):  # in one of the processes that predict
-            print(line, file=sys.stderr)
+            print_warning(line)
 
     return with_null_threshold_of(finetuned, arguments.run, warn)
 

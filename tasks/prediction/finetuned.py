@@ -121,6 +121,6 @@ def with_null_threshold_of(finetuned: LoadedModel, run: Path, warn: Callable[[st
         result = json.loads((described_folder(run) / RESULT).read_text(encoding="utf-8"))
         threshold = float(result[NULL_THRESHOLD])
     except (OSError, ValueError, KeyError, TypeError):
-        warn(f'warning: {run}: no {RESULT} with a threshold for "no answer": 0 is used')
+        warn(f'{run}: no {RESULT} with a threshold for "no answer": 0 is used')
         threshold = 0.0
     return finetuned.with_null_threshold(threshold)

@@ -90,5 +90,5 @@ def test_errors_name_the_row_and_leave_the_caller_in_dynamic_mode(tmp_path: Path
 
 def test_a_run_without_a_threshold_is_loaded_with_a_warning(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", TASKS["squad2"])
-    with pytest.warns(UserWarning, match="no result.json with a threshold"):
+    with pytest.warns(UserWarning, match=f"^{run}: no result.json with a threshold"):
         FineTuned.load(run)

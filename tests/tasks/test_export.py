@@ -99,7 +99,7 @@ def test_the_threshold_of_the_runs_dev_split_is_exported(tmp_path: Path) -> None
         assert {json.loads(line)["answer"] for line in answers} == {""}
     (model / "result.json").unlink()
     done = run(main, model, tmp_path / "program", "--to", "inference")
-    assert f'{model}: no result.json with a threshold for "no answer": 0 is used' in done.stdout
+    assert f'{model}: no result.json with a threshold for "no answer": 0 is used' in done.stderr
 
 
 @pytest.mark.parametrize("form", ["inference", "paddlenlp"])
