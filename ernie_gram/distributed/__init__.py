@@ -1,1 +1,1 @@
-"""Processes, devices and what they exchange. No other package imports fleet."""
+"""Processes, devices, and the exchange of data between them. No other package imports fleet."""

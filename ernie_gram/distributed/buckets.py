@@ -26,9 +26,9 @@ def plan_buckets(sizes: Iterable[int]) -> list[list[int]]:
 
 
 def is_summed_by_row(size: int) -> bool:
-    """Return whether a gradient with few used rows gets an exchange of these rows; `size` is its number of elements.
+    """Return whether only the used rows of a gradient of `size` elements are exchanged.
 
-    Otherwise it is summed in a bucket, like all others. The exchange of rows never sends more than that, except for one
-    number per row, but a small gradient saves less than another exchange costs.
+    Otherwise it is summed in a bucket, like all others. Exchanging rows never sends more than a bucket, apart from one
+    number per row, but for a small gradient it saves less than another exchange costs.
     """
     return size > BUCKET_NUMBERS

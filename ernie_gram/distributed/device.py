@@ -34,7 +34,7 @@ def check_device(
     attention: str = "plain",
     precision_key: str = "optimizer.precision",
 ) -> bool:
-    """Return whether this process computes on a GPU; nothing is changed. Paddle is loaded only if it may.
+    """Return whether this process computes on a GPU; changes nothing. Paddle is loaded only if a GPU is possible.
 
     Args:
         device: "cpu", "gpu", or "auto" for a GPU if Paddle finds one.
@@ -132,12 +132,12 @@ def on_cpu() -> bool:
         return bool(_place.is_cpu_place())
     import paddle
 
-    # The API chooses no device.
+    # With the Python API, the device is the caller's.
     return bool(paddle.framework._current_expected_place().is_cpu_place())
 
 
 def cpu_kernels() -> OneDnnKernels:
-    """Return what oneDNN computes on this processor with this Paddle, which is loaded."""
+    """Return what oneDNN computes on this processor with the installed Paddle; imports Paddle."""
     import paddle
 
     if paddle.base.core.is_compiled_with_onednn():

@@ -32,7 +32,8 @@ ENVIRONMENT = """Environment variables:
   LOG_DIR      folder for the output of each process, written by the launcher (default: log); with --nnodes, each
                machine writes into the subfolder machine_RANK
   PADDLE_VERBOSE=1  show Paddle's own messages as well"""
-# The supported options of Paddle's launcher; each has a value. Others need its own watch over the processes.
+# The supported options of Paddle's launcher; each has a value. The others do not work with watch.py, which replaces
+# the launcher's own supervision of the processes.
 LAUNCH_OPTIONS = (
     *("--master", "--nnodes", "--rank", "--host", "--sort_ip", "--devices", "--gpus"),
     *("--log_dir", "--log_level", "--log_overwrite", "--enable_gpu_log", "--job_id"),
@@ -110,8 +111,8 @@ def _processes() -> int:
 def _options_of_slurm(processes: int) -> list[str]:
     """Return the machines of a job step of Slurm with several tasks as options of Paddle's launcher.
 
-    Each task is one machine for Paddle's launcher, and the first machine is the master. The port follows from the job,
-    so that jobs on the same machine do not meet.
+    Each task is one machine for Paddle's launcher, and the first machine is the master. The port depends on the job, so
+    that jobs on the same machine use different ports.
     """
     slurm = {key[6:]: value for key, value in os.environ.items() if key.startswith("SLURM_") and value}
     for name in ("STEP_NUM_TASKS", "JOB_NUM_NODES", "STEP_NUM_NODES", "JOB_ID", "STEP_ID"):
@@ -137,13 +138,13 @@ def _options_of_slurm(processes: int) -> list[str]:
 
 
 def _value(options: Sequence[str], name: str) -> str | None:
-    """Return the value of an option of Paddle's launcher, None without one."""
+    """Return the value of an option of Paddle's launcher, or None if it is not given."""
     words = [part for word in options for part in word.split("=", 1)]
     return next((value for word, value in pairwise(words) if word == name), None)
 
 
 def _with_address_of_master(options: list[str]) -> list[str]:
-    """Return options with the master's address instead of its name; the first machine gets this address.
+    """Return options with the master's address instead of its name; on the first machine also as --host.
 
     Otherwise Paddle's launcher on the first machine may not see that it is the master, and all machines wait for ever.
     """
@@ -167,7 +168,7 @@ def _with_address_of_master(options: list[str]) -> list[str]:
 def _check(module: str, arguments: Sequence[str], processes: int, options: Sequence[str]) -> None:
     """Check the input as the first process of this machine would; end with its status if it is wrong.
 
-    What it has prepared is in a file without a name, which stays open in this process and in what replaces it.
+    The prepared data is in an unnamed temporary file, which stays open in this process and in the one that replaces it.
     """
     with tempfile.TemporaryFile() as file:
         kept_open = os.dup(file.fileno())
@@ -180,7 +181,7 @@ def _check(module: str, arguments: Sequence[str], processes: int, options: Seque
         PADDLE_TRAINERS_NUM=str(processes * machines),
         PADDLE_TRAINER_ID=str(rank * processes),
         PADDLE_LOCAL_SIZE=str(processes),
-        # Left to the run.
+        # The run itself prints the warnings.
         NO_WARNINGS="1",
         **{WRITE: prepared},
     )
@@ -215,7 +216,7 @@ def _run(*arguments: str, **environment: str) -> str:
     try:
         printed, _ = process.communicate()
     except KeyboardInterrupt:
-        # It was interrupted too, and says so.
+        # The child process was interrupted too, and reports it.
         sys.exit(process.wait() or 128 + signal.SIGINT)
     if process.returncode:
         sys.exit(process.returncode if process.returncode > 0 else 128 - process.returncode)

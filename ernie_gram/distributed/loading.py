@@ -1,4 +1,4 @@
-"""Load Paddle: with the number of threads that it reads then, and without its messages and signal handlers."""
+"""Load Paddle with a suitable number of threads, and without its messages and signal handlers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IS_VERBOSE = os.environ.get("PADDLE_VERBOSE") == "1"
 
 
 def loading_settings() -> dict[str, str]:
-    """Return the environment variables to set for loading Paddle, which reads them then; unset ones only.
+    """Return the environment variables to set before Paddle is loaded, without those that are set already.
 
     Paddle's default is one thread. The processes of this machine share its cores. See also `processor_settings`.
     """
@@ -79,7 +79,7 @@ def load_paddle() -> ModuleType:
 
 
 def import_paddle() -> ModuleType:
-    """Import Paddle for a program that is not one of our commands, and return it. If it is there, nothing changes.
+    """Import Paddle for a program that is not one of our commands, and return it. Changes nothing if it is imported.
 
     It is loaded with the number of threads and the path of MKL that our commands use (see `loading_settings`).
     Afterwards the environment has nothing new but the number of threads, which `import paddle` leaves there as well.

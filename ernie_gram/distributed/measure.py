@@ -18,9 +18,9 @@ from ernie_gram.kernels.selection import use_kernels
 
 # A product of a feed-forward network of the base model: rows of 4 sequences of 512 tokens.
 ROWS, SIZE_IN, SIZE_OUT = 2048, 768, 3072
-# Products per program, and seconds for which programs are repeated, at least so often: the first ones are slower.
+# Products per program; seconds for which a program is repeated; minimum number of runs, because the first are slower.
 PRODUCTS, SECONDS, LEAST_RUNS = 2, 2.0, 6
-# A program shorter than this many seconds gets more products, because starting it takes part of them on a fast device.
+# A program that takes less time than this gets more products: on a fast device, its start would be part of the result.
 LEAST_SECONDS, MOST_PRODUCTS = 0.01, 512
 EXCHANGED_NUMBERS = 8 << 20
 EXCHANGES = 5
@@ -31,7 +31,7 @@ def matmul_peak(executor: paddle.static.Executor, precision: str, seconds: float
 
     Args:
         precision: "float32", "bfloat16" or "float16".
-        seconds: for which products are repeated.
+        seconds: for how long products are repeated.
 
     All processes of a machine should measure at the same time, because they share its cores.
     """
@@ -44,7 +44,7 @@ def matmul_peak(executor: paddle.static.Executor, precision: str, seconds: float
 
 
 def _fastest_products(executor: paddle.static.Executor, precision: str, products: int, seconds: float) -> float:
-    """Return the seconds of the fastest run of a program with so many products."""
+    """Return the seconds of the fastest run of a program with `products` matrix products."""
     program, startup = paddle.static.Program(), paddle.static.Program()
     with paddle.static.program_guard(program, startup), paddle.utils.unique_name.guard():
         # On a CPU the factors are rounded when the program is finished.
@@ -86,7 +86,7 @@ def _run_seconds(executor: paddle.static.Executor, program: paddle.static.Progra
 
 
 def allocated_peak(world: World) -> int:
-    """Return the largest number of bytes that Paddle has had allocated on this process's device."""
+    """Return the largest number of bytes that Paddle has allocated at one time on this process's device."""
     if world.place.is_gpu_place():
         return int(paddle.device.cuda.max_memory_allocated(world.place.get_device_id()))
     return int(paddle.base.core.host_memory_stat_peak_value("Allocated", 0))
@@ -96,5 +96,5 @@ def process_peak() -> int:
     """Return the largest number of bytes of main memory that this process has had."""
     status = Path("/proc/self/status")
     found = re.search(r"^VmHWM:\s*(\d+)", status.read_text(), re.MULTILINE) if status.exists() else None
-    # The number of getrusage may be that of the process that started this one.
+    # getrusage may return the peak of the process that started this one.
     return 1024 * (int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

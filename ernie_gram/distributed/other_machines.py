@@ -1,4 +1,4 @@
-"""What the launchers of a job on several machines tell each other, through the store of the first one."""
+"""The state messages between the launchers of a job on several machines, in the key-value store of the first one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ RUNNING, DONE, FAILED = "running", "done", "failed"
 
 
 class OtherMachines:
-    """Tells the other launchers of a job how this one is, and watches them, in a thread.
+    """A thread that reports the state of this launcher to the other launchers of the job, and watches them.
 
     Attributes:
-        failure: why the job cannot go on, as far as other machines are the cause, or "".
+        failure: why the job cannot go on because of another machine, or "".
     """
 
     def __init__(self, store: Any, job: str, name: str) -> None:
@@ -72,7 +72,7 @@ class OtherMachines:
         for name, (state, message, _, when) in states.items():
             if state == FAILED:
                 return f"machine {name}: {message}"
-            # Out of reach, nothing is known of the others.
+            # Silence counts only up to the last contact with the store.
             if state == RUNNING and reached - when > SILENT_SECONDS:
                 return f"machine {name}: no sign of life from its launcher for {SILENT_SECONDS:.0f} s"
         if now - reached > SILENT_SECONDS and any(state == RUNNING for state, *_ in states.values()):

@@ -1,4 +1,4 @@
-"""The processor of this machine: what Paddle's mathematical library must be told, and what oneDNN computes there."""
+"""The processor of this machine: settings for Paddle's mathematical library, and operations for oneDNN."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MKL_SETTING = "MKL_DEBUG_CPU_TYPE"
 _SKYLAKE_AVX512 = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})
 # Set to 0 to use no kernel of oneDNN.
 ONEDNN_SETTING = "ERNIE_GRAM_ONEDNN"
-# oneDNN's own limits of the instructions that it uses, and the values that exclude those of AVX-512, and of bfloat16.
+# The variables that limit which instructions oneDNN uses, and their values that exclude AVX-512, and bfloat16.
 _ISA_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
 _BELOW_AVX512 = ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2")
 _BELOW_BFLOAT16 = (*_BELOW_AVX512, "AVX512_CORE", "AVX512_CORE_VNNI")
@@ -21,7 +21,7 @@ _ONEDNN_OPERATIONS = ("gelu", "gelu_grad")
 
 
 def processor_settings(cpuinfo: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables to set for a processor, given the text of /proc/cpuinfo; unset ones only.
+    """Return the environment variables to set for a processor, unless they are set, from the text of /proc/cpuinfo.
 
     Paddle's package contains MKL of 2019, which takes its slowest path on AMD processors. MKL_DEBUG_CPU_TYPE selects
     another one: 7 is the path for AVX-512 (Intel's Skylake), 5 the path for AVX2. One thread of a Zen 5 reaches 175

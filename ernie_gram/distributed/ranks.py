@@ -1,4 +1,4 @@
-"""This process in its job, as what it computes needs to know it; world.py finds it out."""
+"""The rank and the device of this process, without the set-up in world.py."""
 
 from __future__ import annotations
 

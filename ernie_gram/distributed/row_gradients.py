@@ -1,4 +1,4 @@
-"""Gradients of tables of which a step uses few rows, for the exchange between processes, clipping and the update.
+"""Gradients of tables of which a step uses few rows, in a form for the exchange between processes and for clipping.
 
 The gradient of an embedding that is only looked up is 0 in all rows but those of the units in the batch. The optimizer
 updates all rows, because the moments of AdamW and the weight decay change rows without a gradient too. It therefore
@@ -18,7 +18,7 @@ from ernie_gram.distributed.buckets import is_summed_by_row
 
 @dataclass(frozen=True)
 class Lookups:
-    """The gradient of a table, by lookup: that of a row is the sum over the lookups that read it.
+    """The gradient of a table as one gradient per lookup; that of a row is the sum over the lookups of the row.
 
     Attributes:
         shape: of the table, [N, E].
@@ -53,8 +53,8 @@ class RowGradient:
 
     Attributes:
         table: the gradient, float32 [N, E].
-        counts: 0 for the other rows and more for these, float32 [N].
-        rows: these rows, int64 [R]; a row may be in it several times.
+        counts: float32 [N], greater than 0 for the rows that can differ from 0, and 0 for the others.
+        rows: the rows that can differ from 0, int64 [R]; a row may be there several times.
         repeats: how many times each of them is in `rows`, float32 [R].
     """
 
@@ -65,7 +65,7 @@ class RowGradient:
 
     @classmethod
     def counted(cls, table: paddle.Tensor, counts: paddle.Tensor) -> RowGradient:
-        """Return the gradient in `table`, of the rows whose count is not 0, each once."""
+        """Return the gradient in `table`; its rows are those whose count is not 0, each once."""
         rows = paddle.nonzero(counts).flatten()
         return cls(table, counts, rows, paddle.ones_like(rows).astype("float32"))
 
@@ -75,28 +75,28 @@ class RowGradient:
         return paddle.gather(self.table, self.rows)
 
     def squared_norm(self, values: paddle.Tensor) -> paddle.Tensor:
-        """Return the sum of the squares of the gradient, float32 [1]; `values` is the attribute."""
+        """Return the sum of the squares of the gradient, float32 [1]; `values` is the property, which makes a copy."""
         return ((values * values).sum(1) / self.repeats).sum().reshape([1])
 
     def replace(self, values: paddle.Tensor) -> RowGradient:
-        """Set `rows` of the gradient in place; `values` float32 [R, E] is the same wherever a row is repeated."""
+        """Set `rows` of the gradient in place to `values`, float32 [R, E], which are equal where a row is repeated."""
         table = paddle._C_ops.scatter_(self.table, self.rows, values, True)
         return RowGradient(table, self.counts, self.rows, self.repeats)
 
 
-# A gradient for the update: the tensor itself, or that of a table of which few rows are used.
+# A dense gradient, or that of a table of which few rows are used.
 Gradient = paddle.Tensor | RowGradient
 
 
 def take_lookups(
     pairs: list[tuple[paddle.Tensor, paddle.Tensor]], sparse: Collection[str]
 ) -> list[tuple[paddle.Tensor, paddle.Tensor | Lookups]]:
-    """Return parameters with their gradients; those of large tables that are only looked up by lookup.
+    """Return parameters with their gradients, as `Lookups` for large tables that are only looked up.
 
     Args:
         pairs: parameters with their gradients, which were just added to the current program.
-        sparse: names of parameters of which a step uses few rows. Those that are not larger than a bucket keep their
-            gradient, for which an exchange of its own is not worth it; on one process they take little time anyway.
+        sparse: names of parameters of which a step uses few rows. Those that are not larger than a bucket keep a dense
+            gradient: an exchange of its own costs more than it saves, and on one process they take little time anyway.
     """
     return [
         (each, _taken(each, gradient) if each.name in sparse and is_summed_by_row(prod(each.shape)) else gradient)
@@ -105,7 +105,7 @@ def take_lookups(
 
 
 def _taken(parameter: paddle.Tensor, gradient: paddle.Tensor) -> Lookups:
-    """Return a gradient by lookup, and remove the operation that computes it for the whole table."""
+    """Return a gradient as `Lookups`, and remove the operation that computes it for the whole table."""
     operation = gradient.get_defining_op()
     assert operation.name() == "pd_op.embedding_grad", f"{parameter.name} is not only looked up"
     rows, _, gradients = operation.operands_source()

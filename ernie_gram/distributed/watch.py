@@ -21,11 +21,11 @@ POLL_SECONDS = 0.5
 SETTLE_SECONDS = 2.0
 # From SIGTERM to SIGKILL for the ranks that are left after a failure: time to finish a checkpoint.
 KILL_SECONDS = 20.0
-# The same after a second signal to the launcher.
+# From a second signal to the launcher to SIGKILL.
 SECOND_SIGNAL_SECONDS = 3.0
-# The status of a rank that hangs, as that of `timeout`.
+# The exit status of a job with a rank that hangs; the same as that of `timeout`.
 HANG_STATUS = 124
-# Of ranks that SIGTERM or SIGINT has ended; negative before they have their own handlers.
+# The statuses of ranks that SIGTERM or SIGINT has ended; negative if the rank had not yet set its own handlers.
 ENDED_BY_SIGNAL = (128 + signal.SIGTERM, 128 + signal.SIGINT, -signal.SIGTERM, -signal.SIGINT)
 REASONS = {
     signal.SIGKILL: "perhaps by the system, because memory ran out",
@@ -134,7 +134,7 @@ def watch(
             return HANG_STATUS
         failed = [status for status in statuses if status and not (status in ENDED_BY_SIGNAL and signals)]
         if failed and failed_at == float("inf"):
-            # Ranks that a signal has ended all end at the same step, so the others follow.
+            # If a signal has ended ranks, all ranks end at the same step, so the others follow.
             follow = all(status in ENDED_BY_SIGNAL for status in failed)
             failed_at = now + (KILL_SECONDS if follow else SETTLE_SECONDS)
         if reason := elsewhere():

@@ -57,7 +57,7 @@ class WatchedController(controllers.CollectiveController):
         super().add_container(container, envs={**(envs or {}), **ours}, **options)
 
     def deploy_pod(self) -> None:
-        """Start the ranks; without ranks a signal has ended the wait for other machines."""
+        """Start the ranks. There are none if a signal has ended the wait for other machines; then exit."""
         if not self.pod.containers:
             self._exit(128 + self._signals[0])
         logs = [Path(container.outfile) for container in self.pod.containers]
@@ -83,7 +83,7 @@ class WatchedController(controllers.CollectiveController):
             )
             for container, start in zip(self.pod.containers, self._log_starts, strict=True)
         ]
-        # The store exists if the launchers have found each other through it.
+        # There is no store if the launchers did not find each other through one.
         client = getattr(self.master, "client", None) if self.job.replicas > 1 else None
         name = f"{self.pod.rank}-{platform.node()}"
         others = OtherMachines(client, self.job.id, name) if client else None

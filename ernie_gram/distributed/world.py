@@ -4,7 +4,8 @@
 it the world has one process. No other package reads the launcher's environment or chooses a device.
 
 This file is for commands, which import it before Paddle: it sets the environment that Paddle reads when it is loaded,
-and ties a rank to its launcher. What other programs may import imports it not even indirectly (see `ranks.World`).
+and makes a rank end with its launcher. Modules for other programs must not import it, even indirectly; they use
+`ranks.World`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ if "PADDLE_TRAINER_ID" in os.environ:
     try:
         os.kill(int(_LAUNCHER or os.getppid()), 0)
     except ProcessLookupError:
-        sys.exit(128 + signal.SIGTERM)  # it has ended already
+        sys.exit(128 + signal.SIGTERM)  # the launcher has ended already
 
 
 def start_world(device: str, precision: str = "float32", attention: str = "plain") -> World:

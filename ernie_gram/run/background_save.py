@@ -1,4 +1,4 @@
-"""Checkpoints are written by a thread while training goes on. A full disk does not stop training."""
+"""Write checkpoints in a thread while training goes on. A full disk does not stop training."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Write = Callable[[], None]
 class BackgroundSaver:
     """Writes checkpoints and the best model of a run, one at a time; used by rank 0.
 
-    What the system refuses, for example because the disk is full, gives a warning; the next checkpoint is a new
-    attempt. A best model that could not be written is kept in memory and written with the next checkpoint. Other errors
-    (parameters that are not finite, a damaged corpus) are raised by the next call.
+    If the system refuses a write, for example because the disk is full, a warning is printed, and the next checkpoint
+    is a new attempt. A best model that could not be written is kept in memory and written with the next checkpoint.
+    Other errors (parameters that are not finite, a damaged corpus) are raised by the next call.
     """
 
     def __init__(self, folder: Path, keep: int, check: Callable[[], None] | None, say: Callable[[str], None]) -> None:
@@ -59,7 +59,7 @@ class BackgroundSaver:
             self._thread = None
 
     def wait(self) -> None:
-        """Wait for the write in progress. Raises its error unless that was a refusal of the system."""
+        """Wait for the write in progress. Raises its error, unless the system refused the write."""
         self.join()
         if self._error:
             error, self._error = self._error, None
@@ -75,7 +75,7 @@ class BackgroundSaver:
             raise SystemRefusedError(f"{error}; make room, and run the same command again to resume") from error
 
     def _start(self, save: tuple[str, Write] | None = None) -> None:
-        """Start to write the best model, if it waits, and then a checkpoint, if one is given with its name."""
+        """Start to write the best model, if it is not yet written, and then `save`, a checkpoint's name and write."""
         self.wait()
         # Not a daemon: Python waits for it at its end, whatever ends the training.
         self._thread = threading.Thread(target=self._write, args=(save,), name="checkpoint")
@@ -91,12 +91,12 @@ class BackgroundSaver:
             self._error = error
 
     def _attempt(self, kind: str, name: str, write: Write) -> bool:
-        """Write; return whether the system has not refused it. A later success of the same kind makes up for it."""
+        """Write, and return False if the system refused it. A later success of the same kind clears the refusal."""
         try:
             write()
             self._refused.pop(kind, None)
         except (SystemRefusedError, OSError) as error:
-            # The best model is tried again before each checkpoint; the same refusal is said once.
+            # The best model is tried again before each checkpoint; the same refusal is reported once.
             if str(error) != str(self._refused.get(kind)):
                 print_warning(f"{name} is not saved: {error}; training goes on")
             self._refused[kind] = error

@@ -88,7 +88,7 @@ def save(output: Path, state: State, model: Arrays, optimizer: Arrays, keep: int
     path = output / f"step_{state.step}"
     _write(path, state, {MODEL: model, OPTIMIZER: optimizer})
     for old in checkpoints(output)[:-keep]:
-        # The new one is there, so this is no failure; the next save tries it again.
+        # The new checkpoint is written, so an error here is not a failure; the next save tries again.
         with suppress(OSError):
             remove_folder(old)
     return path
@@ -141,7 +141,7 @@ def restore_replaced(output: Path) -> None:
 
 
 def write_checksums(folder: Path) -> None:
-    """Write the SHA-256 of every file of a folder that is not yet under its final name."""
+    """Write checksums.json, the SHA-256 of every file, into a folder that is not yet under its final name."""
     sums = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
     (folder / CHECKSUMS).write_text(json.dumps(sums, indent=1) + "\n", encoding="utf-8")
 
@@ -152,7 +152,7 @@ def verify(path: Path, names: tuple[str, ...] = FILES, kind: str = "checkpoint",
     Args:
         names: of files that must be there.
         kind: what the folder is, for errors.
-        listed: whether to verify also all other files that have a checksum; none may be in another folder.
+        listed: whether to verify all other files with a checksum too; none may be in another folder.
     """
     if not path.is_dir():
         raise InputError(f"{path}: no such {kind}")

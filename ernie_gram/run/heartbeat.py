@@ -1,7 +1,7 @@
-"""What a process does, and since when: a small file that its launcher reads (see distributed/watch.py).
+"""A small file that tells the launcher of a process what it does, and when it last made progress.
 
-The main thread writes it where progress is made, never a thread of its own: such a thread would go on while the main
-thread hangs. Without a launcher nothing is written.
+The main thread writes it where progress is made; a thread of its own would go on while the main thread hangs. The
+launcher reads it (see distributed/watch.py). Without a launcher nothing is written.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _writer = _Writer()
 
 
 def beat(activity: str | None = None) -> None:
-    """Note that progress was made, and what the process does from now on (None: the same as before)."""
+    """Record that progress was made, and what the process does from now on (None: the same as before)."""
     if _writer.file < 0:
         return
     _writer.activity = activity or _writer.activity
     text = json.dumps([time.monotonic(), _writer.limit, _writer.activity[:100]])
-    # A disk may be full, and training goes on.
+    # If the disk is full, training goes on.
     with suppress(OSError):
         os.pwrite(_writer.file, text.encode().ljust(_BYTES), 0)
 

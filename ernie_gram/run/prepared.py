@@ -1,7 +1,7 @@
-"""What a launcher's check has prepared, for the processes that the launcher starts: data are read and encoded once.
+"""Pass the data that a launcher's check has prepared to the processes that it starts, so that they are prepared once.
 
-It is a pickle in a file without a name, which the launcher holds open, so that nothing is left when the job has ended,
-and nobody else can put a file there.
+They are a pickle in an unnamed file, which the launcher holds open, so that nothing is left when the job has ended, and
+nobody else can put a file there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def prepared_once(prepare: Callable[[], Prepared]) -> Prepared:
 
 
 def _read() -> Any:
-    """Return the content of the file, None if it is not there or was not written to its end."""
+    """Return the content of the file; None if there is no file, or if it was not written completely."""
     if READ not in os.environ:
         return None
     with suppress(EOFError, pickle.UnpicklingError), open(os.environ[READ], "rb") as file:

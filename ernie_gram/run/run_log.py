@@ -17,9 +17,9 @@ Record = dict[str, Any]
 
 
 def read_json_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the objects of a file of JSON lines, and the numbers of lines that are none, from 1; no file has none.
+    """Return the objects in a file of JSON lines, and the numbers (from 1) of lines that are not JSON objects.
 
-    A last line may be cut short because the process was killed.
+    The last line may be cut short because the process was killed. Without a file, both are empty.
     """
     found, others = [], []
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
@@ -36,7 +36,7 @@ def read_json_lines(path: Path) -> tuple[list[dict[str, Any]], list[int]]:
 
 
 def read_log(output: Path) -> list[Record]:
-    """Return the records of a run, oldest first; lines that are no record are skipped."""
+    """Return the records of a run, oldest first; other lines are skipped."""
     return [record for record in read_json_lines(output / LOG)[0] if is_record(record)]
 
 
@@ -46,7 +46,7 @@ def is_record(value: dict[str, Any]) -> bool:
 
 
 def last_evaluation(output: Path, max_step: int | None = None) -> Record | None:
-    """Return the newest evaluation of a run, of those up to a step if it is given, or None if there is none yet."""
+    """Return the newest evaluation of a run, at or before `max_step` if it is given; None if there is none yet."""
     found = (record for record in reversed(read_log(output)) if record["kind"] == "eval")
     return next((record for record in found if max_step is None or record["step"] <= max_step), None)
 
@@ -54,7 +54,7 @@ def last_evaluation(output: Path, max_step: int | None = None) -> Record | None:
 def _visualdl_writer(output: Path) -> Any:
     """Return VisualDL's writer, or None, with one line on standard error, if it cannot write its files."""
     try:
-        # When it is imported, VisualDL creates a folder in the home directory.
+        # Imported here, because the import creates a folder in the home directory, which may fail.
         from visualdl import LogWriter
 
         return LogWriter(logdir=str(output / "visualdl"), display_name=output.name)

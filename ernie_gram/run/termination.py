@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Time in seconds for the main thread to end by itself when nothing has to be saved.
 GRACE_SECONDS = 10.0
-# The same for a process whose launcher was killed, and which still saves.
+# The same for a process that still has to save, and whose launcher was killed.
 ORPHAN_SECONDS = 45.0
 # Signals that follow the first one within this time are the same request: a launcher may pass on a signal that its
 # processes have received as well, and Paddle's launcher sends SIGTERM three times within 0.4 s.
@@ -32,8 +32,14 @@ NOTICE_SECONDS = 1.0
 
 @dataclass
 class _State:
-    """`number` is the signal that asked this process to end, if any; `is_ending` tells that `end` was called, and
-    `is_noticed` that the thread has said what there is to say about the signal."""
+    """The state of the process.
+
+    Attributes:
+        number: the signal that asked it to end, or None.
+        is_deferred: whether it is in the context `deferred`.
+        is_ending: whether `end` was called.
+        is_noticed: set when the thread has printed its line about the signal, if there is one.
+    """
 
     number: int | None = None
     is_deferred: bool = False
