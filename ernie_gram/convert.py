@@ -2,8 +2,8 @@
 
     ernie-gram convert SRC DST --to bert
 
-SRC is a run's folder, a `step_N`, or a model folder of any format, which is found by looking. DST is a new folder. What
-a format cannot hold is refused with the reason; --accept_loss writes everything else.
+SRC is a run's folder, a `step_N`, or a model folder, whose format is recognised by its files. DST is a new folder. If
+the format cannot hold all of the model, the command fails with the reason; --accept_loss leaves out what does not fit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def summary(model: Model) -> str:
 
 
 def next_step(model: Model, folder: Path) -> str:
-    """Return what to do with the folder: load it in PaddleNLP, fill masks with its heads, or else train from it."""
+    """Return a suggestion for the user: load the folder in PaddleNLP, fill masks with its heads, or train from it."""
     if model.format == paddlenlp.NAME:
         return f"load it in PaddleNLP, and publish it, as {folder / FILE_NAME} describes"
     if model.pretraining is not None:
@@ -57,7 +57,7 @@ def next_step(model: Model, folder: Path) -> str:
 
 
 def formats_list() -> str:
-    """Return the names of the formats, one a line, each with the files by which it is found."""
+    """Return the names of the formats, one per line, each with the files by which it is recognised."""
     return "\n".join(
         f"{each.name:17}{each.looks_for}{'' if each.name in WRITTEN_NAMES else ' (is read, not written)'}"
         for each in FORMATS

@@ -1,1 +1,1 @@
-"""Model folders: the formats in which an encoder is stored, read into and written from one record. No Paddle here."""
+"""The formats of model folders, each of which is read into a `model.Model` and written from one. No Paddle here."""

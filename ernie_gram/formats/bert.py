@@ -120,7 +120,7 @@ def _is_bert(settings: dict[str, Any]) -> bool:
 
 
 def _read_tokenizer(folder: Path) -> tuple[Vocabulary | None, tuple[str, ...]]:
-    """Return the vocabulary in a folder, or None, and notes on what our tokenizer does in another way.
+    """Return the vocabulary in a folder, or None, and notes on how our tokenizer differs from the folder's.
 
     Raises InputError if a file is damaged, or if it is the tokenizer of another kind of model.
     """

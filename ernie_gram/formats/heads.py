@@ -1,7 +1,7 @@
-"""What other software holds of a model: the encoder, and the head over tokens that BERT and ERNIE have.
+"""The parts of a model that other software can hold: the encoder, and the head over tokens that BERT and ERNIE have.
 
-That head, tied to the token embedding, is ours under contiguous masking with out_emb_size 0. The pre-training settings
-that a head belongs to are nested dicts here, because fine-tuning, which reads model folders, knows no pre-training.
+That head is tied to the token embedding, as ours is under contiguous masking with out_emb_size 0. Pre-training settings
+are nested dicts here, because fine-tuning reads model folders too, and must not depend on pre-training.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ def held_parameters(model: Model) -> Arrays:
 
 
 def width_obstacles(config: ModelConfig, software: str) -> list[Obstacle]:
-    """Return the obstacle of a software whose embeddings are as wide as its layers, if there is one."""
+    """Return an obstacle if the embeddings are not as wide as the layers, which the software requires."""
     if config.embedding_size == config.hidden_size:
         return []
     return [Obstacle(f"emb_size {config.embedding_size}: {software} has embeddings of hidden_size", is_loss=False)]
 
 
 def epsilon_losses(config: ModelConfig, software: str, epsilon: float) -> list[Obstacle]:
-    """Return the obstacle of a software with one epsilon of LayerNorm, if there is one."""
+    """Return a loss if layer_norm_eps is not `epsilon`, the only value that the software has."""
     if config.layer_norm_eps == epsilon:
         return []
     changed = f"layer_norm_eps {config.layer_norm_eps:g}: {software} has {epsilon:g}, so the outputs change slightly"
@@ -105,7 +105,7 @@ def epsilon_losses(config: ModelConfig, software: str, epsilon: float) -> list[O
 
 
 def lost_heads(model: Model, holds_token_head: bool = True, keeps_transform: bool = False) -> list[Obstacle]:
-    """Return what is lost of the heads and the lexicon in a format of other software.
+    """Return the losses of heads and lexicon in a format of other software.
 
     Args:
         holds_token_head: whether the format holds a head over tokens.

@@ -1,4 +1,4 @@
-"""A model in memory, into which every format of model folder is read; and what a format is."""
+"""`Model`, a model in memory, into which every format of model folders is read; and `Format`, the type of a format."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Obstacle:
 
     Attributes:
         reason: what cannot be held, and why, in one line.
-        is_loss: whether everything else can be written without it, if the user accepts the loss. Otherwise nothing can.
+        is_loss: whether the rest can be written if the user accepts the loss; if not, nothing can be written.
     """
 
     reason: str

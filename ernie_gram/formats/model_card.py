@@ -1,6 +1,6 @@
 """Model cards: what a model is, how to load it, what an export lost, how it was trained, and its scores.
 
-Markdown, with YAML front matter as model hubs read it. What is not known is left out, or named as not stated.
+They are Markdown with the YAML front matter that model hubs read. Unknown facts are left out, or called not stated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def model_card(
         loading: Markdown: how to load it.
         numbers: how many numbers its parameters have.
         lost: what the folder does not hold or the library computes differently, one sentence each.
-        different: what the library does otherwise although nothing is lost, one sentence each.
+        different: what the library does differently without a loss, one sentence each.
     """
     licence = licence_of(model.source)
     front = {"library_name": library, "tags": ["ernie-gram"], **({"license": licence} if licence else {})}

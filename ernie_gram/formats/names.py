@@ -1,6 +1,6 @@
-"""Names of parameters: one table of rows, read in both directions.
+"""The names of parameters in different formats, in one table for both directions.
 
-Ours are those of upstream's static model (see model/parameters.py), which is the first column. The others are
+Our names are those of upstream's static model (see model/parameters.py), the first column. The other columns are
 upstream's dygraph model, PaddleNLP's ErnieGramModel and Hugging Face's BertModel. Parameters that only our own models
 have (n-gram tables, the generator, the heads of other objectives) are in no row.
 
@@ -23,7 +23,7 @@ Column = Literal["static", "dygraph", "paddlenlp", "bert"]
 COLUMNS: tuple[Column, ...] = get_args(Column)
 # The names of one parameter in the columns; "" where a column does not have it.
 Row = tuple[str, ...]
-# Tables that not every model of ours reads; other software may always read them, or never.
+# Tables that only some of our models read. Other software always reads them, or never.
 SEGMENTS, RELATIVE = "sent_embedding", "rel_pos_embedding"
 
 TABLES: tuple[Row, ...] = (
@@ -84,13 +84,13 @@ TOKEN_HEAD = tuple(row[0] for row in MLM_ROWS)
 
 @dataclass(frozen=True)
 class Spelling:
-    """What the names of a column may have beside those of the rows.
+    """How the names in files of a column can differ from those in the rows.
 
     Attributes:
         prefixes: of the encoder's names in models with a head; the bare encoder has none. The first one is written, the
-            others have the same meaning in files of related models.
+            others occur in files of related models.
         ignored: regular expressions of names (without prefix) that a model of ours does not hold -> what they are.
-        copies: names (without prefix) of parameters that must equal another one -> our name of that.
+        copies: names (without prefix) of parameters that must equal another parameter -> our name of that parameter.
     """
 
     prefixes: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class Spelling:
         return name
 
 
-# In old files of BERT.
+# Endings in old files of BERT -> those in the rows.
 OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 TASK_HEADS = {r"classifier\.|qa_outputs\.": "the head of a task"}
 BUFFERS = {r"embeddings\.(position|token_type)_ids": "a constant"}

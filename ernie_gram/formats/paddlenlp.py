@@ -75,10 +75,10 @@ def detect(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Model:
-    """Return the model in a folder: the encoder that PaddleNLP computes, which is what its users have seen.
+    """Return the model in a folder: the encoder as PaddleNLP computes it.
 
-    So a table of relative position is left out, with a note, because PaddleNLP never applies it, unless a key of ours
-    in config.json says that the model was trained with it (see `encoder_settings`). Segment embeddings are kept unless
+    A table of relative position is left out, with a note, because PaddleNLP never applies it, unless a key of ours in
+    config.json says that the model was trained with it (see `encoder_settings`). Segment embeddings are kept unless
     they are zero in a model of ours. Heads of tasks are left out. Raises InputError if a file is damaged or missing, or
     if the files do not fit together.
     """

@@ -1,4 +1,4 @@
-"""What the card of a PaddleNLP model folder says of PaddleNLP: how to load the folder, and what is different there."""
+"""The parts of a model card about PaddleNLP: how to load the folder, and what PaddleNLP does differently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ernie_gram.formats.paddlenlp_config import VERSION, TaskHead
 
 EXAMPLE = "exact_relative_position.py"
 
-# What each class returns, and what that is.
+# Class -> its outputs, and what they are.
 OUTPUTS = {
     "AutoModel": (
         "sequence_output, pooled_output",
@@ -90,7 +90,7 @@ def _output_layer(head: TaskHead | None, task: str) -> str:
 
 
 def differences(model: Model) -> list[str]:
-    """Return what PaddleNLP does otherwise although nothing is lost, one sentence each."""
+    """Return what PaddleNLP does differently without a loss, one sentence each."""
     return [
         TOKENIZER,
         *([] if model.config.use_sentence_embedding else [SEGMENTS]),

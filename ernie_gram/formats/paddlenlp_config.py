@@ -1,4 +1,4 @@
-"""The JSON files of a PaddleNLP model folder, from settings and back.
+"""Convert settings to the JSON files of a PaddleNLP model folder, and back.
 
 Keys as in PaddleNLP 3.0.0b4:
 
@@ -40,9 +40,9 @@ class Family:
     """A family of PaddleNLP's classes whose encoder is ours.
 
     Attributes:
-        name: with which the names of the classes begin, for example in ErnieGramForTokenClassification.
+        name: the beginning of the names of the classes, for example of ErnieGramForTokenClassification.
         defaults: values of settings that config.json may leave out.
-        fixed: settings that the classes do not have, whatever stands in config.json.
+        fixed: settings that the classes do not read from config.json, with the values that they use.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Family:
     fixed: Json
 
 
-# The size of the vocabulary is then the number of rows of the token embedding.
+# Without vocab_size, it is the number of rows of the token embedding.
 _DEFAULTS: Json = BERT_DEFAULTS | {"vocab_size": None, "use_task_id": False}
 ERNIE_GRAM = Family("ErnieGram", _DEFAULTS, {"layer_norm_eps": LAYER_NORM_EPS, "use_task_id": False})
 FAMILIES = (

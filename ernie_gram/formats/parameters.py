@@ -1,4 +1,4 @@
-"""The one place where the parameters in a file are checked against the settings of the model, and named as ours."""
+"""Check the parameters in a file against the settings of the model, and give them our names."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from reader.errors import InputError
 HEAD_TRANSFORM = ("mask_lm_trans_fc.w_0", "mask_lm_trans_fc.b_0")
 HEAD_BIAS = "mask_lm_out_fc.b_0"
 HEAD_NORM = "mask_lm_trans_layer_norm_scale"  # of a head that is tied to the embeddings
-# Tables that a file may hold although the model does not read them, and the setting that says whether it does.
+# Tables that a file may hold although the model does not read them -> the setting that says whether it does.
 OPTIONAL_TABLES = {SEGMENTS: "use_sentence_embedding", RELATIVE: "use_relative_position"}
-# The one of these that the format's own software reads whatever the settings are. Where the model does not read it, it
-# is zero; if not, another program has trained it.
+# The one of these tables that the format's own software always reads. A model that does not use it has zeros there;
+# other values come from training in that software.
 ALWAYS_READ: Mapping[Column, str] = {"static": RELATIVE, "dygraph": SEGMENTS, "paddlenlp": SEGMENTS, "bert": SEGMENTS}
 MAX_LISTED = 3
 
@@ -62,7 +62,7 @@ def transform_shapes(config: ModelConfig) -> Shapes:
 
 
 def head_size(parameters: Arrays) -> int | None:
-    """Return out_emb_size of the transform of the head "mask_lm", which is 0 for a tied head; None without one."""
+    """Return out_emb_size of the transform of the head "mask_lm": 0 for a tied head, None if there is no transform."""
     transform = parameters.get(HEAD_TRANSFORM[0])
     return None if transform is None else 0 if HEAD_NORM in parameters else int(transform.shape[1])
 
@@ -114,17 +114,17 @@ def _check(shapes: Shapes, column: Column, config: ModelConfig, source: str) -> 
 
 
 def _has_token_head(shapes: Shapes) -> bool:
-    """Return whether there is more of a head than the transform that heads for fine-tuning read."""
+    """Return whether there is a head over tokens, and not only the transform that heads for fine-tuning read."""
     return HEAD_BIAS in shapes or HEAD_NORM in shapes
 
 
 def _oriented(shapes: Shapes, column: Column) -> Shapes:
-    """Return the shapes of a column's file for ours, or the reverse."""
+    """Return shapes in our orientation for those in a column's, or the reverse."""
     return {name: shape[::-1] if is_transposed(name, column) else shape for name, shape in shapes.items()}
 
 
 def _completed(config: ModelConfig, shapes: Shapes) -> ModelConfig:
-    """Return the settings with those that follow from which parameters there are."""
+    """Return the settings, completed by those that the parameters of the file determine."""
     width = config.out_emb_size
     if _has_token_head(shapes):
         width = 0

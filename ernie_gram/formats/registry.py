@@ -1,7 +1,4 @@
-"""All formats of model folders: which one a folder has, reading it, and writing another one.
-
-Nothing else knows which formats there are.
-"""
+"""The list of all formats of model folders; read a folder of any of them, and write one."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ WRITTEN_NAMES = tuple(each.name for each in WRITTEN)
 
 
 def read_model(path: Path) -> Model:
-    """Return the model in a folder of any format, which is found by looking for its files.
+    """Return the model in a folder of any format, which is recognised by its files.
 
     Raises InputError if there is no such folder, if the folder has no format or several, or if its files are damaged or
     do not fit together.

@@ -68,8 +68,8 @@ def read(folder: Path) -> Model:
 def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
     """Return `path` if it is a checkpoint; for a run's folder, its best model, or else its newest valid checkpoint.
 
-    The second value has one line for each newer checkpoint that is damaged. Raises InputError if there is none, or with
-    the file and the damage if none is whole.
+    The second value has one line for each newer checkpoint that is damaged. Raises InputError if there is no
+    checkpoint, or if all are damaged; then it names the file and the damage.
     """
     best = path / checkpoint.BEST
     if best.is_dir() or _is_checkpoint(path):

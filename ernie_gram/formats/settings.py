@@ -1,4 +1,4 @@
-"""Settings of models in JSON files <-> ModelConfig: spellings, defaults, limits, and what is refused with its reason.
+"""Convert the settings of models in JSON files to ModelConfig and back, and refuse those that it cannot represent.
 
 The keys of ernie_config.json are those of ModelConfig, which has upstream's keys where upstream has them.
 """
@@ -17,7 +17,7 @@ from reader.errors import InputError
 
 Settings = dict[str, Any]
 
-# The keys of BERT's config.json, and of PaddleNLP's, with what the software assumes for those that a file leaves out.
+# The keys of BERT's config.json, and of PaddleNLP's, with the defaults of that software.
 BERT_DEFAULTS: Settings = {
     "vocab_size": 30522,
     "hidden_size": 768,
@@ -64,13 +64,13 @@ def model_config(settings: Mapping[str, Any], source: str) -> ModelConfig:
 
 
 def settings_of(config: ModelConfig) -> Settings:
-    """Return a ModelConfig as settings for a file, with numbers for sizes whose null means a multiple of another."""
+    """Return a ModelConfig as settings for a file, with numbers for sizes whose default, null, depends on another."""
     sizes = {"emb_size": config.embedding_size, "intermediate_size": config.feed_forward_size}
     return asdict(config) | sizes
 
 
 def bert_settings(config: ModelConfig, num_rows: int) -> Settings:
-    """Return a ModelConfig under the keys of BERT_DEFAULTS; `num_rows` of the token embedding."""
+    """Return a ModelConfig under the keys of BERT_DEFAULTS; the token embedding has `num_rows` rows."""
     others = {
         "vocab_size": num_rows,
         "type_vocab_size": config.sent_type_vocab_size,

@@ -3,9 +3,9 @@
     params/                  of the static code: one file for each variable; the released English models
     saved_weights.pdparams   of the dygraph code; the released Chinese models
 
-Upstream has one LayerNorm epsilon, 1e-5, and feed-forward networks of 4 x hidden_size. Its models always have tables
-that a model of ours may not read: of sentence embeddings and, in the static layout, of relative position. Zeros are
-written for them then, with which upstream computes the same.
+Upstream always has the LayerNorm epsilon 1e-5, and feed-forward networks of 4 x hidden_size. Its models always have a
+table of sentence embeddings and, in the static layout, one of relative position. If a model of ours does not read them,
+zeros are written, with which upstream computes the same.
 
 The static code adds sentence embeddings for reading comprehension only. They are off unless `use_sentence_embedding` in
 ernie_config.json is true (a key of ours). The dygraph code always adds them, and has relative position if
@@ -90,7 +90,7 @@ def write_static(model: Model, folder: Path, name: str) -> None:
     config = model.config
     arrays = {RELATIVE: np.zeros((NUM_BUCKETS, config.num_attention_heads), np.float32)} | held_parameters(model)
     if config.out_emb_size and not has_token_head(model):
-        # Upstream's heads for reading comprehension and tagging read it.
+        # Upstream's heads for reading comprehension and tagging read the transform.
         arrays |= {key: model.parameters[key] for key in HEAD_TRANSFORM if key in model.parameters}
     _write_settings(model, folder, {})
     (folder / PARAMS).mkdir()

@@ -1,4 +1,4 @@
-"""The vocabulary in a model folder, and the model of another project with it: their sizes must fit."""
+"""Read and write the vocabulary in a model folder, and combine it with a model of another project."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_VOCABULARY = "no vocabulary in the folder: the model can be converted, but ca
 
 
 def read_vocabulary(folder: Path, lowercase: bool) -> Vocabulary | None:
-    """Return the vocabulary in a folder, or None if it has no file of one; raises InputError if the file is damaged."""
+    """Return the vocabulary in a folder, or None if it has none; raises InputError if the file is damaged."""
     path = vocabulary_in(folder)
     return load_vocabulary(path, lowercase) if path else None
 
@@ -76,7 +76,7 @@ def assembled(
             f"{folder}: the prediction head has {classes:,} classes, but the vocabulary {tokens:,} tokens, and the "
             f"token embedding {rows:,} rows"
         )
-    # What we wrote ourselves for unused rows changes nothing, see heads.py.
+    # No note for the bias that we wrote ourselves for unused rows (see heads.py).
     if (arrays[HEAD_BIAS][tokens:] > NEVER).any():
         notes = (*notes, f"the prediction head keeps {tokens:,} of {classes:,} classes, the tokens")
     arrays[HEAD_BIAS] = arrays[HEAD_BIAS][:tokens]

@@ -1,1 +1,1 @@
-"""Files from strangers: every reader of weights and JSON that checks bytes before it trusts them. No Paddle here."""
+"""Readers of weights and JSON in untrusted files, which check the bytes before they use them. No Paddle here."""

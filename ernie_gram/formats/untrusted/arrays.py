@@ -1,7 +1,7 @@
 """The arrays of a file: the checks of names, shapes and sizes, and the conversion to float32.
 
 Every reader of this package returns arrays that are views of the file's bytes: memory-mapped, or read into at most as
-much memory as the file is large. `checked_arrays` checks names and the total size, and converts them.
+much memory as the file is large. `checked_arrays` checks their names and total size, and converts the numbers.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def one_line(error: Exception) -> str:
 
 
 def checked_sizes(sizes: object) -> tuple[int, ...]:
-    """Return one number per dimension as a tuple; raises ValueError for negative numbers and too many dimensions."""
+    """Return a shape as a tuple; raises ValueError for anything but at most MAX_DIMENSIONS numbers of 0 and more."""
     # bool is a subclass of int
     if (
         not isinstance(sizes, list | tuple)
@@ -117,7 +117,7 @@ def _converted(array: np.ndarray) -> np.ndarray:
         bits <<= np.uint32(16)
         return bits.view(np.float32)
     if array.dtype == bool:
-        return array.view(np.uint8) != 0  # a byte of a file may be any
+        return array.view(np.uint8) != 0  # bytes in a file may be neither 0 nor 1
     is_float = np.issubdtype(array.dtype, np.floating)
-    with np.errstate(over="ignore"):  # infinity, which no parameter may be
+    with np.errstate(over="ignore"):  # gives infinity, which is refused later
         return np.array(array, np.float32 if is_float else array.dtype.newbyteorder("="), order="C")

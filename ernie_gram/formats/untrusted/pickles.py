@@ -37,7 +37,7 @@ DAMAGED = (pickle.UnpicklingError, ValueError, TypeError, LookupError, OverflowE
 
 
 class Refused(Exception):
-    """The pickle asks for something that is never done, whether the file is damaged or not."""
+    """Raised for a pickle that asks for an operation or a name that is not allowed."""
 
 
 class Entries(dict[str, Any]):
@@ -160,7 +160,8 @@ class PickledArray:
     """A numpy array or scalar.
 
     Attributes:
-        latin1: makes bytes of text, which stands for them in protocol 2; the same text gives the same bytes.
+        latin1: converts text to bytes, because protocol 2 stores bytes as text; it returns the same object for the same
+            text.
         values: None until its state was set.
     """
 

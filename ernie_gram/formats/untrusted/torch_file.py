@@ -168,7 +168,9 @@ def _view(name: str, tensor: Tensor, storages: Mapping[str, memoryview]) -> np.n
     """Return a tensor as a view of its storage; raises ValueError if it reaches beyond it or repeats elements."""
     storage, itemsize = tensor.storage, tensor.storage.dtype.itemsize
     if len(storages.get(storage.key, b"")) != storage.size * itemsize:
-        raise ValueError(f"the storage of {quoted(name)} has not the {storage.size:,} elements that its tensors claim")
+        raise ValueError(
+            f"the storage of {quoted(name)} does not have the {storage.size:,} elements that its tensors claim"
+        )
     count = math.prod(tensor.shape)
     last = tensor.offset + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.strides, strict=True))
     if count > storage.size or (count and last >= storage.size):

@@ -98,8 +98,8 @@ def test_a_view_beyond_its_storage_is_refused(tmp_path: Path, write: Write, case
 
 MEMBERS: dict[str, tuple[dict[str, bytes | None], str]] = {
     "big-endian": ({"archive/byteorder": b"big"}, "not in little-endian byte order"),
-    "short storage": ({"archive/data/0": b"abc"}, "has not the 12 elements"),
-    "long storage": ({"archive/data/0": bytes(52)}, "has not the 12 elements"),
+    "short storage": ({"archive/data/0": b"abc"}, "does not have the 12 elements"),
+    "long storage": ({"archive/data/0": bytes(52)}, "does not have the 12 elements"),
     "no storage": ({"archive/data/0": None}, "storage '0' is missing"),
     "no tensors": ({"archive/data.pkl": pickle.dumps([1, 2])}, "holds a list"),
     "cut pickle": ({"archive/data.pkl": b"\x80\x02}"}, "truncated"),
