@@ -2,8 +2,8 @@
 
     ernie-gram gpu-check
 
-It prints PASS, FAIL or SKIPPED for each check, with a reason or results, and writes all numbers as JSON, to be attached
-to a report of a fault. The exit status is 1 if a check fails. Checks of several GPUs are skipped on a machine with one.
+It prints PASS, FAIL or SKIPPED for each check, with a reason or results, and writes all numbers as JSON: attach this
+file to a bug report. The exit status is 1 if a check fails. Checks of several GPUs are skipped on a machine with one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from reader.system.output_files import add_output_file, claimed_file
 
 
 def run_checks(checks: Sequence[Check], folder: Path, quick: bool, limit: int) -> Iterator[Result]:
-    """Make checks in their order, and yield their results; if FIRST fails, the others are skipped."""
+    """Run checks in their order, and yield their results; if FIRST fails, the others are skipped."""
     failed = False
     for check in checks:
         if failed:
@@ -88,7 +88,7 @@ def main() -> None:
         for result in run_checks(checks, folder, arguments.quick, arguments.limit):
             results.append(result)
             print(f"{result.status:<7}  {result.name:<{width}}  {result.seconds:6.1f} s  {result.reason}", flush=True)
-            # After each, so that an interrupted command leaves what it has found.
+            # After each check, so that an interrupted command leaves the results so far.
             write_report(arguments.output, results, arguments.quick)
     print(f"{summary(results)}; all numbers: {arguments.output}")
     if any(result.status == "FAIL" for result in results):

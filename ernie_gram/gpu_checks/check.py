@@ -1,4 +1,4 @@
-"""All checks; what a check is given, what it raises, and its result. Nothing here imports Paddle."""
+"""The list of checks; the input, the exceptions and the result of a check. Nothing here imports Paddle."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Check:
     """A check: the function `name` in a module of this package. It takes a Setup and returns a line for the table.
 
     Attributes:
-        seconds: after which it is ended.
-        environment: further variables of its process; Paddle and NVIDIA's libraries read them when they are loaded.
+        seconds: time limit.
+        environment: more variables for its process; Paddle and NVIDIA's libraries read them when they are loaded.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Check:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-# The log that copies.py reads.
+# Makes Paddle write the log that copies.py reads.
 _LOG = {"GLOG_minloglevel": "0", "GLOG_vmodule": "memcpy=4,pir_interpreter=2"}
 # Products of float32 numbers, not of TF32.
 _FLOAT32 = {"NVIDIA_TF32_OVERRIDE": "0"}
@@ -48,13 +48,13 @@ NAMES = tuple(check.name for check in CHECKS)
 
 @dataclass(frozen=True)
 class Setup:
-    """What a check is given.
+    """The input of a check, and the place for its measurements.
 
     Attributes:
-        folder: for its files; the checks share it, so that one can read what another has made.
-        quick: whether sizes are those that a CPU computes in seconds.
-        limit: seconds after which the check is ended.
-        numbers: what it measures, which it enters here; JSON must be able to represent it.
+        folder: for its files; all checks share it, so that one can read the files of another.
+        quick: whether to use sizes that even a CPU computes in seconds.
+        limit: time limit of the check in seconds.
+        numbers: the measurements, which the check adds; JSON must be able to represent them.
     """
 
     folder: Path
@@ -68,7 +68,7 @@ class Failed(Exception):
 
 
 class Skipped(Exception):
-    """Raised by a check that cannot be made here, with the reason."""
+    """Raised by a check that cannot run on this machine, with the reason."""
 
 
 def require(condition: bool, reason: str) -> None:
@@ -83,8 +83,8 @@ class Result:
 
     Attributes:
         reason: why it failed or was skipped, or what it found; one line.
-        seconds: that it took.
-        numbers: see Setup; and if it failed, the last lines of its log.
+        seconds: the time that it took.
+        numbers: see Setup; if the check failed, also the last lines of its log.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""A training step copies nothing between the GPU and the host, beyond what is listed here.
+"""Check that a training step copies nothing between the GPU and the host beyond what is listed here.
 
-Each copy from the device makes the host wait for it. Paddle's log tells which operation copies: with the variables that
+Each copy from the device makes the host wait. Paddle's log tells which operation copies: with the variables that
 check.py sets for this process, the interpreter names each operation before and after it runs, and each copy of memory
 has a line with its two places.
 """
@@ -22,8 +22,8 @@ from ernie_gram.gpu_checks.kernels import STDERR, precisions, written_to
 from ernie_gram.gpu_checks.programs import LAST_RUNG, LAYERS, pretraining_config, random_step
 from ernie_gram.pretraining.sizes import CorpusSizes
 
-# Operations that may copy. Read in Paddle's sources.
-# Whether an update is skipped, which AdamW's kernels read on the host (training.loss_scale).
+# Operations that may copy, found in Paddle's sources.
+# memcpy: whether an update is skipped, which AdamW's kernels read on the host (training.loss_scale).
 FROM_DEVICE = ("memcpy",)
 FEEDING = "before the first operation"
 TO_DEVICE = (
@@ -47,7 +47,7 @@ _TRANSFERS = ("memcpy_d2h", "memcpy_h2d")
 
 @dataclass(frozen=True)
 class StepLog:
-    """What Paddle logs of a step.
+    """The places and copies of the operations in Paddle's log of a step.
 
     Attributes:
         places: "cpu" or "gpu" -> operations that ran there.
@@ -61,7 +61,7 @@ class StepLog:
 
     @classmethod
     def of(cls, text: str) -> StepLog:
-        """Parse the log of a step; raises ValueError if it names no operations, as with another format."""
+        """Parse the log of a step; raises ValueError if no operations are found, for example in another format."""
         places, ways = Counter[str](), {"gpu to cpu": Counter[str](), "cpu to gpu": Counter[str]()}
         operation, inserted = FEEDING, Counter[str]()
         for line in text.splitlines():

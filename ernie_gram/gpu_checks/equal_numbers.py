@@ -1,4 +1,4 @@
-"""Training on the GPU computes the numbers of training on the CPU: in each precision, and whatever it resumes from.
+"""Check that training on the GPU gives the numbers of training on the CPU, in each precision and after resuming.
 
 The process of these checks has NVIDIA_TF32_OVERRIDE=0 (see check.py): without it, the operands of float32 products
 have 11 bits on an Ampere GPU or later.
@@ -26,10 +26,10 @@ from ernie_gram.run.checkpoint import Arrays
 # Largest relative differences. Two ways of computing float32 products on a CPU differ by 1e-7 in losses and 2e-6 in
 # parameters after ten steps; bfloat16 and float16 have 8 and 11 bits.
 FLOAT32, HALF = 1e-4, 2e-2
-# Softmax does not change when a number is added to all scores of a row, so the bias of the keys has no gradient but
-# rounding.
+# Softmax does not change when a number is added to all scores of a row, so the gradient of the bias of the keys is only
+# rounding error.
 WITHOUT_GRADIENT = "_key_fc.b_0"
-# What is compared, and what a message calls it.
+# Each quantity that is compared -> its name in messages.
 QUANTITIES = {
     "loss": "the loss",
     "norm": "the norm of the gradient",
@@ -62,7 +62,7 @@ def float16(setup: Setup) -> str:
 
 
 def overflow(setup: Setup) -> str:
-    """Let float16 gradients overflow: these updates are skipped, and the scale of the loss falls until one is made."""
+    """Check that overflowing float16 updates are skipped, and that the loss scale falls until an update is made."""
     settings = (f"--optimizer.loss_scale={OVERFLOWING_SCALE}", f"--trainer.max_skipped={OVERFLOWING_STEPS}")
     output = trained(setup, "overflow", "gpu", "--optimizer.precision=float16", *settings, steps=OVERFLOWING_STEPS)
     records = steps_of(output)
@@ -111,8 +111,10 @@ def _half(setup: Setup, precision: str, *settings: str) -> str:
 
 
 def compare(setup: Setup, found: Path, expected: Path, tolerance: float, by_name: bool = True) -> str:
-    """Compare losses and norms of the gradient of two runs, and their last parameters and mean gradients; these two as
-    one vector each, and by name. See `require_equal`."""
+    """Compare losses, norms of the gradient, last parameters and mean gradients of two runs; see `require_equal`.
+
+    Parameters and gradients are compared as one vector each, and by name. The differences are added to `setup.numbers`.
+    """
     numbers = setup.numbers
     for key, logged in (("loss", "loss"), ("norm", "grad_norm")):
         numbers[key] = largest_difference(steps_of(found), steps_of(expected), logged)
@@ -133,7 +135,7 @@ def _joined(arrays: Arrays) -> np.ndarray:
 def require_equal(numbers: Numbers, tolerance: float, by_name: bool = True) -> str:
     """Return the differences as text; raises Failed if one exceeds the tolerance.
 
-    With `by_name`, every single parameter counts, and not only all as one vector.
+    With `by_name`, the tolerance applies to each parameter, otherwise to all of them as one vector.
     """
     shown = []
     for key, what in QUANTITIES.items():

@@ -1,6 +1,6 @@
-"""One of two processes that sum gradients, by row and as a whole; rank 0 prints by how much the sums differ.
+"""Script of each process of the check `ranks.row_exchange`: sum gradients by row and as a whole, and compare the sums.
 
-It is a script for the launcher, see ranks.row_exchange.
+Rank 0 prints the largest difference.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import paddle
 # isort: on
 
 WIDTH = 64
-# One row more than a table that is summed as a whole.
+# One row more than the largest table that is summed as a whole.
 ROWS = BUCKET_NUMBERS // WIDTH + 1
-# Of the gradient on each rank; some are the same rows.
+# Used rows on each rank; some are the same on both.
 USED = 2000
 
 
@@ -28,7 +28,7 @@ def gradient_of(rank: int) -> np.ndarray:
     random = np.random.default_rng(rank)
     gradient = np.zeros((ROWS, WIDTH), np.float32)
     gradient[random.choice(ROWS // 2, USED, replace=False)] = random.standard_normal((USED, WIDTH))
-    # A row without numbers, a tiny number, and a row of one rank only.
+    # A row with NaN, a row with a tiny number, and a row that is 0 on rank 0.
     gradient[-3, 5] = np.nan
     gradient[-2, 7] = 1e-30
     gradient[-1] = float(rank)

@@ -1,4 +1,4 @@
-"""An exported model computes on the GPU what the executor computes that trains."""
+"""Check that an exported model computes the same on the GPU as the executor that is used for training."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def export(setup: Setup) -> str:
 
 
 def _differences(model: Model, outputs: str, folder: Path, world: World) -> dict[str, float]:
-    """Return for each output the largest difference, relative to the largest number."""
+    """Export a model, and return for each output the largest difference, relative to its largest value."""
     assert model.vocabulary is not None
     tokens, ngrams = len(model.vocabulary), len(model.lexicon or ())
     if outputs == ENCODER:
@@ -61,7 +61,7 @@ def _differences(model: Model, outputs: str, folder: Path, world: World) -> dict
         set_parameters(program.main, model.parameters, str(model.source), world.place)
         expected = program.run(paddle.static.Executor(world.place), batch)
     if outputs == ENCODER:
-        # What slots of padding have has no meaning.
+        # The values of padding slots have no meaning.
         is_real = np.arange(width) < np.array(LENGTHS)[:, np.newaxis]
         found["hidden"], expected["hidden"] = found["hidden"][is_real], expected["hidden"][is_real]
     return {

@@ -1,8 +1,8 @@
-"""Every operation of every program has a GPU kernel in this package of Paddle.
+"""Check that every operation of every program has a GPU kernel in the installed Paddle.
 
-Paddle runs an operation without one on the CPU, with copies to and fro, and says nothing. It chooses a kernel for each
-operation when it prepares a program for a device, and shows the choice only as text: with FLAGS_print_ir it prints the
-program before and after. Then each operation has an attribute such as
+Without one, Paddle runs the operation on the CPU, with copies in both directions and without a message. It chooses
+kernels when it prepares a program for a device, and shows the choice only as text: with FLAGS_print_ir it prints the
+program before and after. Afterwards each operation has an attribute such as
 `kernel_key:<backend:GPU|layout:NCHW|dtype:float32>,kernel_name:"matmul"`.
 """
 
@@ -32,12 +32,12 @@ from reader.errors import InputError, last_error_in
 from reader.system.installation import child_environment
 
 GPU_BACKENDS = ("GPU", "GPUDNN")
-# Kernels that are for the CPU on purpose: they make small arrays of numbers of the program, such as shapes.
+# Kernels that run on the CPU on purpose: they make small arrays from constants of the program, such as shapes.
 HOST_KERNELS = ("full_int_array",)
 MAX_NAMED = 5
 STDOUT, STDERR = 1, 2
 _KERNEL = re.compile(r'kernel_key:<backend:(\w+)\|layout:[^|]*\|dtype:(\w+)>,kernel_name:"(\w+)"')
-# The data of operations with this backend are only named: parameters and feeds.
+# The backend of operations that run no kernel, such as those that name parameters and feeds.
 _NO_KERNEL = "Undefined"
 
 
@@ -59,16 +59,16 @@ def precisions() -> tuple[str, ...]:
 
 
 def kernels(setup: Setup) -> str:
-    """Check the programs of pre-training, of each objective, and of fine-tuning, of each kind of task.
+    """Check the programs of pre-training with each objective, and of fine-tuning on each kind of task.
 
-    A quick check is of two objectives, the first and the last of the ablation.
+    A quick check takes only the first and the last objective of the ablation.
     """
     chosen, place = precisions(), start_world("gpu").place
     rungs = (RUNGS[0], LAST_RUNG) if setup.quick else RUNGS
     programs: dict[str, Iterable[Kernel]] = {}
     for precision in chosen:
         for rung in rungs:
-            # In other modes, what differs is float32 in every precision.
+            # The operations that other modes add are float32 in every precision.
             modes = MODES if (rung, precision) == (LAST_RUNG, "float32") else MODES[:1]
             for case in pretraining_cases(rung, precision, place, modes):
                 if case.is_step:
@@ -108,7 +108,7 @@ def _is_on_gpu(kernel: Kernel, variants: Iterable[str]) -> bool:
 
 
 def _task_programs(chosen: Iterable[str]) -> dict[str, Iterable[Kernel]]:
-    """Return the kernels of the programs of all kinds of tasks. Another process lists them: this package is below."""
+    """Return the kernels of the programs of all kinds of tasks, from another process: `tasks` imports this package."""
     command = [sys.executable, "-m", "tasks.kernels", *chosen]
     done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
     error = last_error_in(done.stderr)
@@ -118,7 +118,7 @@ def _task_programs(chosen: Iterable[str]) -> dict[str, Iterable[Kernel]]:
 
 
 def kernels_of(program: paddle.static.Program, place: paddle.base.core.Place) -> set[Kernel]:
-    """Return the kernels that a program runs on a device; it is not run."""
+    """Return the kernels that Paddle chooses for a program on a device, without running it."""
     core = paddle.base.core
     plan = core.Plan([core.Job("default")], {"default": program})
     device, scope = core.Place(), core.Scope()
@@ -134,7 +134,7 @@ def kernels_of(program: paddle.static.Program, place: paddle.base.core.Place) ->
 
 
 def kernels_in(text: str) -> set[Kernel]:
-    """Return the kernels in what Paddle prints; raises ValueError if there are none, as with another format."""
+    """Return the kernels in what Paddle prints; raises ValueError if none are found, for example in another format."""
     lowered = text.partition("IR after lowering")[2]
     found = {Kernel(name, dtype) for backend, dtype, name in _KERNEL.findall(lowered) if backend != _NO_KERNEL}
     if not found:

@@ -1,4 +1,4 @@
-"""Make a check in a process of its own: one that hangs or ends its process fails, and the others go on."""
+"""Run each check in a process of its own, so that one that hangs or crashes does not stop the others."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pathlib import Path
 from ernie_gram.gpu_checks.check import Check, Result
 from reader.system.installation import child_environment
 
-# The process that makes a check, and the variable by which it and all that it has started are known.
+# The module of the process that runs a check, and the variable that marks it and the processes that it starts.
 WORKER = "ernie_gram.gpu_checks.worker"
 MARK = "ERNIE_GRAM_GPU_CHECK"
 LOG_LINES, LINE_LENGTH = 30, 300
 
 
 def run_check(check: Check, folder: Path, quick: bool, limit: int) -> Result:
-    """Make a check; its log and its result are written to the folder.
+    """Run a check, and return its result; its log and its result are also written to the folder.
 
     Args:
         folder, quick: see Setup.
-        limit: seconds after which it is ended; 0 for its own.
+        limit: time limit in seconds; 0 for the check's own.
     """
     began, seconds = time.monotonic(), limit or check.seconds
     log, written = (folder / f"{check.name}.{ending}" for ending in ("log", "json"))
@@ -63,10 +63,10 @@ def run_check(check: Check, folder: Path, quick: bool, limit: int) -> Result:
 
 
 def processes_with(*variables: str) -> list[int]:
-    """Return the processes that were started with all of some environment variables, such as "RANK=1"."""
+    """Return the IDs of the processes that were started with all these environment variables, such as "RANK=1"."""
     wanted, found = {variable.encode() for variable in variables}, []
     for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # it has ended, or belongs to somebody else
+        with suppress(OSError):  # the process has ended, or belongs to another user
             if wanted <= set(path.read_bytes().split(b"\0")):
                 found.append(int(path.parent.name))
     return found

@@ -1,6 +1,6 @@
-"""All programs that run on a GPU, beside those of tasks (tasks/kernels.py), with few layers: that many change nothing.
+"""All programs that run on a GPU, except those of tasks (tasks/kernels.py). They have few layers; more add no kernels.
 
-They are compared with the kernels of the installed package (kernels.py), and with a table of them in
+They are compared with the kernels of the installed package (kernels.py), and with the table of kernels in
 tests/gpu_kernels. Building a program allocates nothing.
 """
 
@@ -38,18 +38,18 @@ MODES = ("plain", "recompute", "accumulation", "two ranks")
 # The rungs of the ablation with different programs: "token" has the program of "contiguous".
 RUNGS = tuple(rung for rung in ALL_RUNGS if rung != "token")
 LAST_RUNG = RUNGS[-1]
-# So many classes, and sequences, that the softmax over them is computed in chunks, and that the gradient of the n-gram
-# embedding is exchanged by row.
+# Large enough that the softmax over the classes is computed in chunks, and that the gradient of the n-gram embedding is
+# exchanged by row.
 SIZES = CorpusSizes(30_522, 300_000)
 SEQUENCES = 64
 LAYERS = 2
-# Of units in random batches.
+# In random batches.
 TOKENS_PER_UNIT = 1.9
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program of Paddle's.
+    """A Paddle program.
 
     Attributes:
         name: what it computes, and how.
@@ -116,7 +116,7 @@ def pretraining_cases(
 
 
 def other_cases(rungs: Collection[str]) -> Iterator[Case]:
-    """Yield the programs of exports and of the commands that use a model, and sums over ranks outside of a step."""
+    """Yield the programs of exports, of commands that use a model, and of sums over ranks outside of a step."""
     for rung in rungs:
         config = pretraining_config(rung, "float32")
         yield Case(f"{rung}: masked units (fill_mask and its export)", build_prediction(config, SIZES).main)

@@ -1,5 +1,4 @@
-"""Two processes with a GPU each: they train as one does, exchange rows as they exchange whole gradients, and all end if
-one dies."""
+"""Checks of two processes with a GPU each: equal training, equal exchange of rows, and the end of both if one dies."""
 
 from __future__ import annotations
 
@@ -69,14 +68,14 @@ def killed_rank(setup: Setup) -> str:
 
 
 def _on_gpus(setup: Setup) -> tuple[str, ...]:
-    """Return the options of a training on GPUs that the launcher ends if a process hangs, long before the limit."""
+    """Return options for a GPU, and for a job that the launcher ends long before the limit if a process hangs."""
     return "--trainer.device=gpu", f"--trainer.hang_seconds={setup.limit // 4}"
 
 
 def start_job(setup: Setup, name: str, script: str, *arguments: str) -> subprocess.Popen[str]:
     """Start a script in two processes; raises Skipped if there are fewer GPUs.
 
-    If it still runs at the end of the check, it is ended with the check's process (see processes.py).
+    A job that still runs at the end of the check is ended with the check's process (see processes.py).
     """
     if (gpus := visible_gpus()) < PROCESSES:
         raise Skipped(f"needs {PROCESSES} GPUs, and Paddle sees {gpus}")

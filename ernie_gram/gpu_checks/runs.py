@@ -27,7 +27,7 @@ DOCUMENTS = 60
 STEPS = 10
 # In the names of AdamW's running means of gradients.
 MEAN = "_moment1_"
-# An objective that draws nothing at random: devices draw other numbers.
+# An objective without random samples, because each device draws different ones.
 WITHOUT_DRAWING = "cnp"
 
 
@@ -54,7 +54,7 @@ def _build(*arguments: str) -> None:
 def options(setup: Setup, name: str, steps: int, *more: str, rung: str = WITHOUT_DRAWING) -> list[str]:
     """Return the options of `ernie-gram pretrain` for a run in the folder `name`, of a rung of the ablation.
 
-    It has no dropout, because devices draw other masks. Later options count: `more` may change any of them.
+    There is no dropout, because each device draws different masks. `more` may override any option.
     """
     layers, width, length, batch = (1, 32, 32, 8) if setup.quick else (2, 256, 128, 32)
     return [
@@ -84,7 +84,7 @@ def options(setup: Setup, name: str, steps: int, *more: str, rung: str = WITHOUT
 
 
 def started(setup: Setup, rung: str = WITHOUT_DRAWING) -> str:
-    """Return the option that lets runs of a rung start from the same parameters; devices draw other ones."""
+    """Return the option with which all runs of a rung start from the same parameters: each device would draw others."""
     return f"--paths.start={_train(options(setup, f'start_{rung}', 1, '--trainer.device=cpu', rung=rung))}"
 
 
@@ -124,8 +124,10 @@ def mean_gradients(output: Path) -> Arrays:
 
 
 def largest_difference(found: list[Record], expected: list[Record], key: str) -> float:
-    """Return the largest relative difference of a logged value over the steps of two runs; infinite if one is not
-    there."""
+    """Return the largest relative difference of a logged value over the steps of two runs.
+
+    It is infinity if the runs have different steps, or if a value is missing.
+    """
     if [record["step"] for record in found] != [record["step"] for record in expected]:
         return float("inf")
     pairs = [(one.get(key, np.inf), two.get(key, np.nan)) for one, two in zip(found, expected, strict=True)]

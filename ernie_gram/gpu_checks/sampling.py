@@ -1,4 +1,4 @@
-"""The samples of a softmax over many classes have its frequencies (see pretraining/chunked_softmax.py)."""
+"""Check that samples from a softmax over many classes have its frequencies (see pretraining/chunked_softmax.py)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ def sampler(setup: Setup) -> str:
 
 
 def deviations(counts: np.ndarray, probabilities: np.ndarray) -> tuple[float, float]:
-    """Return by how many standard deviations the chi-square statistic, and the count of the most probable class, differ
-    from their means."""
+    """Return the deviations from their means, in standard deviations, of two statistics of drawn classes.
+
+    They are the chi-square statistic, and the count of the most probable class.
+    """
     assert len(counts) == len(probabilities), "a sample is not a class"
     expected = probabilities * counts.sum()
     is_rare = expected < LEAST_EXPECTED

@@ -1,4 +1,4 @@
-"""How fast steps of conf/pretrain/base_en_16g.yaml are on this GPU, and how much memory they take.
+"""Measure the speed and the memory of training steps of conf/pretrain/base_en_16g.yaml on this GPU.
 
 Batches are random, of full sequences, for a vocabulary of 30,522 tokens and a lexicon of 300,000 n-grams.
 """
@@ -45,20 +45,20 @@ QUICK = (
 FREE = 0.1
 WARM_STEPS, SINGLE_STEPS, STEPS = 2, 5, 5
 QUICK_SECONDS, SECONDS = 0.1, 2.0
-# Beyond the prediction: workspaces of libraries.
+# Allowed beyond the prediction: a factor, and bytes for workspaces of libraries.
 MEMORY_TOLERANCE, WORKSPACES = 1.15, 256 << 20
 ATTENTION_SEQUENCES = 8
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A training program of the base model, which has made its first steps.
+    """A training program of the base model that has run its first steps.
 
     Attributes:
         config, sizes, shape: for one process; the whole batch is one micro-batch.
         step: starts a step; the GPU may not have finished it at the return.
         executor: of the steps.
-        first_step: seconds, in which Paddle prepares the program.
+        first_step: seconds of the first step, including Paddle's preparation of the program.
         allocated: bytes at the peak of these steps.
     """
 
@@ -89,7 +89,7 @@ def fitting_trial(setup: Setup, precision: str) -> Trial:
 
 
 def started_trial(config: PretrainConfig, sizes: CorpusSizes, sequences: int, world: World) -> Trial:
-    """Build the program of a batch of this many sequences, and make its first steps."""
+    """Build the program for a batch of this many sequences, and run its first steps."""
     config = of_batch(config, sequences)
     program, batch = random_step(config, sizes, world)
     executor, scope = paddle.static.Executor(world.place), paddle.static.Scope()
@@ -106,7 +106,7 @@ def started_trial(config: PretrainConfig, sizes: CorpusSizes, sequences: int, wo
 
 
 def of_batch(config: PretrainConfig, sequences: int) -> PretrainConfig:
-    """Return the settings of a batch that one process holds at a time."""
+    """Return the settings with a batch of this many sequences, which one process computes at once."""
     trainer = replace(config.trainer, micro_batch=None)
     return replace(config, data=replace(config.data, batch_size=sequences), trainer=trainer)
 
@@ -156,14 +156,13 @@ def _speed(setup: Setup, precision: str) -> str:
 
 
 def attention(setup: Setup) -> str:
-    """Compare plain and memory-efficient attention: ten steps of a small model, and the time of steps of a few layers
-    of the base model."""
+    """Compare plain and memory-efficient attention: results of a small model, and times of a few layers of the base."""
     try:
         check_device("gpu", attention=MEMORY_EFFICIENT)
     except InputError as error:
         raise Skipped(str(error)) from error
     output = trained(setup, MEMORY_EFFICIENT, "gpu", f"--model.attention={MEMORY_EFFICIENT}")
-    # This process may have TF32 (see check.py), and the plain steps not.
+    # This process may use TF32 (see check.py), but not the plain steps, if another check has run them.
     shown = compare(setup, output, on_gpu(setup), HALF, by_name=False)
     precision, times = _half_precision(), []
     world = start_world("gpu", precision)
@@ -179,8 +178,8 @@ def attention(setup: Setup) -> str:
 def measured(trial: Trial) -> Numbers:
     """Return the times of steps.
 
-    host_ms is the time until the call of a step returns, device_ms that until the GPU has finished it, of steps one
-    after the other; step_ms that of one of many steps, between which nobody waits for the GPU.
+    host_ms is the time until the call of a single step returns, device_ms the time until the GPU has finished it;
+    step_ms is the mean time of several steps without waiting for the GPU between them.
     """
     hosts, devices = zip(*(_seconds(trial.step) for _ in range(SINGLE_STEPS)), strict=True)
     whole = _seconds(trial.step, STEPS)[1] / STEPS
@@ -197,7 +196,7 @@ def measured(trial: Trial) -> Numbers:
 
 
 def _seconds(step: Callable[[], None], steps: int = 1) -> tuple[float, float]:
-    """Return the seconds of steps of an idle GPU: until their calls have returned, and until it has finished."""
+    """Run steps on an idle GPU; return the seconds until their calls have returned, and until it has finished."""
     paddle.device.cuda.synchronize()
     began = time.perf_counter()
     for _ in range(steps):

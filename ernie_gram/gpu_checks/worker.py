@@ -1,4 +1,4 @@
-"""The process of a check, which writes its result to NAME.json in a folder: see gpu_check.py.
+"""The process of a check (see processes.py), which writes its result to NAME.json in a folder:
 
     python -m ernie_gram.gpu_checks.worker NAME FOLDER QUICK LIMIT
 
@@ -27,7 +27,7 @@ _SUMMARY = "Error Message Summary:"
 
 
 def result_of(check: Check, setup: Setup) -> Result:
-    """Make a check; whatever it raises becomes its result."""
+    """Run a check, and return its result; an exception becomes a result too."""
     began = time.monotonic()
     status: Status
     try:
@@ -44,7 +44,7 @@ def result_of(check: Check, setup: Setup) -> Result:
 
 
 def _described(error: Exception) -> str:
-    """Return an error that nobody expected, with the place in this project where it was raised."""
+    """Describe an unexpected error, with the last place in this project that led to it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "site-packages" not in frame.filename]
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     message = str(error).rpartition(_SUMMARY)[2].strip(" -\n")
@@ -52,18 +52,18 @@ def _described(error: Exception) -> str:
 
 
 def main() -> None:
-    """Make the check."""
+    """Run the check."""
     signal_at_parent_death(signal.SIGKILL)
     faulthandler.enable()
     name, folder, quick, limit = sys.argv[1:]
     setup = Setup(Path(folder), quick == "1", int(limit))
-    # Into the log, if the process is about to be ended.
+    # Just before the time limit, the stacks are written into the log.
     faulthandler.dump_traceback_later(max(1, setup.limit - 1))
     result = result_of(next(check for check in CHECKS if check.name == name), setup)
     (setup.folder / f"{name}.json").write_text(json.dumps(asdict(result)), encoding="utf-8")
     sys.stdout.flush()
     sys.stderr.flush()
-    # With GLOG_vmodule, Paddle 3.3.1 fails when a process ends as usual.
+    # With GLOG_vmodule, Paddle 3.3.1 fails at a normal exit.
     os._exit(0)
 
 
