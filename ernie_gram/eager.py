@@ -82,7 +82,8 @@ class ModelLayer(nn.Layer):
     def unit_logits(self, hidden_MH: paddle.Tensor) -> paddle.Tensor:
         """Return the logits of all units, float32 [M, C], for rows of the encoder's output.
 
-        The classes are the F tokens and, after explicit masking, the n-grams. Raises InputError without heads.
+        The classes are the tokens and, after pre-training with explicit masking, the n-grams. Raises InputError if the
+        model has no heads.
         """
         if self.pretraining is None:
             raise InputError("the model has no prediction heads; choose another model")
@@ -98,8 +99,7 @@ def load_layer(model: Model) -> ModelLayer:
     model = replace(model, config=replace(model.config, attention="plain"))
     arrays, rows = model.parameters, len(model.parameters["word_embedding"])
     with dynamic_mode():
-        # Parameters without memory, whose start values are never drawn. The second guard is for their names, which
-        # Paddle would not give twice.
+        # LazyGuard: no memory and no start values. The second guard: Paddle would not use the same names twice.
         with paddle.LazyGuard(), paddle.utils.unique_name.guard():
             pretraining = None
             if model.pretraining is not None and model.vocabulary is not None:
@@ -118,8 +118,8 @@ def run_layer(layer: ModelLayer, batch: Batch, names: Sequence[str], seed: int |
     """Return outputs for a batch, without dropout, in float32.
 
     Args:
-        names: of the outputs: "hidden" [B, L, H] and "pooled" [B, H], or "probabilities" [M, C] of every class in
-            every slot of the field `slots`.
+        names: the outputs to return: "hidden" [B, L, H] and "pooled" [B, H]; or "probabilities" [M, C], of every class
+            in every slot of the field `slots`.
         seed: of the samples that a generator draws.
     """
     if seed is not None:

@@ -1,5 +1,4 @@
-"""What the model and the training loop both say about the static program that is being built: the precision of its
-products, its constants on the host, and its layers; and Paddle's two modes.
+"""Tools of the model and the training for the program that is being built: precision, clean-up, layers and modes.
 
 Parameters, residual connections, LayerNorm and losses are float32; products, and what lies between two of them, are in
 the precision of `computing`.
@@ -27,7 +26,7 @@ class _Casts:
 
     def of(self, x: paddle.Tensor) -> paddle.Tensor:
         if paddle.in_dynamic_mode():
-            return x.astype(self.dtype)  # nothing is kept: there is no program that ends
+            return x.astype(self.dtype)  # not kept: it would never be freed
         if x.id not in self._made:
             self._made[x.id] = x, x.astype(self.dtype)
         return self._made[x.id][1]
@@ -87,9 +86,9 @@ _CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
 
 
 def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
-    """Return the smallest number that makes a size, int64 on the host, a multiple of `divisor`; it is on the host too.
+    """Return the smallest number that makes a size a multiple of `divisor` when added; both are int64 on the host.
 
-    A size that was computed on a GPU would be copied from there, for which the host waits.
+    A size that was computed on a GPU would be copied from there, and the host would wait for it.
     """
     number = paddle._C_ops.full([], divisor, paddle.int64, paddle.CPUPlace())
     return (number - size % number) % number
@@ -98,9 +97,9 @@ def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
 def share_constants(program: paddle.static.Program) -> None:
     """Let operations that read equal constants read the same one, and remove the others.
 
-    Call it when the program is finished. What is fetched must not be such a constant. Paddle makes one for every number
-    that an operation takes, and for every shape. They cost nothing to compute, but the time before the first step grows
-    with the square of the number of operations.
+    Call it when the program is finished; no fetched value may be a constant. Paddle adds a constant for every number
+    and every shape that an operation takes. They cost nothing to compute, but the time before the first step grows with
+    the square of the number of operations.
     """
     made: dict[str, Value] = {}
     for operation in program.global_block().ops:
@@ -122,9 +121,9 @@ def share_constants(program: paddle.static.Program) -> None:
 
 
 def skip_gradients_of_additions(program: paddle.static.Program, fetched: Iterable[Value]) -> None:
-    """Let what reads the gradient of x in x + y, where x has the shape of the sum, read the gradient of the sum.
+    """Replace the gradient of x in x + y by the gradient of the sum, if x has the shape of the sum.
 
-    They are the same numbers, which Paddle would copy. Call it when the program is finished; results do not change.
+    The two are equal, and Paddle would make a copy. Call it when the program is finished; results do not change.
     Unknown dimensions in the same place are taken to be equal, which holds in our networks.
     """
     kept = {value.id for value in fetched}
@@ -162,7 +161,7 @@ LAYER = "recompute_layer"
 def marked_layer() -> Iterator[None]:
     """Mark the operations that are added to the program in this context as one layer; in dynamic mode, do nothing.
 
-    They must not draw random numbers, except for dropout.
+    The operations must not draw random numbers, except for dropout.
     """
     if paddle.in_dynamic_mode():
         yield
@@ -188,7 +187,7 @@ def dynamic_mode() -> Iterator[None]:
 def static_mode(scope: paddle.static.Scope) -> Iterator[None]:
     """Build and run static programs in the context, whose variables are in `scope`.
 
-    The caller's tracer comes back as it was, so gradients that he is recording are not lost, as they would be with
+    The caller's tracer is restored, so that the gradients that it is recording are not lost, as they would be with
     enable_static and disable_static.
     """
     with framework._dygraph_guard(None), paddle.static.scope_guard(scope):
@@ -197,8 +196,8 @@ def static_mode(scope: paddle.static.Scope) -> Iterator[None]:
 
 @contextmanager
 def unchanged_random_state() -> Iterator[None]:
-    """Give Paddle's random numbers back to the caller where he left them."""
-    # A seed is also one of the CPU's numbers. On a GPU, those of the other GPUs are not restored.
+    """Restore the state of Paddle's random numbers at the end of the context."""
+    # paddle.seed also changes the state of the CPU. The states of GPUs other than the current one are not restored.
     devices = ("cpu", None)
     states = [paddle.get_rng_state(device) for device in devices]
     try:

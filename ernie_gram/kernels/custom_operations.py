@@ -19,12 +19,12 @@ from ernie_gram.distributed.loading import THREADS
 from ernie_gram.graph import dynamic_mode
 from reader.system.compiled import numba
 
-# What ended an operation, and Ctrl-C; see `raised_as_they_are`.
+# Exceptions that ended an operation, and KeyboardInterrupts; see `raised_as_they_are`.
 _raised: list[BaseException] = []
 
 
 class Result(NamedTuple):
-    """A result of an operation: which input's shape it has, or which of its axes, and its dtype."""
+    """A result of an operation: it has the shape of input number `like`, or only the axes `axes` of it."""
 
     like: int
     dtype: str = "float32"
@@ -33,12 +33,12 @@ class Result(NamedTuple):
 
 @contextmanager
 def raised_as_they_are() -> Iterator[None]:
-    """Raise exceptions of operations that run in the context: Paddle makes a SystemError of each.
+    """Raise the original exceptions of operations in the context, which Paddle replaces by SystemError.
 
-    Ctrl-C takes effect at the end: Paddle would print a traceback of an operation that it interrupts.
+    Ctrl-C takes effect at the end of the context: Paddle would print a traceback of the interrupted operation.
     """
     try:
-        with _interrupts_kept():
+        with _interrupts_collected():
             yield
     except SystemError:
         if not _raised:
@@ -51,8 +51,8 @@ def raised_as_they_are() -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts_kept() -> Iterator[None]:
-    """Keep KeyboardInterrupts in `_raised`, if a program has no handler of its own for them."""
+def _interrupts_collected() -> Iterator[None]:
+    """Add KeyboardInterrupts to `_raised` instead of raising them, unless the program has its own handler."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
@@ -93,7 +93,7 @@ def _definition(
     results: tuple[Result, ...],
     settings: tuple[object, ...],
 ) -> dict[str, Any]:
-    """Return what Paddle must know of an operation; `given` has the numbers of the inputs that are there, of `count`.
+    """Return the definition of an operation for Paddle; of its `count` inputs, those in `given` are not None.
 
     Paddle knows an operation by its name, so equal names have one definition. A name that contains "_grad" would be
     taken for that of the gradient of another operation.
@@ -128,8 +128,8 @@ def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return compute(*arguments)
     except (KeyboardInterrupt, SystemExit) as error:
-        # Of a handler of signals. Paddle would print a traceback, or end the process without `finally`. The results are
-        # not used: the exception is raised after the program.
+        # Raised by a signal handler. Paddle would print a traceback, or end the process without `finally`. The results
+        # are not used: the exception is raised after the program.
         _raised.append(error)
         return compute(*arguments)
     except BaseException as error:

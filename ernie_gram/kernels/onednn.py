@@ -1,4 +1,4 @@
-"""Kernels of oneDNN in a finished program for a CPU, and its matrix products in bfloat16.
+"""Use kernels of oneDNN, and matrix products in bfloat16, in a finished program for a CPU.
 
 Paddle's package contains oneDNN, but its pass that selects oneDNN's kernels takes every operation that it can, and
 many of those are slower or fail in a training program (3.3.1). So single operations are copied into a program of their
@@ -24,7 +24,7 @@ _MATMUL, _MATMUL_GRAD = "pd_op.matmul", "pd_op.matmul_grad"
 _ROUNDED = "rounded_product"
 _CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
 _CLONE = CloneOptions(False, True, True)
-# A product with a dimension that is not larger is memory-bound: rounding its factors takes longer than it saves.
+# A product with a dimension up to this size is memory-bound: rounding its factors takes longer than it saves.
 SMALL = 32
 
 

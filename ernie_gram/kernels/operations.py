@@ -140,10 +140,10 @@ def _attention_arguments(
     rate: float,
     scale: float,
 ) -> tuple[Any, ...]:
-    # Without it, the compiled function would call nothing.
+    # Loads the library that the compiled function calls.
     assert blas.is_available()
     rows, first, sizes = _by_row(projected, 3), _numbers(starts), _numbers(lengths)
-    # The compiled function reads and writes where it is told to.
+    # The compiled function does not check where it reads and writes.
     widths, ends = np.diff(first), (first[0], first[-1], len(first))
     are_placed = ends == (0, len(rows), len(sizes) + 1) and widths.min(initial=0) >= 0
     assert are_placed, "the sequences do not fill the rows: is a length larger than the width of the batch?"
@@ -230,7 +230,7 @@ def _empty(shape: Sequence[int], dtype: str = "float32") -> Tensor:
 def _result(x: Tensor, in_place: bool) -> Tensor:
     """Return a float32 tensor of the same shape, in new memory or in that of x.
 
-    It never is x itself, whose layout may be oneDNN's, which Paddle would take for that of later results.
+    It is never x itself: x may have oneDNN's layout, and Paddle would assume it for later results too.
     """
     if not in_place:
         return _empty(x.shape)

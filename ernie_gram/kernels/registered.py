@@ -1,7 +1,7 @@
-"""Entries in Paddle's list of kernels, so that programs can be built of operations that this device has no kernel for.
+"""Register placeholder kernels in Paddle, so that programs can be built with operations that have no kernel.
 
-Paddle builds an operation only if the list has a kernel for its dtype, on any device. An entry cannot be run: another
-operation must take its place when the program is finished.
+Paddle adds an operation to a program only if a kernel for its dtype is registered, on any device. A placeholder cannot
+be run: another operation must replace it when the program is finished.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 @_ARGUMENTS
 def _no_arguments(key: int, kernel: int) -> None:
-    """Describe the arguments of an entry: nothing."""
+    """Describe the arguments of a placeholder: none."""
 
 
 @_KERNEL
 def _cannot_run(context: int) -> None:
-    raise RuntimeError("this kernel is only entered into the list, so that programs can be built")
+    raise RuntimeError("this kernel is a placeholder with which programs can be built; it cannot be run")
 
 
 def enter(device: str, names: Iterable[str], dtypes: Iterable[int]) -> None:
-    """Enter kernels for a device, "CPU" or "GPU"; raises OSError or AttributeError if this Paddle cannot.
+    """Register placeholders for a device, "CPU" or "GPU".
 
-    This is bound to Paddle 3.3, whose interface it calls.
+    Raises OSError or AttributeError if this Paddle does not have the interface of version 3.3.
     """
     import paddle
 

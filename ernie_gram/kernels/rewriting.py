@@ -1,8 +1,8 @@
-"""Let compiled operations take the place of slow ones of Paddle's for CPUs in a finished program.
+"""Replace slow operations of Paddle by compiled ones in a finished program for a CPU.
 
 In Paddle 3.3.1, dropout draws one number after the other, the gradient of a layer norm takes ten times as long as
 reading and writing its tensors, and both use one thread. Attention of single operations passes over its scores, the
-largest tensors of a step, several times (see attention.py); that of query rows, whose scores are few, stays so.
+largest tensors of a step, several times (see attention.py). Attention of query rows has few scores, and is kept.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from ernie_gram.kernels import operations
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
 _ATTENTION = "pd_op.memory_efficient_attention"
-# What computes values in memory of their own.
+# Operations whose results have memory of their own.
 _FRESH = ("pd_op.matmul", "pd_op.add")
-# What reads a value and keeps no view of it.
+# Operations that read a value and keep no view of it.
 _COPYING = ("pd_op.argmax", "pd_op.take_along_axis")
 
 
 def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
-    """Let compiled functions compute attention, softmax, dropout, their gradients, that of layer norm, and biases.
+    """Use compiled functions for attention, softmax, dropout, their gradients, that of layer norm, and biases.
 
-    Without gradients, gelu and layer norm add the biases and residuals that they read.
+    In a program without gradients, gelu and layer norm include the additions of biases and residuals before them.
 
-    Paddle has no kernel for attention in one operation on a CPU; its results must not be among those that stay. Only
-    float32 tensors; results are the same except for rounding. Call it when the program is finished.
+    Only float32 operations are replaced; results are the same except for rounding. Call it when the program is
+    finished. All attention in one operation must be replaced, because Paddle has no CPU kernel for it, so none of its
+    results may be in `kept`.
 
     A number is dropped with the probability round(65,536 p) / 65,536, which differs from p by less than 8e-6, and by
     less than 2e-5 where p is almost 1. The masks depend on Paddle's seed alone.
@@ -58,7 +59,7 @@ def _has_one_reader(value: Value, kept: Collection[int]) -> bool:
 
 
 def _is_free(value: Value, last: Operation, kept: Collection[int]) -> bool:
-    """Return whether the memory of a value may be overwritten by an operation: it is the last one that reads it."""
+    """Return whether an operation may overwrite the memory of a value, because it is the last one that reads it."""
     if value.id in kept or value.get_defining_op().name() not in _FRESH:
         return False
     readers = [reader for reader in value.all_used_ops() if reader.id() != last.id()]
@@ -74,7 +75,7 @@ def _is_free(value: Value, last: Operation, kept: Collection[int]) -> bool:
 
 
 def _attention(operation: Operation, _: Collection[int]) -> None:
-    """Memory-efficient attention, for which Paddle has no kernel on a CPU, and its gradient."""
+    """Replace memory-efficient attention, for which Paddle has no CPU kernel, and its gradient."""
     *parts, bias, starts, _, _, lengths, _, _ = operation.operands_source()
     attributes, (out, log_sums, _) = operation.attrs(), operation.results()
     rate = 0.0 if attributes["is_test"] else float(attributes["dropout_p"])
@@ -95,7 +96,7 @@ def _attention(operation: Operation, _: Collection[int]) -> None:
 def _attention_gradient(
     operation: Operation, out: Value, log_sums: Value, settings: tuple[Value, Value, Value | None, float, float]
 ) -> None:
-    """The gradient of attention, and the stack that makes one tensor of those of queries, keys and values."""
+    """Replace the gradient of attention, and the stack of the gradients of queries, keys and values."""
     *parts, bias, _, _, _, _, _, gradient, _, _ = operation.operands_source()
     of_query, _, _, of_bias = operation.results()
     (combination,) = of_query.all_used_ops()
@@ -131,7 +132,7 @@ def _given(value: Value) -> Value | None:
 
 
 def _softmax(operation: Operation, kept: Collection[int]) -> None:
-    """A softmax, and a dropout that reads it."""
+    """Replace a softmax, and a dropout that reads it."""
     scores, weights = operation.operand_source(0), operation.result(0)
     if operation.attrs()["axis"] not in (-1, len(scores.shape) - 1):
         return
@@ -149,7 +150,7 @@ def _softmax(operation: Operation, kept: Collection[int]) -> None:
 
 
 def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
-    """The gradient of softmax, and that of a dropout before it."""
+    """Replace the gradient of softmax, and that of a dropout before it."""
     weights, gradient = operation.operands_source()
     if operation.attrs()["axis"] not in (-1, len(weights.shape) - 1):
         return
@@ -183,9 +184,9 @@ def _layer_norm_gradient(operation: Operation, _: Collection[int]) -> None:
 
 
 def _is_read_once(x: Value, reader: Operation, kept: Collection[int]) -> bool:
-    """Return whether only one operation reads x.
+    """Return whether only `reader` reads x, and is not in a marked layer.
 
-    Not in a marked layer: its copy that recomputes it has a gradient, and must have the same bits.
+    A marked layer is recomputed by a copy with gradients, which must give the same bits, so it is not changed.
     """
     return _has_one_reader(x, kept) and not reader.has_attr(LAYER)
 
@@ -203,7 +204,7 @@ class _Biased(NamedTuple):
         return _is_free(self.rows, self.addition, kept)
 
     def erase(self) -> None:
-        """Take both operations away, after what has read the sum."""
+        """Remove both operations, once nothing reads the sum."""
         self.addition.erase()
         self.product.erase()
 
@@ -222,7 +223,7 @@ def _biased(operation: Operation, kept: Collection[int]) -> _Biased | None:
 
 
 def _gelu(operation: Operation, kept: Collection[int]) -> None:
-    """The exact gelu of rows + bias, if only gelu reads the sum; in training its gradient does too."""
+    """Replace the exact gelu of rows + bias, if only gelu reads the sum; in training its gradient reads it too."""
     x = operation.operand_source(0)
     found = _biased(x.get_defining_op(), kept) if _is_read_once(x, operation, kept) else None
     if found and not operation.attrs()["approximate"]:
@@ -232,7 +233,7 @@ def _gelu(operation: Operation, kept: Collection[int]) -> None:
 
 
 def _layer_norm(operation: Operation, kept: Collection[int]) -> None:
-    """The layer norm of residual + rows + bias, if nothing else reads the sums; in training its gradient does."""
+    """Replace the layer norm of residual + rows + bias, if nothing else reads the sums; its gradient would."""
     x, scale, shift = operation.operands_source()
     addition = x.get_defining_op()
     if addition.name() != "pd_op.add" or not _is_read_once(x, operation, kept):
@@ -251,7 +252,7 @@ def _layer_norm(operation: Operation, kept: Collection[int]) -> None:
 
 
 def _addition(operation: Operation, kept: Collection[int]) -> None:
-    """Other additions of biases."""
+    """Replace the addition of a bias."""
     found = _biased(operation, kept)
     if found:
         paddle.pir.set_insertion_point(operation)
@@ -259,7 +260,7 @@ def _addition(operation: Operation, kept: Collection[int]) -> None:
         found.product.erase()
 
 
-# Each operation belongs to one stage; those that take others away come first.
+# Replacements that remove other operations come first.
 _STAGES: tuple[dict[str, Callable[[Operation, Collection[int]], None]], ...] = (
     {_ATTENTION: _attention},
     {"pd_op.softmax": _softmax},
@@ -283,7 +284,7 @@ def _is_ones(value: Value) -> bool:
 
 
 def _key() -> Value:
-    """Return what decides a mask, int32 [2], drawn in each step."""
+    """Return the key of a dropout mask, int32 [2], drawn in each step."""
     return paddle._C_ops.randint(_LEAST, _MOST, [2], paddle.int32, paddle.CPUPlace())
 
 
@@ -293,7 +294,7 @@ def _rate(dropout: Operation) -> float:
 
 
 def _replace(operation: Operation, new: Sequence[Value]) -> None:
-    """Let what reads the results of an operation read others, which take its place in its layer."""
+    """Replace an operation and its results by new values, which get its mark of a layer."""
     for old, value in zip(operation.results(), new, strict=True):
         if operation.has_attr(LAYER):
             value.get_defining_op().set_int_attr(LAYER, operation.int_attr(LAYER))

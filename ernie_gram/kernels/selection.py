@@ -1,4 +1,4 @@
-"""Which kernels a finished program uses on a CPU."""
+"""Choose the kernels of a finished program for a CPU."""
 
 from __future__ import annotations
 

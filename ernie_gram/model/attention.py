@@ -1,5 +1,6 @@
-"""Multi-head attention with an additive bias. Context slots attend to the context; query rows attend to the context
-and to themselves.
+"""Multi-head attention with an additive bias (equation 4).
+
+Context slots attend to the context; query rows attend to the context and to themselves.
 
 Shape letters: B sequences, L slots, K query rows per sequence, H hidden, A heads, D = H / A. For rows without padding
 (sequences.py) read B as 1, and L as the number of rows.
@@ -96,7 +97,7 @@ class Attention(nn.Layer):
         return paddle.concat([part.weight for part in parts], 1), paddle.concat([part.bias for part in parts])
 
     def project(self, rows: paddle.Tensor, joined: tuple[paddle.Tensor, paddle.Tensor], stream: Stream) -> Projected:
-        """Return the queries, keys and values of rows, [B, length, H]; `joined` is the result of that method."""
+        """Return the queries, keys and values of rows, [B, length, H]; `joined` is the result of `self.joined`."""
         projected = linear(rows, *joined, stream.ones)
         # A 0 stands for the size of the same axis. A shape that is a tensor would be copied from a GPU to the host.
         return Projected(projected.reshape([0, 0, 3, self.heads, self.size]))
@@ -152,5 +153,5 @@ class Attention(nn.Layer):
         return attended
 
     def _weights(self, scores: paddle.Tensor) -> paddle.Tensor:
-        # In half precision, Paddle's kernel for GPUs reads and writes it, and computes in float32.
+        # For scores in half precision, Paddle's GPU kernel computes in float32.
         return dropout(F.softmax(scores), self.dropout, self.training)

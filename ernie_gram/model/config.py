@@ -1,4 +1,4 @@
-"""The section of the configuration that gives an encoder its shape."""
+"""The section `model` of the configuration: the sizes and the options of an encoder and its heads."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class ModelConfig:
         use_relative_position: add a learned bias by relative distance to the attention scores.
         relative_position_start: start values of this bias: "normal", drawn like all weights (the paper's);
             "distance", a preference for near slots, to the right in half of the heads and to the left in the others,
-            which small models on small budgets need; or "zero", no bias, as a model has that was trained without it. It
-            has no effect without use_relative_position.
+            which small models on small budgets need; or "zero", no bias, for a model that was trained without it. Has
+            no effect without use_relative_position.
         use_sentence_embedding: add sentence embeddings. Off for pre-training on single segments, as in upstream's
             released static English models.
         use_pooler: the model has a pooler, a layer with tanh over the output of [CLS], for fine-tuning and
             inference. Pre-training refuses it: none of its losses reads the pooler, so it would never be trained.
         attention: how training computes the attention of the context on a GPU: "plain", by single operations; or
-            "memory_efficient", by a kernel of Paddle's that never holds all weights. It has never been run, and draws
-            other random numbers for dropout. On a CPU, "plain" never holds all weights either.
+            "memory_efficient", by a kernel of Paddle that never holds all weights. This kernel was never run here, and
+            draws other random numbers for dropout. On a CPU, "plain" never holds all weights either.
         max_ngram_tokens: rows of the embedding of the query rows [M1], [M2], ...: the maximum number of tokens
             per n-gram.
     """

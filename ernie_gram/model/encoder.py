@@ -227,7 +227,7 @@ class Encoder(nn.Layer):
         if relative_ALL is not None:
             return for_each_sequence(relative_ALL, input_ids_BL, [self.heads, length, length]) + padding_B11L
         if on_cpu() or self.pads:
-            # On a CPU an addition that broadcasts takes four times as long; memory-efficient attention needs all.
+            # On a CPU an addition that broadcasts takes four times as long; memory-efficient attention cannot do it.
             return paddle.expand(padding_B11L, [paddle.shape(input_ids_BL)[0], self.heads, length, length])
         return padding_B11L
 
@@ -238,7 +238,10 @@ class Encoder(nn.Layer):
         padding_B11L: paddle.Tensor,
         relative_ALL: paddle.Tensor | None,
     ) -> Stream:
-        """Return the stream of the query rows: the bias of their slots for the context, bucket 0 for self (choice)."""
+        """Return the stream of the query rows: the context's bias is that of their slots, their own that of distance 0.
+
+        The paper does not say which bias a query row has for itself.
+        """
         ones = ones_column(query_BKH)
         if self.relative is None or relative_ALL is None:
             return Stream(padding_B11L, paddle.zeros([1], "float32"), ones)

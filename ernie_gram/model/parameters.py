@@ -49,7 +49,7 @@ class Parameter:
     """A parameter, float32.
 
     Attributes:
-        start: where its values start: drawn, the same number everywhere, or given, float32 of its shape.
+        start: its first values: a distribution, one number for all, or an array, float32 of its shape.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class LinearParameters:
-    """Of x W + b: W [in, out] and b [out]."""
+    """The parameters of x W + b: W [in, out] and b [out]."""
 
     weight: Parameter
     bias: Parameter
@@ -67,7 +67,7 @@ class LinearParameters:
 
 @dataclass(frozen=True)
 class NormParameters:
-    """Of a LayerNorm: scale and bias, [size] each."""
+    """The parameters of a LayerNorm: scale and bias, [size] each."""
 
     scale: Parameter
     bias: Parameter
@@ -75,7 +75,7 @@ class NormParameters:
 
 @dataclass(frozen=True)
 class LayerParameters:
-    """Of an encoder layer."""
+    """The parameters of an encoder layer."""
 
     query: LinearParameters
     key: LinearParameters
@@ -89,7 +89,7 @@ class LayerParameters:
 
 @dataclass(frozen=True)
 class EncoderParameters:
-    """Of an encoder with its input embeddings.
+    """The parameters of an encoder with its input embeddings.
 
     Attributes:
         word: None if it reads the word embedding of another encoder.
@@ -114,7 +114,7 @@ class EncoderParameters:
 
 @dataclass(frozen=True)
 class TransformParameters:
-    """Of what a prediction head does before its output table: a linear layer, and in tied heads a LayerNorm."""
+    """The parameters of a prediction head before its output table: a linear layer, and in tied heads a LayerNorm."""
 
     linear: LinearParameters
     norm: NormParameters | None
@@ -127,7 +127,7 @@ class TransformParameters:
 
 @dataclass(frozen=True)
 class HeadParameters:
-    """Of a prediction head over classes; `table` is None if it reads a table that is not its own."""
+    """The parameters of a prediction head over classes; `table` is None if the head reads a table of another part."""
 
     transform: TransformParameters
     table: Parameter | None
@@ -213,13 +213,12 @@ def _relative(name: str, config: ModelConfig) -> Parameter:
 
 
 def distance_start(heads: int) -> npt.NDArray[np.float32]:
-    """Return start values of the table, float32 [33, A] for A heads, with which heads prefer near slots on one
-    side (choice).
+    """Return start values of the relative bias, float32 [33, A], with which each head prefers near slots on one side.
 
     The bias of a key at distance d is -slope * min(d, 8): to the right of the query in even heads, to its left in odd
-    heads. All other keys, the query itself and [CLS] among them, have the bias -slope * 8. Small models learn faster
-    from this start: with normal start values their predictions stay at the level of unit frequencies for thousands of
-    steps.
+    heads. All other keys, the query itself and [CLS] among them, have the bias -slope * 8. This start is not from the
+    paper. Small models learn faster with it: from normal start values, their predictions stay at the level of unit
+    frequencies for thousands of steps.
     """
     slopes_A = np.resize(np.array(START_SLOPES, np.float32), heads)
     distances_RA = np.full((NUM_BUCKETS, heads), START_MAX_DISTANCE, np.float32)

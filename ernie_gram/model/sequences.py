@@ -1,4 +1,4 @@
-"""The rows of an encoder's context: one for each slot, or with more padding, or packed without any.
+"""The layouts of the rows of an encoder's context: one row per slot, with more padding, or packed without padding.
 
 Shape letters: B sequences, L slots of each, E or H numbers of a row, M slots.
 """
@@ -29,7 +29,7 @@ class SlotRows:
     """A row for each slot, [B, L, E].
 
     Attributes:
-        width: slots of a sequence with all padding, for which the rows need a padding mask and a relative bias.
+        width: slots per sequence with all padding, the size of the padding mask and of the relative bias.
         places: for fused attention, or None without it.
     """
 
@@ -51,7 +51,7 @@ class SlotRows:
 
 
 class WidenedRows(SlotRows):
-    """More padding, so that the width is a multiple of a number: [B, width, E]."""
+    """Rows with more padding, so that the width is a multiple of `multiple`: [B, width, E]."""
 
     def __init__(self, lengths_B: paddle.Tensor, length: paddle.Tensor, multiple: int) -> None:
         super().__init__(lengths_B, length)
@@ -87,6 +87,6 @@ class PackedRows(SlotRows):
         return paddle.gather(paddle.cumsum(self._is_real.astype("int64")) - 1, slots_M)
 
     def slots(self, rows: paddle.Tensor) -> paddle.Tensor:
-        """Padding slots are 0."""
+        """Return the rows in the order of the slots, [B * L, H]; those of padding are 0."""
         every = paddle.zeros([paddle.shape(self._is_real)[0], rows.shape[-1]])
         return paddle.scatter(every, self._real, rows.flatten(0, 1))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ernie_gram.config.checks import require, require_finite
 
-# Choices: the defaults of Paddle's own GradScaler.
+# The defaults of Paddle's GradScaler; the paper has no values.
 FLOAT16_LOSS_SCALE = 2.0**16
 LOSS_SCALE_STEPS = 2000
 
@@ -100,8 +100,8 @@ class LoopConfig:
             result is the same to the bit, dropout included; a step needs much less memory, and a third more operations.
         visualdl: also write curves for VisualDL to paths.output/visualdl.
         hang_seconds: with several processes, the launcher ends the job if one makes no progress for this time; 0 for
-            never. Steps, batches of an evaluation and checkpoints are progress, so it must exceed the longest of them,
-            and the time that the first step takes longer.
+            never. Steps, batches of an evaluation and checkpoints are progress, so it must exceed the longest of them;
+            the first step takes longer than others.
     """
 
     micro_batch: int | None = None

@@ -1,4 +1,4 @@
-"""What the training loop is given: one record, made by pre-training or by a fine-tuning task."""
+"""`Job`, the input of the training loop: a record that pre-training or a fine-tuning task makes."""
 
 from __future__ import annotations
 

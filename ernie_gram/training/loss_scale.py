@@ -1,4 +1,4 @@
-"""Updates that are skipped when a loss or a gradient is not finite, and the scale of the loss that follows from them.
+"""Skip updates whose loss or gradient is not finite, and adapt the scale of the loss.
 
 Gradients of float16 products underflow unless the loss is scaled up; scaled too far, they overflow. So the scale is
 dynamic: it halves at an overflow, and doubles after a number of good updates in a row. Nothing of this depends on the
@@ -24,7 +24,7 @@ MIN_SCALE = 1.0
 
 @dataclass(frozen=True)
 class GuardState:
-    """What the guard knows after an update.
+    """The state of the guard after an update.
 
     Attributes:
         loss_scale: of the next update; 1 if the loss is not scaled.

@@ -1,4 +1,4 @@
-"""How fast a training is, and what holds it up: rates, utilisation, waiting and memory.
+"""Measure the speed of a training and what limits it: rates, utilisation, waiting and memory.
 
 Each process counts its own share of the batches; at a log line the counts of all processes are gathered.
 """

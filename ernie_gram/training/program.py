@@ -1,4 +1,4 @@
-"""Static programs: a record of what is needed to run one, and the program that makes one update."""
+"""Build and run static programs, in particular the program that makes one update."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Recompute (activation checkpointing): what a layer computes is freed after the forward pass, and computed again when
-the backward pass needs it.
+"""Recompute (activation checkpointing): free the results of a layer, and compute them again for the backward pass.
 
 Layers are marked while the program is built. After the backward pass has been added, the program is rewritten: marked
 operations are copied to where their results are first needed again, and the backward pass reads the copies. All results
@@ -17,7 +16,7 @@ from paddle.pir import CloneOptions, IrMapping, Operation, Value
 from ernie_gram.graph import LAYER, float32
 
 _DROPOUT = "pd_op.dropout"
-# Its output and one number a row are kept, a small part of what it computes; it draws masks of its own.
+# Not computed again: its results, the output and one number per row, are small, and it draws its own dropout masks.
 _ATTENTION = "pd_op.memory_efficient_attention"
 
 
@@ -59,7 +58,7 @@ class _Copies:
         return operation.name() != _ATTENTION and (operation.name(), value.index()) != (_DROPOUT, 1)
 
     def of(self, value: Value, before: Operation) -> Value:
-        """Return the copy of a freed value; the operations that it still needs are placed before an operation."""
+        """Return the copy of a freed value; the operations that it still needs are added in front of `before`."""
         if not self._values.has(value):
             self._copy(value.get_defining_op(), before)
         return self._values.look_up(value)

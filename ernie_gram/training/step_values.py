@@ -1,8 +1,7 @@
-"""The logged values of a training step: they stay on the device until they are read. If the loss or the gradient is not
-finite, training stops, or says which update was skipped.
+"""Keep the logged values of a training step on the device until they are read, and tell whether training must stop.
 
-A fetch would make the program wait for a GPU at every step, and another set of fetches would be a second program, which
-Paddle prepares from the beginning. So the program writes the values into one small variable.
+A fetch would make the host wait for the GPU at every step, and with another set of fetches Paddle would prepare the
+program a second time. So the program writes the values into one small variable.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def add_step_values(values: dict[str, paddle.Tensor], must_stop: paddle.Tensor) 
 
 
 def not_finite(*values: paddle.Tensor) -> paddle.Tensor:
-    """Return whether any of some scalars is not finite, a bool scalar."""
+    """Return whether any of the scalars is not finite, a bool scalar."""
     return paddle.logical_not(paddle.isfinite(paddle.stack([value.detach().reshape([]) for value in values])).all())
 
 

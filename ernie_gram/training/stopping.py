@@ -1,4 +1,4 @@
-"""All ranks of a job end after the same step, although a signal may reach only one of them."""
+"""Let all ranks of a job end after the same step, although a signal may reach only one of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_STEPS_BETWEEN = 1000
 
 
 class StopAgreement:
-    """Exchanges of the question whether a rank has been asked to end."""
+    """Tells all ranks, by exchanges between them, whether any rank has been asked to end."""
 
     def __init__(self, executor: paddle.static.Executor, world: World, step: int) -> None:
         """`step` is that from which training starts or resumes."""

@@ -170,7 +170,7 @@ class Trainer:
                 if self.has_ended_early and not is_last:
                     worse = counted(self.progress.num_worse, "evaluation")
                     self.log.say(f"ended early at step {self.step}: no better score in {worse} in a row")
-                    # With the last evaluation in its state, so that a resumed run ends here as well.
+                    # This checkpoint has the last evaluation in its state, so that a resumed run ends here as well.
                     self.save()
         beat("waits for the last checkpoint")
         self.saver.finish()
@@ -268,8 +268,8 @@ class Trainer:
     def _check_best(self) -> None:
         """Forget the best evaluation if `best` is the model of another step, on all ranks.
 
-        That is so if the run was stopped after a checkpoint and a better evaluation: then `best` belongs to a later
-        step, which the resumed training reaches again. Or the user has removed it.
+        If the run was stopped after a checkpoint and a later, better evaluation, `best` belongs to a step that the
+        resumed training reaches again. Or the user has removed the folder.
         """
         if not self.job.selection or self.progress.best_step is None:
             return
