@@ -1,4 +1,4 @@
-"""Predict what a pre-training run needs, and check its input, before anybody pays for a cluster:
+"""Predict what a pre-training run needs, and check its input, before it starts on a cluster:
 
     ernie-gram preflight CONFIG [--section.key VALUE ...] --nodes 8 --gpus 8 --memory 32GB \\
         --peak_tflops 125 --utilisation 0.4 --bandwidth 10GB
@@ -40,7 +40,7 @@ from reader.system.progress import progress
 if TYPE_CHECKING:
     from ernie_gram.planning.prediction import Speeds
 
-# Of the peak that is given for a device.
+# The share of a given peak that a step reaches, if it is not given.
 ASSUMED_UTILISATION = 0.4
 DESCRIPTION = (
     "CONFIG, or --config CONFIG: a YAML file of settings, such as conf/pretrain/small_en.yaml. "
@@ -82,7 +82,7 @@ def parse_sizes(text: str) -> tuple[CorpusSizes, float]:
 
 def build_parser() -> OneLineParser:
     """Return the parser of the command's own options."""
-    # Not an argument of the parser, which would take the values of settings for it.
+    # CONFIG is not an argument of the parser, which would also match the values of settings.
     usage = "%(prog)s CONFIG [options] [--section.key VALUE ...]"
     parser = OneLineParser(usage=usage, description=DESCRIPTION, allow_abbrev=False)
     parser.add_argument(
@@ -166,7 +166,7 @@ def main() -> None:
         speeds, measured = _speeds(own, config, sizes, shape, world)
     assert speeds.peak is not None
     utilisation = speeds.utilisation or ASSUMED_UTILISATION
-    # A peak is given for GPUs elsewhere, unless the device is a CPU.
+    # A given peak is that of GPUs elsewhere, unless the device is a CPU.
     device = config.trainer.device
     cpu = device == "cpu" or (own.peak_tflops is None and not visible_gpus())
     cluster = Cluster(ranks, speeds.peak, utilisation, own.memory, speeds.bandwidth, cpu)

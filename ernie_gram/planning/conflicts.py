@@ -1,4 +1,4 @@
-"""Settings that are valid but work against each other, or against the cluster: one line for each."""
+"""Find settings that are valid but do not fit each other or the cluster, and describe each in one line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The memory of an encoder in a training step, predicted from the sizes of the tensors; pre-training and fine-tuning
-use it.
+"""Predict the memory of an encoder in a training step from the sizes of its tensors, for pre-training and fine-tuning.
 
 A step is replayed: the forward pass adds what the backward pass will read, the backward pass frees it and adds
 gradients, and the largest sum is the prediction. No number is fitted; what a part keeps is listed where it is added.
@@ -61,7 +60,7 @@ class Ledger:
     """The bytes that are allocated while a step is replayed, by part, and their largest sum so far.
 
     Attributes:
-        numbers: in all parameters.
+        numbers: how many numbers all parameters have.
     """
 
     numbers: int
@@ -96,7 +95,7 @@ class Ledger:
 
     @property
     def memory(self) -> Memory:
-        """What the replay has found."""
+        """The result of the replay: the memory at its peak."""
         return Memory(self.numbers * FLOAT, MOMENTS * self.numbers * FLOAT, self.peak, self.peak_moment)
 
 
@@ -184,7 +183,7 @@ class EncoderMemory:
         """Return the bytes that a layer keeps from the forward to the backward pass.
 
         With recompute these are its output, which is the next layer's input, and the masks of dropout; with fused
-        attention also what it returns.
+        attention also the results of the attention.
         """
         if not self.recompute:
             return self.layer(end)

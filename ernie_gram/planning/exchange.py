@@ -1,4 +1,4 @@
-"""What a step sends between processes, what a checkpoint takes on disk, and how many checkpoints there are."""
+"""Predict the bytes that a step exchanges between processes, and the size and number of checkpoints."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def step_exchange(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape,
     terms = len(terms_of(config.objective))
     shapes = parameter_shapes(config, sizes)
     tables = tables_by_row(config, shapes)
-    # The losses travel with the first gradients, the marks of used rows with the last. Each exchange has a number that
-    # fixes its order.
+    # The losses are in the first bucket, the counts of used rows in the last. Each exchange has one more number, which
+    # fixes its order (see sum_over_ranks).
     numbers = [1 + terms, *(prod(each) for name, each in shapes.items() if name not in tables)]
     numbers += [rows for rows, _ in tables.values()]
     buckets = len(plan_buckets(numbers))
@@ -55,7 +55,7 @@ def step_exchange(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape,
 
 
 def tables_by_row(config: PretrainConfig, shapes: Shapes) -> Shapes:
-    """Return the tables of whose gradients only the used rows are exchanged."""
+    """Return the shapes of the tables whose gradients are exchanged by row."""
     sparse = sparse_parameters(config)
     return {name: shape for name, shape in shapes.items() if name in sparse and is_summed_by_row(prod(shape))}
 

@@ -1,4 +1,4 @@
-"""The memory of one process of a pre-training, predicted as encoder_memory.py says: encoders, heads, and tables.
+"""Predict the memory of one process in pre-training: of encoders (see encoder_memory.py), heads, and tables.
 
 Shape letters: C classes, O size of an output table.
 """
@@ -58,9 +58,10 @@ class _Head:
         return 2 * self.table + 3 * self.softmax.rows * self.size * FLOAT
 
     def forward(self, ledger: Ledger) -> None:
-        """Logits and the table's gradient; with several chunks also the gradient of a chunk, which is added to it.
+        """Replay the forward pass: logits, and the table's gradient.
 
-        A tied table is concatenated first, which is a copy.
+        With several chunks, the gradient of a chunk is added to that of the table. A tied table is concatenated first,
+        which is a copy.
         """
         tables = (1 if self.chunks == 1 else 2) + (1 if self.is_tied else 0)
         blocks = self.softmax.classes * BLOCKS * FLOAT if self.softmax.samples else 0
@@ -68,7 +69,7 @@ class _Head:
         ledger.change(SOFTMAX, self.kept)
 
     def backward(self, ledger: Ledger) -> None:
-        """The table's gradient, which stays; then what the forward pass kept is freed."""
+        """Replay the backward pass: the table's gradient stays, and what the forward pass kept is freed."""
         ledger.change(GRADIENTS, self.table)
         ledger.change(SOFTMAX, -self.kept)
 

@@ -1,4 +1,4 @@
-"""The whole prediction of a run on a cluster: memory, disk, exchanged bytes, and time; and its report."""
+"""Predict memory, disk space, exchanged bytes and time of a run on a cluster, and report the prediction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Speeds(NamedTuple):
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a run is planned for.
+    """The cluster that a run is planned for.
 
     Attributes:
         ranks: number of processes, one per GPU.
@@ -56,8 +56,8 @@ class Prediction:
         shape: of the batch that one process holds at a time.
         steps: number of micro-batches of a step.
         memory: of one process.
-        fitting: largest number of sequences of a process that its memory holds at a time, with accumulated gradients
-            unless that is its whole share of the batch; None if the memory is unknown.
+        fitting: largest number of sequences that the memory of a process holds at a time, beside accumulated gradients
+            unless its whole share of the batch fits; None if the memory is unknown.
         flops: operations of a step of one process, by part.
         exchange: sums over processes in a step.
         compute: seconds of a step without the exchanges.

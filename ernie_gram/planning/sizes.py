@@ -17,8 +17,8 @@ SAMPLE = 256
 def measured_shape(feeder: Feeder, sequences: int) -> BatchShape:
     """Return the shape of a batch of `sequences` sequences of a corpus.
 
-    Widths are those of a batch of at most SAMPLE sequences, the first of the training order; numbers per sequence are
-    its means. Its padding is that of batches of this size.
+    Widths, padding and means per sequence are measured on one batch: the first sequences in the training order, at most
+    SAMPLE.
     """
     count = min(sequences, SAMPLE)
     batch = feeder.batch(*sample_indices(0, count, len(feeder), feeder.masking.seed))

@@ -1,4 +1,4 @@
-"""The speeds of this machine that a prediction needs and that were not given."""
+"""Measure the speeds of this machine that a prediction needs and that were not given."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def measure_missing(
 ) -> tuple[Speeds, list[str]]:
     """Measure the speeds that are not given; return all of them, and a line about each that was measured.
 
-    The share of a given peak is not measured. The bandwidth is measured whenever there are other processes, but a given
-    one counts. All processes must call this together; peaks and shares are their means.
+    With a given peak, the share of it that a step reaches is not measured. With several processes the bandwidth is
+    always measured, but a given one is used. All processes must call this together; peaks and shares are their means.
 
     Args:
         shape: of the batch that one process holds at a time.

@@ -1,4 +1,4 @@
-"""The share of a device's peak that a training step reaches, measured with a shorter model on random batches.
+"""Measure the share of a device's peak that a training step reaches, with a shorter model on random batches.
 
 What is not a matrix product (softmax, dropout, LayerNorm, the update) takes a share of a step that depends on the width
 of the model, the length of the sequences, the objective and the device. So it is measured rather than assumed.

@@ -39,7 +39,7 @@ class LazyLogits:
 
     @property
     def classes(self) -> int:
-        """C."""
+        """The number of classes, C."""
         return int(self.bias.shape[0])
 
     def constant(self, dtype: paddle.dtype = paddle.float32) -> LazyLogits:

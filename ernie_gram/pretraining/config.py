@@ -2,10 +2,9 @@
 
 `model`, `data`, `objective`, `generator`, `optimizer` and `seed` can change the result of a run. Together with the
 corpus and the given model of a warm start they are its identity, which is stored in each checkpoint and must match when
-a run resumes. Other `paths` cannot change the result. Of `trainer`, micro_batch decides how a process divides its rows,
-as the number of processes does for the batch: another division rounds differently and draws other random numbers for
-dropout and sampling. Both may change when a run resumes, because the machines may. The rest of `trainer` cannot change
-the result.
+a run resumes. Other `paths` cannot change the result. `trainer.micro_batch` and the number of processes decide how a
+batch is divided: another division rounds differently and draws other random numbers for dropout and sampling. Both may
+change when a run resumes, because the machines may change. The rest of `trainer` cannot change the result.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ class ObjectiveConfig:
         output_bias: start values of the output biases: "frequency", the logarithm of the frequency of each class in the
             training corpus, so that the model does not have to learn it; or "zero".
         ngram_start: start values of the rows of n-grams in embeddings and output tables at a warm start (paths.start):
-            "mean", the mean of the rows of the n-gram's tokens (choice: the given model knows nothing else about it);
-            or "drawn", like all weights. It has no effect without paths.start or without n-grams.
+            "mean", the mean of the rows of the n-gram's tokens, or "drawn", like all weights. Has no effect without
+            paths.start or without n-grams.
     """
 
     masking: Literal["explicit", "contiguous"] = "explicit"
@@ -138,7 +137,7 @@ class GeneratorConfig:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        # Below, the probability of the best of 330,522 classes can underflow.
+        # Below 0.2, the probability of the best of 330,522 classes can underflow.
         require(0.2 <= self.temperature <= 5, "generator.temperature", "must lie between 0.2 and 5")
         for key in ("num_hidden_layers", "num_attention_heads"):
             value = getattr(self, key)
@@ -233,11 +232,11 @@ class PretrainConfig:
         return self.optimizer.decay_steps or self.trainer.max_steps
 
     def largest_micro_batch(self, processes: int) -> int:
-        """Return the largest number of sequences that one of some processes holds at a time in training."""
+        """Return the largest number of sequences that one of `processes` processes holds at a time in training."""
         return largest_micro_batch(self.data.batch_size, processes, self.trainer.micro_batch)
 
     def assumed_rows(self, processes: int) -> int:
-        """Return the number of masked slots that one of some processes holds: of full sequences without n-grams."""
+        """Return how many masked slots one of `processes` processes holds, for full sequences without n-grams."""
         rows = self.largest_micro_batch(processes) * self.data.max_seq_len * self.objective.mask_fraction
         return int(rows) + 1
 

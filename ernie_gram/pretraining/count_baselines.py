@@ -1,8 +1,7 @@
-"""Perplexities of predictors that only count: what a trained model has to beat. No Paddle.
+"""Perplexities of predictors that only count, which a trained model has to beat. No Paddle here.
 
-`ernie-gram count-baselines RUN` prints them for the corpora of a run. Counts are those of the
-training corpus. The predicted units are exactly those of the run's evaluation: the same held-out sequences and the same
-masks.
+`ernie-gram count-baselines RUN` prints them for the corpora of a run. Counts are those of the training corpus. The
+predicted units are exactly those of the run's evaluation: the same held-out sequences and the same masks.
 
 Letters: C classes (units), M masked units.
 """
@@ -140,8 +139,8 @@ class NeighbourCounts:
     def both(self, masked: MaskedUnits) -> Float64s:
         """Return log p(u | both neighbours) of each masked unit, float64 [M].
 
-        By Bayes' rule it is proportional to p(u | l) p(r | u), if r depends on u alone. A hidden neighbour has no part
-        in it.
+        By Bayes' rule it is proportional to p(u | l) p(r | u), if r depends on u alone. For a hidden l, p(u) takes the
+        place of the first factor; for a hidden r, the second one is left out.
         """
         found = np.empty(len(masked.units))
         with progress("predicting from both neighbours", len(found), " units") as phase:
@@ -194,7 +193,7 @@ def count_baselines(corpus: Corpus, held_out: Feeder, max_sequences: int) -> dic
 
 
 def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
-    """Return the training corpus of a run, what masks its held-out corpus, and trainer.eval_sequences.
+    """Return the training corpus of a run, the feeder of its held-out corpus, and trainer.eval_sequences.
 
     Args:
         run: the run's folder, which has its settings.

@@ -1,4 +1,4 @@
-"""Metrics of a model on held-out text: those that its terms report."""
+"""Compute the metrics that the terms of a model report on held-out text."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def evaluation_sums(
 
     Args:
         predict: batch -> fetches of the evaluation program. With a generator, each call draws new samples.
-        draws: number of calls of `predict` for each batch; the sums are the means over them (choice: the mean of
-            -log p, not -log of the mean p, which is lower because it is that of an ensemble).
+        draws: number of calls of `predict` for each batch. The sums are means over the calls: the mean of -log p, and
+            not -log of the mean p, which is lower because it is that of an ensemble.
     """
     sums = np.zeros(sum(term.num_sums for term in terms))
     for batch in batches:

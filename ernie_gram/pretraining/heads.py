@@ -26,8 +26,9 @@ class PredictionHead(nn.Layer):
 
     Args:
         declared: its parameters; those of a tied head have a LayerNorm.
-        tokens, num_tokens, ngrams: what a tied head reads.
-        table: what a low-rank head reads that has no table of its own.
+        tokens, num_tokens, ngrams: for a tied head, the token embedding, the number of its rows that are classes, and
+            the n-gram embedding.
+        table: for a low-rank head without a table of its own, that of another head.
     """
 
     def __init__(

@@ -142,7 +142,7 @@ class PretrainNetwork:
 
 
 class HeldOutEvaluator:
-    """What the terms report of a held-out corpus."""
+    """Evaluates the terms of the objective on a held-out corpus, and returns their metrics."""
 
     def __init__(self, config: PretrainConfig, sizes: CorpusSizes, held_out: Feeder, corpus: Corpus) -> None:
         """`corpus` is the training corpus: its unit frequencies are the baseline."""

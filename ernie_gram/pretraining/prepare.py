@@ -26,7 +26,7 @@ from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary_file import FILE_NAMES
 
-# With more epochs, --check warns.
+# With more epochs, a warning is printed.
 MAX_USUAL_EPOCHS = 1000
 
 
@@ -157,7 +157,7 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
 
 
 def feeders(config: PretrainConfig, corpus: Corpus) -> tuple[Feeder, Feeder | None]:
-    """Return what makes the batches of training, and those of evaluation if there is a held-out corpus.
+    """Return the feeder of the training batches, and that of the evaluation batches if there is a held-out corpus.
 
     Raises InputError if the held-out corpus does not fit the training corpus.
     """

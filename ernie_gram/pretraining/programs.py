@@ -1,4 +1,4 @@
-"""The programs of pre-training beside the one that trains: evaluation and prediction, over the same parameters.
+"""Build the programs of evaluation and prediction, which read the parameters that the training program updates.
 
 Shape letters: M predicted slots, C classes.
 """
@@ -18,7 +18,7 @@ from ernie_gram.training.program import Program, open_program
 
 
 def build_evaluation(config: PretrainConfig, sizes: CorpusSizes, world_size: int) -> Program:
-    """Build a program that fetches what the evaluated terms ask for."""
+    """Build a program with the fetches of the terms that are evaluated (see `Term.fetches`)."""
     terms, softmax = evaluated(config.objective), softmax_options(config, False, world_size)
     with open_program(fields_of(terms), config.optimizer.precision) as opened:
         model, encoded = _encoded(config, sizes, opened.feeds, softmax)
@@ -32,7 +32,7 @@ def build_prediction(config: PretrainConfig, sizes: CorpusSizes, portable: bool 
     """Build a program that fetches `probabilities`, float32 [M, C], of every class in every predicted slot.
 
     It holds all probabilities in memory, so it is meant for few slots. It is always float32. Under contiguous masking
-    the classes are the F tokens.
+    the classes are the tokens.
     """
     softmax = SoftmaxOptions(train=False, rows=1)
     with open_program(fields_of([]), portable=portable) as opened:

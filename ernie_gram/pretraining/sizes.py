@@ -1,4 +1,4 @@
-"""The sizes of what is predicted, its frequencies, and the sizes of a batch.
+"""The sizes that a model takes from a corpus, the shape of a batch, and the frequencies of units.
 
 Shape letters: B sequences, L context slots, M predicted slots, K query rows per sequence, Q query rows without padding;
 F tokens, N n-grams, C = F + N classes.
@@ -33,7 +33,7 @@ class CorpusSizes:
 
     @classmethod
     def of(cls, corpus: Corpus) -> CorpusSizes:
-        """The sizes of a built corpus."""
+        """Return the sizes of a built corpus."""
         info, counts = corpus.info, corpus.unit_counts
         return cls(info.num_tokens, info.num_ngrams, counts[info.num_tokens :] / max(1, counts.sum()))
 
@@ -109,8 +109,8 @@ class BatchShape:
     def computed(self, fuses_attention: bool) -> BatchShape:
         """Return the shape of what is computed: with fused attention, as on a CPU, no padding (model/encoder.py).
 
-        All sequences then have the mean length. With query rows, the main encoder computes padding; that of the
-        generator, which does not, is counted all the same.
+        All sequences then have the mean length. With query rows, the main encoder computes padding; it is then counted
+        for the generator too, although the generator does not compute it.
         """
         if not fuses_attention or self.queries:
             return self

@@ -1,4 +1,4 @@
-"""What all terms of the objective share: the encoder, the head over masked slots, and the embedding of n-grams.
+"""The part of the network that all terms share: the encoder, the head over masked slots, and the n-gram embedding.
 
 Shape letters: N context rows, M masked slots, E embedding size, H hidden, F tokens, C = F + number of n-grams.
 """
@@ -21,7 +21,7 @@ from ernie_gram.pretraining.sizes import CorpusSizes
 
 @dataclass(frozen=True)
 class TrunkParameters:
-    """Of an encoder with a head over classes; `ngrams` is an embedding of n-grams."""
+    """The parameters of an encoder with a head over classes; `ngrams` is an embedding of n-grams."""
 
     encoder: EncoderParameters
     ngrams: Parameter | None

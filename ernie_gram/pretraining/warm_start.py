@@ -24,7 +24,7 @@ from reader.corpus.memmap import Corpus
 # N-grams whose rows are computed together: bounds the memory of the rows of all their tokens.
 NGRAMS_PER_BLOCK = 1 << 14
 GENERATOR = "generator_"
-# Beginnings of the names of what depends on the objective and the classes; everything else is taken as it is.
+# Prefixes of the parameters that depend on the objective and the classes; all others are taken as they are.
 OF_OBJECTIVE = ("mask_lm_", "fine_lm_", "ngram_embedding", GENERATOR)
 
 Values = dict[str, "StartValue"]
@@ -50,12 +50,12 @@ def warm_start_values(model: Model, config: PretrainConfig, corpus: Corpus, bias
     - Rows of n-grams, in embeddings and output tables: those of the given model if it has the same lexicon, else as
       objective.ngram_start says.
     - Relative positions: zero if the given model has none and model.relative_position_start is "zero".
-    - Query rows [M1], [M2], ...: the row of [MASK], from which the given model predicts the token of a slot (choice).
-      They need no noise to become different, because each of them predicts another token of an n-gram.
+    - Query rows [M1], [M2], ...: the row of [MASK], from which the given model predicts the token of a slot. They need
+      no noise to become different, because each of them predicts another token of an n-gram.
     - Heads: see `_Heads.values`. "fine_lm" starts as "mask_lm" if the given model has only the latter.
     - Generator: that of the given model if it has the same hidden size; otherwise it is drawn.
 
-    Parameters of the given model that the run does not have, such as the pooler, may be among the result.
+    The result may include parameters of the given model that the run does not have, such as the pooler.
 
     Args:
         config: as returned by fit_to_start.
@@ -122,7 +122,7 @@ class _Heads:
 
         - Transform: that of the given model's head `source` if both heads are of the same kind and size. Otherwise a
           tied head begins with the identity and a LayerNorm of scale 1, if it does not change the size, and a low-rank
-          head is drawn (choice: nothing in a given model corresponds to a low-rank head).
+          head is drawn, because nothing in the given model corresponds to it.
         - Output table of a low-rank head, and output bias: as the transform, n-grams as `_classes` says.
 
         `tied` is the shape of the transform if the head is tied: (size of its input, size of the embeddings).
@@ -191,7 +191,7 @@ def _taken(array: np.ndarray, how: str = "") -> StartValue:
 
 
 def _identity(name: str, size: int) -> Values:
-    """Return the start values of a tied head's transform that changes nothing but the scale (choice)."""
+    """Return the start values of a tied head's transform that changes nothing but the scale."""
     makers: dict[str, Callable[[], np.ndarray]] = {
         "trans_fc.w_0": partial(np.eye, size, dtype=np.float32),
         "trans_fc.b_0": partial(np.zeros, size, np.float32),

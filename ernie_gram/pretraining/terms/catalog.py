@@ -28,17 +28,17 @@ def terms_of(objective: ObjectiveConfig) -> list[Term]:
 
 
 def reads_context(terms: Iterable[Term]) -> bool:
-    """Return whether any of some terms reads other slots than the masked ones."""
+    """Return whether any of the terms reads other slots than the masked ones."""
     return any(term.reads_context for term in terms)
 
 
 def evaluated(objective: ObjectiveConfig) -> list[Term]:
-    """Return the terms of which evaluation reports something."""
+    """Return the terms that have metrics in evaluation."""
     return [term for term in terms_of(objective) if term.num_sums]
 
 
 def fields_of(terms: Iterable[Term]) -> tuple[Field, ...]:
-    """Return the batch fields that the encoders and some terms read."""
+    """Return the batch fields that the encoders and the given terms read."""
     encoded = (fields.INPUT_IDS, fields.LENGTHS, fields.SLOTS)
     return tuple(dict.fromkeys([*encoded, *(field for term in terms for field in term.fields)]))
 
@@ -58,7 +58,7 @@ def step_flops(
 ) -> dict[str, float]:
     """Return the floating-point operations of a step of one process, by part of the network.
 
-    Counted are matrix products, which dominate (see products.py).
+    Only matrix products are counted, which dominate (see products.py).
 
     `factor` is TRAINING, or FORWARD for the forward pass alone.
     """

@@ -28,8 +28,8 @@ from reader.batches.fields import Batch
 class GeneratorNetwork(nn.Layer):
     """A smaller encoder with a head over all C units. Its parameter names begin with "generator_".
 
-    Shared embeddings (choice): it reads the main model's token embeddings through a projection, and its head uses the
-    output table of the main model's head.
+    With shared embeddings, which are not in the paper, it reads the main model's token embeddings through a projection,
+    and its head uses the output table of the main model's head.
     """
 
     def __init__(self, declared: TrunkParameters, config: PretrainConfig, num_tokens: int, trunk: Trunk) -> None:
@@ -98,9 +98,9 @@ class Generator(Term):
         return {"generator_ngram_perplexity": float(np.exp(loss / ngrams))} if ngrams else {}
 
     def sparse_parameters(self, config: PretrainConfig) -> frozenset[str]:
-        """The n-gram embedding, if only samples are looked up in it, and no output is tied to it.
+        """Return the n-gram embedding if no output is tied to it: then only samples are looked up in it.
 
-        The token embedding is none: a large batch contains most tokens.
+        The token embedding is not sparse, because a large batch contains most tokens.
         """
         return frozenset({"ngram_embedding"} if config.model.out_emb_size else ())
 

@@ -49,8 +49,11 @@ class MaskedUnits(Term):
         return {"row_loss": result.row_loss, "row_best": result.row_best}
 
     def sums(self, fetched: dict[str, np.ndarray], batch: Batch, reference: Reference) -> list[float]:
-        """Return the number of units; their -log p; number of units predicted correctly; their -log p by frequency
-        (NaN without a baseline); number of n-grams among them; the n-grams' -log p."""
+        """Return six sums over the masked units.
+
+        They are the number of units; their -log p; the number of correctly predicted units; -log p of all units by the
+        baseline (NaN without one); the number of n-grams; and the n-grams' -log p.
+        """
         units, slot_units = batch[fields.UNIT_IDS.name], batch[fields.SLOT_UNITS.name]
         loss = np.bincount(slot_units, fetched["row_loss"].astype(np.float64), len(units))
         wrong = np.bincount(slot_units, fetched["row_best"] != batch[self.labels.name], len(units))
@@ -65,9 +68,12 @@ class MaskedUnits(Term):
         ]
 
     def metrics(self, sums: list[float]) -> dict[str, float]:
-        """Return loss, mean -log p of a masked unit; perplexity, its exponential; accuracy, share of units predicted
-        correctly; frequency_perplexity, the baseline by unit frequencies (absent without one); ngram_perplexity, over
-        masked n-grams (absent if there were none)."""
+        """Return the metrics by name.
+
+        `loss` is the mean -log p of a masked unit, `perplexity` its exponential, `accuracy` the share of correctly
+        predicted units, `frequency_perplexity` that of the baseline by unit frequencies (absent without one), and
+        `ngram_perplexity` that of the masked n-grams (absent if there were none).
+        """
         units, loss, right, baseline, ngrams, ngram_loss = sums
         values = {"loss": loss / units, "accuracy": right / units, "perplexity": float(np.exp(loss / units))}
         if not np.isnan(baseline):

@@ -24,7 +24,7 @@ def layer_products(model: ModelConfig, rows: int, keys: int, wanted: int) -> int
 
 
 def projections(model: ModelConfig, rows: int, wanted: int) -> int:
-    """Query, key, value and output of all layers, and the mapping of the embeddings if there is one."""
+    """Return the operations of query, key, value and output in all layers, and of the mapping of the embeddings."""
     hidden, size = model.hidden_size, model.embedding_size
     mapping = 2 * rows * size * hidden if size != hidden else 0
     return _layer_projections(model, rows, wanted) + mapping
@@ -35,7 +35,7 @@ def _layer_projections(model: ModelConfig, rows: int, wanted: int) -> int:
 
 
 def feed_forward(model: ModelConfig, rows: int, wanted: int) -> int:
-    """The feed-forward networks of all layers."""
+    """Return the operations of the feed-forward networks of all layers."""
     return 4 * _passes(model, rows, wanted) * model.hidden_size * model.feed_forward_size
 
 
@@ -45,10 +45,10 @@ def _passes(model: ModelConfig, rows: int, wanted: int) -> int:
 
 
 def attention(model: ModelConfig, rows: int, keys: int) -> int:
-    """Scores, and the sum of the values, of `rows` queries over `keys` keys each."""
+    """Return the operations of the scores and the weighted sums of values of `rows` queries over `keys` keys each."""
     return model.num_hidden_layers * 4 * rows * keys * model.hidden_size
 
 
 def head_products(head: HeadParameters, rows: int) -> int:
-    """The transform and the logits of a prediction head for `rows` rows."""
+    """Return the operations of the transform and the logits of a prediction head for `rows` rows."""
     return 2 * rows * (prod(head.transform.linear.weight.shape) + head.transform.size * head.bias.shape[0])

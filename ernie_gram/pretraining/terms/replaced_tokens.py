@@ -21,7 +21,7 @@ from reader.batches.fields import Batch
 
 
 class DetectionHead(nn.Layer):
-    """One logit per row, of "replaced": gelu(H W) w + b (choice: as in ELECTRA)."""
+    """One logit of "replaced" per row, gelu(H W) w + b, as in ELECTRA; the paper does not give its form."""
 
     def __init__(self, transform: LinearParameters, output: LinearParameters, act: str) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class ReplacedTokens(Term):
         return DetectionHead(*self.parameters(config, sizes), config.model.hidden_act)
 
     def activation_bytes(self, config: PretrainConfig, shape: BatchShape) -> int:
-        """The input and the output of the activation, float32."""
+        """Return the bytes of the input and the output of the activation, float32."""
         return 2 * shape.rows * config.model.hidden_size * 4
 
     def products(self, config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""What a term of the objective says about itself, and what it is given (paper, section 3).
+"""The interface of a term of the objective, and the records that are its input (paper, section 3).
 
-A term counts as the mean over what it predicts in the whole batch, over all processes; the objective is the sum of
-weight x term. (Equations 5 and 6 of the paper are sums over positions.) The names of parameters that only
-one term has begin with its name, so that formats know them by its weight among the stored settings.
+A term is the mean over its predictions in the whole batch, over all processes; the objective is the sum of
+weight x term. (Equations 5 and 6 of the paper are sums over positions.) The names of parameters that only one term has
+begin with its name: formats recognise them by the names of the terms' weights in the stored settings.
 
 Shape letters: B sequences, L slots, N = B * L, R query rows, M masked slots, H hidden.
 """
@@ -35,8 +35,8 @@ class Encoded:
         feeds: the batch.
         softmax: how softmaxes over the classes are computed.
         masked: the encoder's output in the masked slots, [M, H].
-        context: in all slots, [N, H]; None if no term reads it.
-        queries: [R, H], or None without query rows.
+        context: the encoder's output in all slots, [N, H]; None if no term reads it.
+        queries: the encoder's output in the query rows, [R, H]; None without query rows.
         generated: the generator's loss and its samples, or None without a generator.
     """
 
@@ -50,8 +50,12 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Reference:
-    """What evaluation compares with: log p of every unit by frequency, float64 [C], or None if training had other
-    units; and F, the number of tokens."""
+    """What evaluation compares with.
+
+    Attributes:
+        baseline: log p of every unit by its frequency, float64 [C]; None if training had other units.
+        num_tokens: number of tokens, which are the first units; the others are n-grams.
+    """
 
     baseline: npt.NDArray[np.float64] | None
     num_tokens: int
@@ -59,7 +63,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Softmax:
-    """A softmax over classes in a step, for the plan of memory; `samples` are drawn from it or not."""
+    """A softmax over classes in a step, for the prediction of memory; `samples`: whether samples are drawn from it."""
 
     rows: int
     classes: int
@@ -67,7 +71,7 @@ class Softmax:
 
 
 class Term(ABC):
-    """A term of the objective. Methods that are not abstract describe a term without what they return.
+    """A term of the objective. A method that is not abstract returns the value for a term without the feature.
 
     Attributes:
         name: as logged.
@@ -75,8 +79,7 @@ class Term(ABC):
         unit_biases, token_biases: names of its output biases over units, and over tokens, which may start from
             frequencies.
         reads_context: whether it reads the encoder's output in other slots than the masked ones.
-        num_sums: number of the `sums`. If evaluation reports something of a term, its fields must be those of held-out
-            batches.
+        num_sums: number of the `sums`; 0 without metrics. Held-out batches must have the fields of a term with metrics.
     """
 
     name: ClassVar[str]
@@ -92,14 +95,14 @@ class Term(ABC):
 
     @abstractmethod
     def loss(self, layer: Any, trunk: Trunk, encoded: Encoded) -> tuple[paddle.Tensor, paddle.Tensor]:
-        """Return the sum of the losses and the number of rows, float32 scalars; `layer` is what `layer` returned."""
+        """Return the sum of the losses and the number of rows, float32 scalars; `layer`: the result of `self.layer`."""
 
     @abstractmethod
     def num_rows(self, batch: Batch) -> int:
         """Return the number of rows that its loss counts in a batch."""
 
     def parameters(self, config: PretrainConfig, sizes: CorpusSizes) -> Any:
-        """Return its own parameters: records of model/parameters.py, nested at will."""
+        """Return its own parameters: records of model/parameters.py, also in tuples or other records."""
         return None
 
     def layer(self, config: PretrainConfig, sizes: CorpusSizes, trunk: Trunk) -> nn.Layer | None:
@@ -114,7 +117,7 @@ class Term(ABC):
         return None
 
     def fetches(self, layer: Any, trunk: Trunk, encoded: Encoded) -> dict[str, paddle.Tensor]:
-        """Return what evaluation fetches for it."""
+        """Return the tensors that evaluation fetches for `sums`, by name."""
         return {}
 
     def sums(self, fetched: dict[str, np.ndarray], batch: Batch, reference: Reference) -> list[float]:
@@ -122,7 +125,7 @@ class Term(ABC):
         return []
 
     def metrics(self, sums: list[float]) -> dict[str, float]:
-        """Return what evaluation reports, from `sums` over all batches."""
+        """Return the metrics by name, given the `sums` over all batches."""
         return {}
 
     def sparse_parameters(self, config: PretrainConfig) -> frozenset[str]:
