@@ -43,11 +43,11 @@ Text = str | tuple[str, str]
 
 @dataclass(frozen=True)
 class Vectors:
-    """A text or a pair of texts, encoded; n tokens with [CLS] and [SEP].
+    """The encoder's output for a text or a pair of texts of n tokens, [CLS] and [SEP] among them.
 
     Attributes:
         tokens: n tokens of the vocabulary.
-        offsets: of each token the half-open span of characters in its text; None for [CLS] and [SEP].
+        offsets: the half-open span of characters of each token in its text; None for [CLS] and [SEP].
         sentence_ids: int64 [n], 1 for the tokens of the second text, else 0.
         hidden: float32 [n, H], the encoder's output for each token.
         pooled: float32 [H], the pooler's output; None if the model has no pooler.
@@ -62,12 +62,12 @@ class Vectors:
 
 @dataclass(frozen=True)
 class TextAttention:
-    """How much the tokens of a text or a pair attend to each other; n tokens with [CLS] and [SEP].
+    """The attention weights of a text or a pair of texts of n tokens, [CLS] and [SEP] among them.
 
     Attributes:
-        tokens, offsets: as those of `Vectors`.
-        weights: float32 [layers, heads, n, n]; the weight of the key of token k for the query of token q is [.., q, k].
-            The weights of a query add up to 1.
+        tokens, offsets: as in `Vectors`.
+        weights: float32 [layers, heads, n, n]; [.., q, k] is how much token q attends to token k. The weights of each q
+            add up to 1.
     """
 
     tokens: list[str]
@@ -76,7 +76,7 @@ class TextAttention:
 
 
 class Model:
-    """A model folder, loaded. Errors of the user are `reader.errors.InputError`.
+    """A model that was loaded from a folder. Errors that a user can correct are `reader.errors.InputError`.
 
     Attributes:
         folder: the checkpoint or model folder that was read.
@@ -86,9 +86,9 @@ class Model:
     """
 
     def __init__(self, record: ModelRecord) -> None:
-        """Take a model that was read; `load` reads one."""
+        """Wrap the record of a model; to read a folder, use `load`."""
         config = None if record.pretraining is None else prediction_config(record)
-        # A position beyond the sequences of pre-training has an embedding, but it was never trained.
+        # Positions beyond the length of the sequences of pre-training have embeddings, but these were never trained.
         max_tokens = config.data.max_seq_len if config else record.config.max_position_embeddings
         self.folder, self.notes = record.source, record.notes
         self.has_heads = config is not None
@@ -114,7 +114,7 @@ class Model:
 
     @property
     def texts(self) -> TextEncoder:
-        """What converts text to token IDs. Raises InputError if the folder has no vocabulary."""
+        """The converter from text to token IDs. Raises InputError if the folder has no vocabulary."""
         if self._texts is None:
             raise InputError(f"{self.folder}: the model has no vocabulary; choose another model")
         return self._texts
@@ -128,7 +128,7 @@ class Model:
     def layer(self) -> ModelLayer:
         """The network as an eager layer, without dropout until its `train()` is called; the same object every time.
 
-        What is trained in it is used by the other methods. Raises InputError for an exported program.
+        The other methods use its current parameters, also after training it. Raises InputError for an exported program.
         """
         if self._layer is None:
             import_paddle()
@@ -138,15 +138,15 @@ class Model:
         return self._layer
 
     def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
-        """Write the model, with the present parameters of `layer`, as a new folder.
+        """Write the model, with the current parameters of `layer`, as a new folder.
 
         Args:
             format: one of formats.registry.WRITTEN_NAMES.
-            accept_loss: write it although the format cannot hold everything.
+            accept_loss: write the model even if the format cannot hold everything.
         Returns:
             What was lost, one line each.
 
-        Raises InputError if the folder exists, or if the format cannot hold the model; for an exported program always.
+        Raises InputError if the folder exists, if the format cannot hold the model, and for an exported program.
         """
         present: Arrays = {}
         if self._layer is not None:
@@ -161,7 +161,7 @@ class Model:
             raise InputError(f"{self.folder}: the model has no {lacks}, so it cannot fill masks; choose another model")
 
     def prepare(self) -> None:
-        """Load Paddle and the network, which the first answer needs."""
+        """Load Paddle and the network now instead of at the first use."""
         _ = self.layer
 
     def _run(self, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, Float32s]:
@@ -219,7 +219,7 @@ class Model:
         return self._run(self._batch(texts), names)
 
     def batch(self, texts: Sequence[Text], truncate: bool = False) -> Batch:
-        """Return what `layer` takes, in this order: `input_ids` int64 [B, L], `lengths` [B] and `sentence_ids` [B, L].
+        """Return the inputs of `layer` in order, all int64: `input_ids` [B, L], `lengths` [B], `sentence_ids` [B, L].
 
         Args and errors: as for `encode`.
         """
@@ -246,7 +246,7 @@ class Model:
         Args:
             top: number of units for each mask.
             ngrams: n-grams only.
-            draws: for a model with a generator, the number of its samples to average over.
+            draws: the number of samples to average over, if the model has a generator.
 
         Raises InputError if the model has no heads, for a text without masks, and for one that is too long.
         """
@@ -319,11 +319,11 @@ class ExportedModel(Model):
 
     @property
     def layer(self) -> ModelLayer:
-        """There is none: raises InputError."""
+        """Raise InputError: an exported program has no layer."""
         self._refuse()
 
     def save(self, folder: str | Path, format: str = ours.NAME, accept_loss: bool = False) -> list[str]:
-        """There are no parameters to write: raises InputError."""
+        """Raise InputError: an exported program cannot be written as a model."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -61,7 +61,7 @@ def parse_arguments() -> argparse.Namespace:
         "--input",
         type=Path,
         metavar="FILE",
-        help="one text a line, for the table over all; the end of long ones is cut off",
+        help="file with one text per line; prints one table for all of them; long texts are truncated",
     )
     marked = parser.add_mutually_exclusive_group()
     marked.add_argument(

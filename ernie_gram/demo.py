@@ -27,7 +27,8 @@ from reader.errors import InputError, OneLineParser
 from reader.system.installation import child_environment
 
 STEPS, WARMUP_STEPS = 4000, 100
-EXAMPLES_PER_STEP = 10  # of fine-tuning, for each step of pre-training, if those are fewer than STEPS
+# With fewer than STEPS steps of pre-training, fine-tuning uses so many examples for each of them.
+EXAMPLES_PER_STEP = 10
 TASK = """\
 kind: classification
 language: en
@@ -44,7 +45,7 @@ Return the shortest path two between nodes of the graph.
 
 
 def commands(folder: Path, steps: int, options: list[str]) -> list[str]:
-    """Return the commands, the README's in another folder. The options are those of both trainings.
+    """Return the README's commands for another folder, with more options for pre-training and fine-tuning.
 
     The folder has TASK as order.yaml, and TEXTS as own.tsv.
     """
@@ -73,7 +74,7 @@ def commands(folder: Path, steps: int, options: list[str]) -> list[str]:
 
 
 def step(command: str, **environment: str) -> None:
-    """Print a command and run it; raises InputError if it fails. The next command that it names is left out."""
+    """Print a command and run it, without the line that suggests the next command; raises InputError if it fails."""
     settings = "".join(f"{key}={value} " for key, value in environment.items())
     print(f"\n$ {settings}{command}", flush=True)
     program, *arguments = shlex.split(command)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def check_exportable(model: Model, outputs: str) -> None:
-    """Raise InputError if a model lacks what these outputs need."""
+    """Raise InputError if a model has no vocabulary, or lacks the heads that these outputs need."""
     if model.vocabulary is None:
         raise InputError(f"{model.source}: has no vocabulary, so texts cannot be converted to token IDs")
     if outputs == FILL_MASK and model.pretraining is None:
@@ -57,7 +57,7 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     check_exportable(model, outputs)
     assert model.vocabulary is not None
     config = prediction_config(model) if model.pretraining is not None else None
-    # A position beyond the sequences of pre-training has an embedding, but it was never trained.
+    # Positions beyond the length of the sequences of pre-training have embeddings, but these were never trained.
     max_tokens = config.data.max_seq_len if config else model.config.max_position_embeddings
     vocabulary, segmenter = model.vocabulary, segmenter_of(model.lexicon)
     lexicon, task = None, {}

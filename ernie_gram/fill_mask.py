@@ -77,7 +77,7 @@ def main() -> None:
         print_note(f"{model.folder}: {note}")
     if isinstance(model, ExportedModel) and not model.has_heads:
         raise InputError(
-            f"{model.folder}: was exported without prediction heads; export the model that it is of with "
+            f"{model.folder}: was exported without prediction heads; export the original model with "
             f"`ernie-gram export-inference MODEL DST --outputs {FILL_MASK}`"
         )
     model.check_heads()

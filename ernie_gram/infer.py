@@ -74,7 +74,7 @@ def parse_arguments() -> argparse.Namespace:
         default=VECTORS[0],
         help="mean over the tokens, the output for [CLS], or the pooler's output, if there is a pooler (%(default)s)",
     )
-    parser.add_argument("--truncate", action="store_true", help="cut off the end of texts too long")
+    parser.add_argument("--truncate", action="store_true", help="cut off the end of texts that are too long")
     add_output_file(parser, "write arrays instead: vectors [N, H] and the lines' names [N]", metavar="FILE.npz")
     arguments = parser.parse_args()
     for path in arguments.input:

@@ -55,7 +55,7 @@ def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
 
 
 def use_fonts() -> None:
-    """Let Matplotlib draw into files, with the installed fonts for what its own lacks."""
+    """Let Matplotlib draw into files, and use the installed Chinese fonts beside its own."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -53,7 +53,7 @@ def parse_arguments() -> argparse.Namespace:
 def page_of(arguments: argparse.Namespace) -> tuple[str, list[str]]:
     """Return the HTML of the page and the notes on it.
 
-    Raises InputError for what is no run, and for runs that cannot be compared.
+    Raises InputError for a folder without runs, and for runs that cannot be compared.
     """
     folders = [folder for path in arguments.runs for folder in run_folders(path)]
     with progress("reading the runs"):

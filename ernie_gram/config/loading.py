@@ -39,7 +39,7 @@ def load_config(
         arguments: the command line without the program's name.
         flags: name -> help text of each flag.
     Returns:
-        The configuration, and what was given: the names of flags, and the dotted keys of settings in files and options.
+        The configuration, and the names of all flags and the dotted keys of all settings that files or options give.
 
     `--help` and `--print_config` print and exit. Raises InputError that names the file or the key, and for an unknown
     key the most similar known one.
@@ -133,7 +133,7 @@ def _expected(config_type: type, key: str) -> str:
 def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
     """Read a config file, merge it into its `base:`, and check all keys.
 
-    The file that sets each flat key is added to `files`.
+    Adds to `files` the file that sets each dotted key.
     """
     tree = read_yaml(path)
     base = tree.pop("base", None)

@@ -26,10 +26,7 @@ TABLE, CSV = "table.md", "table.csv"
 
 
 def experiment_parser(description: str | None, with_seeds: bool = True) -> OneLineParser:
-    """Return a parser with the options that every experiment has; other options are those of the runs.
-
-    `with_seeds` is false if the seeds are not given on the command line.
-    """
+    """Return a parser with the options that every experiment has; without --seeds if `with_seeds` is false."""
     parser = OneLineParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -53,7 +50,7 @@ def parse_experiment(parser: argparse.ArgumentParser) -> tuple[argparse.Namespac
 
 
 def check_folder(output: Path) -> None:
-    """Raise InputError unless the folder of --output can be that of an experiment; creates nothing."""
+    """Raise InputError unless --output can be the folder of an experiment; creates nothing."""
     check_output(output, option="--output")
     require(kind_of(output) != RUN, "--output", f"{output} is the folder of a {RUN}; choose another --output")
 
@@ -77,7 +74,7 @@ def check_earlier(runs: Sequence[PlannedRun], output: Path) -> None:
 def run_experiment(
     runs: Sequence[PlannedRun], options: argparse.Namespace, report: Callable[[Finished, Path], str]
 ) -> None:
-    """Train what is missing of some checked runs, and write the tables.
+    """Train those of the checked runs that are not finished, and write the tables.
 
     Args:
         options: those of `experiment_parser`.
@@ -99,7 +96,7 @@ def run_experiment(
 
 
 def raise_failed(failed: Sequence[str]) -> None:
-    """Raise InputError with the first of the lines of the runs that failed, if there is one."""
+    """Raise InputError with the first line of `failed`, which has a line for each run that failed."""
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise InputError(f"{failed[0]}{more}; the same command runs the failed ones again")

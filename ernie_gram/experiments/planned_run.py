@@ -1,4 +1,4 @@
-"""A run of an experiment, as it is planned. No Paddle here."""
+"""A planned run of an experiment. No Paddle here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WITHOUT_EFFECT = ("paths.output", "trainer.")
 
 @dataclass(frozen=True, eq=False)
 class PlannedRun(ABC):
-    """A training: one combination of the settings that an experiment varies, with one seed.
+    """A training with one combination of the settings that an experiment varies, and one seed.
 
     Attributes:
         folder: of the run; its name is the name of the run.

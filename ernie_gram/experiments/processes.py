@@ -26,15 +26,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def end_at_sigterm() -> None:
-    """Make SIGTERM an exception, at which `train_each` stops the runs."""
+    """Make SIGTERM raise SystemExit, so that `train_each` stops the runs."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 @contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Within the context, signals that have a handler wait for its end.
+def _delayed_signals() -> Iterator[None]:
+    """Delay signals that have a handler to the end of the context.
 
-    In the functions that it calls at a fork, Python drops the exception that a handler raises.
+    Otherwise a handler could run in the functions that Python calls at a fork, which drop its exception.
     """
     kept = list[int]()
     handlers = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
@@ -102,10 +102,10 @@ def train_all(
 
 
 def time_left(runs: Sequence[PlannedRun], spent: Mapping[type[PlannedRun], Sequence[float]], jobs: int) -> str:
-    """Return how long some runs will take, "" for none, and until a run of each of their kinds has ended.
+    """Return the estimated time for unfinished runs as text; "" if there are none, or if no estimate is possible yet.
 
     Args:
-        spent: the seconds of the runs of a kind, at least one, that have ended.
+        spent: the seconds of the ended runs of each kind; without an ended run of every kind there is no estimate.
         jobs: number of runs at a time.
     """
     if not runs or not {type(run) for run in runs} <= spent.keys():
@@ -130,7 +130,7 @@ def train_each(
 
     Args:
         processes: of each run, as NPROC.
-        needs: run -> the run of the list that must have ended before it starts. If that one fails, it does not start.
+        needs: run -> the run of the list that must finish before it starts. If that run fails, it does not start.
         threads: of each process; None divides the cores among all processes.
     """
     waiting, needs = list(runs), needs or {}
@@ -142,7 +142,7 @@ def train_each(
                 busy = {*waiting, *active}
                 for run in [run for run in waiting if needs.get(run) not in busy][: jobs - len(active)]:
                     waiting.remove(run)
-                    with _signals_kept():
+                    with _delayed_signals():
                         active[run] = _start(run, processes, threads), time.monotonic()
                 time.sleep(POLL_SECONDS)
                 for run, (process, began) in list(active.items()):
@@ -176,6 +176,6 @@ def _start(run: PlannedRun, processes: int, threads: int) -> subprocess.Popen[by
             env=environment,
             stdout=console,
             stderr=subprocess.STDOUT,
-            # Otherwise a run would go on if this process is killed, and the same command could not resume it.
+            # Otherwise a run would go on after this process is killed, and the same command could not resume it.
             preexec_fn=partial(signal_at_parent_death, signal.SIGTERM),
         )

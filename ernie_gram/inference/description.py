@@ -32,7 +32,7 @@ class ArraySpec:
 
     Attributes:
         name: of a feed, the name in the batch contract (fields.py).
-        shape: one letter per dimension; B sequences and L slots are open in every call.
+        shape: one letter per dimension; the sizes B (sequences) and L (slots) may differ between calls.
         dtype: numpy's name.
     """
 
@@ -63,10 +63,10 @@ class Description:
     """What an exported program reads and computes.
 
     Attributes:
-        outputs: the kind of its outputs, for example "encoder"; the code that answers texts is chosen by it.
+        outputs: the kind of its outputs, for example "encoder", which decides how texts are answered.
         feeds, fetches: the arrays, in the order of the program's inputs and outputs.
         text: how text becomes token IDs.
-        task: what the code for this kind of outputs needs besides, as JSON values.
+        task: more settings for this kind of outputs, as JSON values.
         paddle: version of Paddle that wrote the program.
     """
 

@@ -1,4 +1,4 @@
-"""The program of an encoder; and writing a program, its parameters and its tokenizer settings as an exported model.
+"""Build the program of an encoder, and write a program, its parameters and its tokenizer settings as an exported model.
 
 Shape letters: B sequences, L slots, N = B * L, H hidden.
 """

@@ -29,8 +29,8 @@ class ExportedProgram:
         """Load a folder that `export.export_program` wrote.
 
         Args:
-            description: the result of `load_description` for this folder, if the caller has it already: it verifies
-                the checksums of all files, which reads them once.
+            description: the result of `load_description` for this folder, if the caller has it already. Loading it
+                takes time, because it verifies the checksums of all files.
             device: "cpu", or "auto" for a GPU if there is one.
 
         Raises InputError if the folder is incomplete or damaged, or if this version of Paddle cannot load the program.

@@ -1,4 +1,4 @@
-"""Which tokens of a text are its n-grams, and whether these tokens attend to each other more than others do.
+"""Find the tokens of the n-grams in a text, and measure whether they attend to each other more than other tokens do.
 
 Shape letters: A heads, n tokens of a text with [CLS] and [SEP].
 """
@@ -27,13 +27,14 @@ class TokenSpan(NamedTuple):
 
 
 class InsideAttention(NamedTuple):
-    """Attention inside n-grams, and what the distance of the tokens alone lets one expect.
+    """The attention inside n-grams, and the attention at the same distances outside of n-grams.
 
     Attributes:
         inside: the mean weight over all pairs of different tokens (query, key) of the same n-gram.
         expected: the mean over the same pairs of the mean weight at the same distance, with its sign, between two
             tokens that are in no n-gram.
-        pairs: the number of these pairs; left_out: of those at distances that do not occur outside of n-grams.
+        pairs: the number of these pairs.
+        left_out: the number of pairs without a value, because their distances do not occur outside of n-grams.
     """
 
     inside: Floats
@@ -43,7 +44,7 @@ class InsideAttention(NamedTuple):
 
 
 def inside_attention(weights: Floats, spans: Sequence[TokenSpan]) -> InsideAttention:
-    """Return the attention inside n-grams; `inside` and `expected` have the shape of `weights` without the last two.
+    """Return the attention inside n-grams; `inside` and `expected` have the axes of `weights` except the last two.
 
     [CLS] and [SEP] are in no pair. Without any pair, both values are NaN.
 
@@ -112,7 +113,7 @@ def _begins_word(texts: TextEncoder, token: int) -> bool:
 
 
 def ngram_cutter(texts: TextEncoder, lexicon: Lexicon) -> UnitCutter:
-    """Return what `lexicon_spans` takes; raises InputError if the lexicon was made with another vocabulary."""
+    """Return the cutter for `lexicon_spans`; raises InputError if the lexicon was made with another vocabulary."""
     if lexicon.info.vocabulary != texts.vocabulary.fingerprint:
         raise InputError("the lexicon was made with another vocabulary than that of the model")
     return UnitCutter(texts.vocabulary, lexicon)
@@ -121,8 +122,8 @@ def ngram_cutter(texts: TextEncoder, lexicon: Lexicon) -> UnitCutter:
 def lexicon_spans(texts: TextEncoder, text: str, cutter: UnitCutter) -> list[TokenSpan]:
     """Return the n-grams of a lexicon in a text, cut with the fewest segments as a corpus is.
 
-    Of a text that is too long, those in the beginning that fits. Raises InputError if the lexicon splits Chinese into
-    other words than the model, which matters for the tokens of a SentencePiece vocabulary.
+    For a text that is too long, only n-grams in the part that fits are returned. Raises InputError if the lexicon
+    splits Chinese into other words than the model, which changes the tokens of a SentencePiece vocabulary.
     """
     encoded = texts.encode((text,), truncate=True)
     units: Int64s = cutter.cut(text.encode()).units.astype(np.int64)

@@ -1,7 +1,4 @@
-"""Lines of files or of standard input as requests, one text or a pair of texts each, and their answers. No Paddle here.
-
-The answers are computed in batches of texts of similar length.
-"""
+"""Read lines as requests of one text or a pair of texts each, and answer them in batches. No Paddle here."""
 
 from __future__ import annotations
 
@@ -80,7 +77,7 @@ def _named_lines(name: str, lines: Iterator[bytes], report: Callable[[int], obje
 def decoded(line: bytes) -> str:
     """Decode UTF-8; raises InputError, also for a blank line."""
     try:
-        text = line.decode("utf-8").removeprefix("\ufeff")  # with which some editors begin a file
+        text = line.decode("utf-8").removeprefix("\ufeff")  # the byte order mark that some editors write
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 ({error.reason} at byte {error.start})") from error
     if not text.strip():
@@ -132,15 +129,15 @@ RequestParser = Callable[[str, bytes], Request]
 
 @dataclass
 class Answers(Generic[Encoded, Answer]):
-    """The answers to the valid ones of some lines. The others are reported on standard error, one line each.
+    """The answers to valid lines. Invalid lines are reported on standard error, one line each.
 
     Attributes:
         lines: name and content of each line.
         parse: how a line becomes a request.
         encode: returns a request's texts as a sequence of tokens; raises InputError.
-        answer: returns one answer for each of some encoded requests.
+        answer: returns one answer for each encoded request of a batch.
         batch_size: number of texts per batch; with 1, each line is answered before the next one is read.
-        sorts: whether texts are sorted by length, which needs answers that depend on one text only.
+        sorts: whether batches have texts of similar length; then an answer must not depend on the rest of its batch.
         invalid: number of lines reported so far.
     """
 

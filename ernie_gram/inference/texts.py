@@ -1,4 +1,4 @@
-"""Texts of a user as sequences of token IDs, and sequences as batches.
+"""Convert a user's texts to sequences of token IDs, and sequences to batches.
 
 Shape letters: B sequences, L slots (the maximum over the batch), M masked slots.
 """
@@ -26,7 +26,7 @@ class EncodedText:
     Attributes:
         ids: int64 [n], token IDs.
         sentence_ids: int64 [n], 1 for slots of the second text, else 0.
-        offsets: of each token the half-open span of characters in its text, see Encoding; None for [CLS] and [SEP].
+        offsets: the half-open span of characters of each token in its text (see Encoding); None for [CLS] and [SEP].
     """
 
     ids: Int64s

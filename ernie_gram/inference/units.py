@@ -1,4 +1,4 @@
-"""Probabilities of units in masked slots, ranked.
+"""Rank the units in masked slots by their probabilities.
 
 Shape letters: M masked slots, C classes.
 """
@@ -30,7 +30,7 @@ class Guess:
 def best_units(units: UnitNames, probabilities_C: Float32s, limit: int, ngrams_only: bool = False) -> list[Guess]:
     """Return the `limit` units with the highest probability in one slot, best first. Special tokens are left out.
 
-    The probabilities are those among all units, so they do not add up to 1 without the special tokens.
+    Probabilities are not normalised again, so without the special tokens they do not add up to 1.
     """
     first = len(units.vocabulary) if ngrams_only else 0
     special = units.vocabulary.special_ids

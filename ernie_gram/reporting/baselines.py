@@ -22,10 +22,10 @@ Counts = dict[str, Perplexities]
 
 
 def read_baselines(path: Path, runs: Sequence[ReportedRun]) -> Counts:
-    """Return what `ernie-gram count-baselines` has printed into a file.
+    """Return the perplexities in a file with the output of `ernie-gram count-baselines`.
 
-    Raises InputError if it is something else, or if it is of none of these runs: the perplexity of unit frequencies is
-    none of those that they log.
+    Raises InputError if the file has something else, or if it belongs to none of these runs: no run has logged its
+    perplexity of unit frequencies.
     """
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -49,8 +49,8 @@ def read_baselines(path: Path, runs: Sequence[ReportedRun]) -> Counts:
 def counted_baselines(runs: Sequence[ReportedRun]) -> tuple[Counts, str]:
     """Return the perplexities of predictors that count, and where they are from.
 
-    They are computed on the masks of the first run with n-grams if its corpora are there and small; otherwise there
-    are the frequencies of units alone, which a run logs, and the text says how to get the others.
+    They are computed on the masks of the first run with n-grams if its corpora exist and are small. Otherwise only that
+    of unit frequencies is returned, which a run logs, and the text says how to get the others.
     """
     evaluated = [run for run in runs if run.evaluations]
     if not evaluated:

@@ -97,7 +97,7 @@ class _Axis:
         if low == high:
             low, high = (low / 1.5, high * 1.5) if is_log else (low - (abs(low) or 1) / 2, high + (abs(high) or 1) / 2)
         elif not first < last:
-            # Curves do not touch the frame. The axis of steps, which goes to the right, ends at the last one.
+            # Curves must not touch the frame; but the axis of steps, where first < last, ends at the last step.
             low, high = _widened(low, high, is_log)
         self._convert = math.log if is_log else float
         self._first, self._last = first, last

@@ -1,4 +1,4 @@
-"""Sentences of a held-out corpus, in which an n-gram and a word are to be masked."""
+"""Choose sentences of a held-out corpus, and an n-gram and a word in each that are to be masked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Sentence:
     """Units of a corpus, of which some are to be masked.
 
     Attributes:
-        units: identities; masked: their places, in order.
+        units: identities.
+        masked: places of the units to be masked, in order.
     """
 
     units: tuple[int, ...]
@@ -38,11 +39,11 @@ def chosen_sentences(corpus: Corpus, number: int, max_tokens: int) -> list[Sente
     ends = [i for i, token in enumerate(vocabulary.tokens) if vocabulary.text([i]).strip() in tuple(ENDS)]
     places = np.flatnonzero(np.isin(corpus.units, ends))
     starts, stops = places[:-1] + 1, places[1:] + 1
-    # Of one document only.
+    # The whole sentence is in one document.
     same = np.searchsorted(corpus.documents, starts, "right") == np.searchsorted(corpus.documents, stops - 1, "right")
     fits = np.flatnonzero(same & (stops - starts >= SHORTEST) & (stops - starts <= LONGEST))
     found, without = list[tuple[int, Sentence]](), list[tuple[int, Sentence]]()
-    # Always the same ones of a corpus.
+    # A fixed seed, so that all pages show the same sentences.
     for index in np.random.default_rng(0).permutation(fits).tolist():
         units = corpus.units[starts[index] : stops[index]].tolist()
         sentence = _masked(units, vocabulary, num_tokens)

@@ -15,7 +15,7 @@ Rows = dict[tuple[tuple[str, str], ...], list[dict[str, Any]]]
 
 
 def read_results(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the finished runs of an experiment, of several lines for a run the last one, and notes."""
+    """Return the records of the finished runs of an experiment, the last one if a run has several, and notes."""
     found, others = read_json_lines(folder / RESULTS)
     records = {
         str(record["run"]): record

@@ -1,4 +1,4 @@
-"""Fine-tuning runs of one task on the page: scores beside a constant answer, curves, evaluations and confusions."""
+"""The part of the page about the fine-tuning runs of a task: scores, curves, evaluations and confusions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ernie_gram.reporting.runs import Group, ReportedRun, inner
 SCORE = "score"
 # With more labels, a table of confusions is too wide to be read; the most frequent ones are listed instead.
 MAX_LABELS, MAX_LISTED = 12, 20
-# Of the colour of the largest count of a row.
+# Opacity of the cell of a count that is all of its row.
 MAX_OPACITY = 0.6
 
 
@@ -43,7 +43,7 @@ def best_evaluation(run: ReportedRun) -> int | None:
 
 
 def headline_scores(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
-    """Return the splits and names of the scores that are also in the log; result.json has more of some metrics."""
+    """Return the split and the name of each main score, those that are in the log too; result.json may have more."""
     logged = {name for run in runs for name in run.names("eval")}
     keys = dict.fromkeys(key for run in runs for key in scores_of(run.result))
     main = {inner(run.result, "metric").get("chooses") for run in runs}
@@ -52,7 +52,7 @@ def headline_scores(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
 
 
 def constant_scores(groups: Sequence[Group]) -> tuple[str, dict[tuple[str, str], float]]:
-    """Return what the most frequent answer is called and its scores, from the first run that knows them."""
+    """Return a name and the scores of always giving the most frequent answer, from the first run that has them."""
     for group in groups:
         for run in group.runs:
             if scores := scores_of(run.result, "constant"):
@@ -61,7 +61,7 @@ def constant_scores(groups: Sequence[Group]) -> tuple[str, dict[tuple[str, str],
 
 
 def score_table(groups: Sequence[Group]) -> Html:
-    """Return the main scores of the chosen models; below them those of the most frequent answer, if a run knows it."""
+    """Return the main scores of the chosen models, and below them those of a constant answer, if a run has them."""
     scale, unit = scale_of(groups)
     runs = [run for group in groups for run in group.runs]
     constant, of_constant = constant_scores(groups)
@@ -81,7 +81,7 @@ def score_table(groups: Sequence[Group]) -> Html:
 
 
 def all_scores(groups: Sequence[Group]) -> Html:
-    """Return all scores of the chosen models, folded, with a row for each; "" if the main ones are all."""
+    """Return all scores of the chosen models, folded, with a row for each; "" if there are only the main ones."""
     runs = [run for group in groups for run in group.runs]
     keys = list(dict.fromkeys(key for run in runs for key in scores_of(run.result)))
     if len(keys) == len(headline_scores(runs)):
@@ -130,7 +130,7 @@ def score_charts(groups: Sequence[Group], first: int) -> list[Html]:
 
 
 def _main_score(groups: Sequence[Group]) -> tuple[str, str] | None:
-    """Return the split and the name of what is `score` in the log; None until a run has ended."""
+    """Return the split and the name of the metric that the log calls `score`; None until a run has ended."""
     results = [run.result for group in groups for run in group.runs if run.result]
     if not results:
         return None

@@ -1,4 +1,4 @@
-"""What the lexicons of runs hold: n-grams by length, how often they occur, and their share of the tokens."""
+"""The part of the page about lexicons: n-grams by length, how often they occur, and their share of the tokens."""
 
 from __future__ import annotations
 
@@ -65,4 +65,4 @@ def _share(run: ReportedRun) -> str:
     if not (is_number(tokens) and is_number(units) and is_number(ngram_units)) or not tokens:
         return ""
     # A unit that is no n-gram is one token.
-    return f"In n-grams are {(tokens - (units - ngram_units)) / tokens:.1%} of the held-out tokens."
+    return f"{(tokens - (units - ngram_units)) / tokens:.1%} of the held-out tokens are inside n-grams."

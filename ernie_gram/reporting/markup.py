@@ -1,4 +1,4 @@
-"""HTML in which every text is escaped, unless it was made here."""
+"""Build HTML; every text is escaped unless it is `Html` already."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Cell(NamedTuple):
     style_value: str = ""
 
 
-# Texts and cells.
+# Of strings and Cells.
 Row = Sequence[Any]
 
 

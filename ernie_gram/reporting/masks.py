@@ -1,4 +1,4 @@
-"""Filled masks: the units that a model predicts for the masks of sentences, and how probable what was there is."""
+"""Fill the masks of sentences: the units that a model predicts, and the probability of the original units."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOP = 5
 EXPLAINED = (
     "Sentences of the held-out text. Each model reads its own kind of masks: one for an n-gram if it was trained with "
     "explicit masking, otherwise one for each token, whose predictions stand side by side. The last row has the "
-    "probability of what was there."
+    "original unit and its probability."
 )
 
 # For each masked unit of a sentence, the cells of a column: guesses, and the probability of the unit.
@@ -53,7 +53,7 @@ def filled(model: Model, corpus: Corpus, sentences: Sequence[Sentence]) -> list[
 
 
 def _cell(guesses: Sequence[Guess], names: Sequence[str]) -> Cell:
-    """Return a cell with a guess for each of some neighbouring masks, those that are right marked."""
+    """Return a cell with a guess for each of several neighbouring masks; right ones are marked."""
     parts = [
         element(
             "span",

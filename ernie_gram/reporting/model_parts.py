@@ -1,4 +1,4 @@
-"""What the models of runs make of held-out sentences: filled masks, and attention. Each model is loaded once."""
+"""The parts of the page for which models are loaded: filled masks, and attention, of held-out sentences."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MAX_TOKENS = 30
 
 
 def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[str]]:
-    """Return the sections with filled masks of `number` held-out sentences and with the attention for one of them, and
-    notes on what could not be shown.
+    """Return the sections with filled masks and with attention, and notes on what could not be shown.
 
-    The model is the newest checkpoint of the first run of each group.
+    Masks are filled in `number` held-out sentences; attention is that of one of them. The models are those of the first
+    run of each group, each of which is loaded once.
     """
     runs = {group.label: group.runs[0] for group in groups}
     evaluated = next((run for run in runs.values() if run.settings.get("paths.held_out")), None)
@@ -39,7 +39,7 @@ def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[
         return [], [f"no filled masks: {error}"]
     if not sentences:
         return [], [f"no filled masks: {corpus.path} has no sentences of {SHORTEST} to {LONGEST} units"]
-    # The first one with an n-gram.
+    # Attention is shown for the first sentence with an n-gram.
     read = next((each for each in sentences if len(each.masked) > 1), sentences[0])
     columns, maps, notes = dict[str, list[masks.Column]](), list[Html](), list[str]()
     with progress("filling masks", len(runs), " models") as phase:
@@ -65,6 +65,6 @@ def model_parts(groups: Sequence[Group], number: int) -> tuple[list[Html], list[
 
 
 def _max_tokens(runs: Sequence[ReportedRun]) -> int:
-    """Return how many tokens of a sentence all models can read."""
+    """Return the maximum number of tokens of a sentence: at most MAX_TOKENS, and no more than every model can read."""
     lengths = [run.settings.get("data.max_seq_len") for run in runs]
     return min([MAX_TOKENS, *(length - 2 for length in lengths if isinstance(length, int))])

@@ -36,9 +36,9 @@ def column(values: Sequence[Sequence[float]], scale: float = 1.0, unit: str = ""
     """Return the cells of a column: in each the mean of some values, and their range if there are several.
 
     Args:
-        values: of each cell; none gives an empty one.
-        scale: factor of what is shown, 100 for percent; the exact values have none.
-        unit: that follows each number.
+        values: those of each cell; a cell without values is shown as missing.
+        scale: factor of the numbers that are shown, 100 for percent; exact values are not scaled.
+        unit: text after each number.
     """
     decimals = decimals_of(scale * value for cell in values if cell for value in (*cell, fmean(cell)))
     if unit == PERCENT:

@@ -1,4 +1,4 @@
-"""The page of a report: its parts in order, in one file that needs nothing else."""
+"""Make the page of a report from its parts, as one HTML file that needs no other file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ernie_gram.reporting.settings import settings_part
 from ernie_gram.reporting.style import SCRIPT, STYLE, colours
 from reader.plurals import counted
 
-# A browser that reads this asks no server for anything.
+# With this policy, a browser loads nothing from a server.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 

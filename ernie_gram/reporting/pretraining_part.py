@@ -1,4 +1,4 @@
-"""Pre-training runs on the page: the table of their last evaluations beside counts, and their curves."""
+"""The part of the page about pre-training runs: their last evaluations beside counts, and their curves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ernie_gram.reporting.runs import Group, ReportedRun
 
 UNITS, NGRAMS, GENERATOR = "perplexity", "ngram_perplexity", "generator_ngram_perplexity"
 RATE = "sequences_per_second"
-# What a run logs of its training that is no term of the loss (see training/meters.py).
+# The quantities in the log of training that are not terms of the loss (see training/meters.py).
 NO_TERMS = (
     *("loss", "grad_norm", "learning_rate", "loss_scale", "mfu", "feed_wait_share", RATE),
     *("tokens_per_second", "slots_per_second", "cpu_seconds_per_step", "peak_memory_gb", "peak_allocated_gb"),
@@ -23,7 +23,7 @@ NO_TERMS = (
 
 
 def evaluated(group: Group, name: str, first: bool = False) -> list[float]:
-    """Return a value of the last evaluation of each run of a group, or of that before the first step."""
+    """Return a value of the last evaluation of each run of a group, or with `first` of that before the first step."""
     found = []
     for run in group.runs:
         records = [each for each in run.evaluations if each["step"] == 0] if first else run.evaluations[-1:]
@@ -32,7 +32,7 @@ def evaluated(group: Group, name: str, first: bool = False) -> list[float]:
 
 
 def step_seconds(run: ReportedRun) -> list[float]:
-    """Return the median time of a step in seconds; nothing if the log does not tell it."""
+    """Return the median time of a step in seconds, as a list with one number; an empty list if it is unknown."""
     rates = [rate for _, rate in run.values("train", RATE) if rate > 0]
     size = run.settings.get("data.batch_size")
     return [size / median(rates)] if rates and isinstance(size, int) else []
@@ -122,7 +122,7 @@ def perplexity_charts(groups: Sequence[Group], counts: dict[str, Perplexities]) 
 
 
 def training_charts(groups: Sequence[Group]) -> list[Html]:
-    """Return the charts of training: loss, its terms if there are several, and learning rate; the others folded."""
+    """Return the charts of training: loss, its terms if there are several, and learning rate."""
     names = dict.fromkeys(name for group in groups for run in group.runs for name in run.names("train"))
     terms = [name for name in names if name not in NO_TERMS]
     has_several = any(len([name for name in run.names("train") if name in terms]) > 1 for g in groups for run in g.runs)

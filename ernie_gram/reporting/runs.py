@@ -1,4 +1,4 @@
-"""The folders of runs as a report needs them: settings, records, and what belongs together."""
+"""Read the settings and records of runs for a report, and group runs that differ only in the seed."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ReportedRun:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Runs with the same settings but for the seed, in the order in which they were given."""
+    """Runs that differ only in the seed, in the order in which they were given."""
 
     label: str
     runs: Sequence[ReportedRun]
@@ -98,7 +98,7 @@ def run_folders(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise InputError(f"{path}: no such folder; give the folders of runs or experiments")
-    # A name is that of a folder in this one, nowhere else.
+    # Names that would lead to another folder are ignored.
     names = [name for name in recorded_runs(path) if Path(name).name == name]
     others = sorted(each.name for each in path.iterdir() if each.name not in names)
     found = [path / name for name in (*names, *others) if is_run(path / name)]
@@ -108,9 +108,9 @@ def run_folders(path: Path) -> list[Path]:
 
 
 def read_runs(folders: Sequence[Path]) -> tuple[list[ReportedRun], list[str]]:
-    """Return the runs of some folders, and notes: what was left out of their files, and why.
+    """Return the runs of some folders, and a note on each line of a log and each run without records that is left out.
 
-    Raises InputError for a damaged file, and for a run without records.
+    Raises InputError for a damaged file.
     """
     notes: list[str] = []
     names = _names([folder.resolve() for folder in folders])
@@ -180,7 +180,7 @@ def _digest_of_vocabulary(folder: Path) -> str:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """Return a name for each folder: the end of its path, as short as possible if all are to differ."""
+    """Return a different name for each folder: the shortest ends of their paths that all differ."""
     for parts in range(1, max((len(folder.parts) for folder in folders), default=1) + 1):
         names = ["/".join(folder.parts[-parts:]) for folder in folders]
         if len(set(names)) == len(names):
@@ -207,7 +207,7 @@ def grouped(runs: Sequence[ReportedRun]) -> list[Group]:
 
 
 def coloured(groups: Sequence[Group]) -> list[Group]:
-    """Return what has a colour each in charts: the groups, or the runs of a single group."""
+    """Return the groups that have a colour each in charts; a single group is divided into its runs."""
     return list(groups) if len(groups) > 1 else [Group(run.name, [run]) for group in groups for run in group.runs]
 
 
@@ -231,7 +231,7 @@ def check_vocabularies(runs: Sequence[ReportedRun]) -> None:
 
 
 def comparability(runs: Sequence[ReportedRun]) -> list[str]:
-    """Return a note for each reason why the perplexities of pre-trained runs are not those of the same units."""
+    """Return a note for each reason why the perplexities of pre-training runs cannot be compared."""
     notes = []
     for key, what in (("text", "different held-out texts"), ("lexicon", "held-out n-grams of different lexicons")):
         sets = _pretrained_by([(run, str(run.held_out.get(key))) for run in runs if run.held_out])
@@ -242,7 +242,7 @@ def comparability(runs: Sequence[ReportedRun]) -> list[str]:
 
 
 def _pretrained_by(runs: Sequence[tuple[ReportedRun, str]]) -> list[list[ReportedRun]]:
-    """Return the pre-trained ones of some runs, those with an equal text beside them together."""
+    """Return the pre-training runs among pairs (run, key), in one list for each key."""
     sets: dict[str, list[ReportedRun]] = {}
     for run, key in runs:
         if not run.task:
@@ -251,5 +251,5 @@ def _pretrained_by(runs: Sequence[tuple[ReportedRun, str]]) -> list[list[Reporte
 
 
 def corpus_info(folder: object) -> dict[str, Any]:
-    """Return the description of a corpus, empty if it is not there any more."""
+    """Return the description of a corpus; empty if the corpus no longer exists."""
     return _read_object(Path(str(folder)) / CORPUS_INFO) if folder else {}

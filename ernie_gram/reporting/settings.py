@@ -11,7 +11,7 @@ from ernie_gram.reporting.runs import OWN, Group
 
 
 def as_written(value: Any) -> str:
-    """Return a setting as YAML and the command line have it."""
+    """Return a setting as it is written in YAML and on the command line."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

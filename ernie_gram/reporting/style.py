@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-# Of curves: dark enough for lines on white, and different from each other in lightness too.
+# The colours of curves: dark enough for lines on white, and different from each other in lightness too.
 PALETTE = ("#1f5fae", "#d2660a", "#158055", "#b8304a", "#7346b0", "#0d8b99", "#8a5a22", "#c04c97", "#5d6675", "#7d8a12")
-# Of the second and third time that a colour is used.
+# The dashes of curves at the first, second and third use of a colour.
 DASHES = ("", "7 3", "2 3")
 
 STYLE = """

@@ -92,7 +92,7 @@ def test_held_out_sentences_are_read_by_the_last_checkpoint(finished: Path, tmp_
     first, second = (table.rows[-1][0] for table in tables[:2])
     assert " " in first or " " in second
     # After the explanation is a sentence, up to the caption of its first table.
-    sentence = " ".join(page.text.split()).partition("probability of what was there.")[2].partition(f"{first}rank")[0]
+    sentence = " ".join(page.text.split()).partition("unit and its probability.")[2].partition(f"{first}rank")[0]
     found = re.fullmatch(f"(.*) {re.escape(first)} (.*) {re.escape(second)} (.*)", sentence)
     assert found is not None, sentence
     model = Model.load(finished)
