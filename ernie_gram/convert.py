@@ -104,5 +104,5 @@ def convert(arguments: argparse.Namespace) -> None:
     files = ", ".join(sorted(f"{path.name}{'/' * path.is_dir()}" for path in arguments.target.iterdir()))
     print(f"written  {arguments.target}: {arguments.to}; {files}")
     del model  # two models need not fit in memory
-    # Reading the folder again shows that it is whole; what was lost may be the prediction heads.
+    # The folder is read again as a test, and because the prediction heads may have been lost.
     print(f"next     {next_step(read_model(arguments.target), arguments.target)}")

@@ -93,7 +93,7 @@ def check_outputs(description: Description, arguments: argparse.Namespace) -> No
     """Raise InputError unless the exported model has the vectors that are asked for."""
     if description.outputs != ENCODER:
         command = "fill-mask" if description.outputs == FILL_MASK else "predict"
-        raise InputError(f"{arguments.model}: has {description.outputs} outputs; ernie-gram {command} answers with it")
+        raise InputError(f"{arguments.model}: has {description.outputs} outputs; use ernie-gram {command}")
     if arguments.vector not in description.fetch_names:
         raise InputError(f"--vector {arguments.vector}: {arguments.model} has no pooler; use mean or cls")
 

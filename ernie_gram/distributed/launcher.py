@@ -91,7 +91,7 @@ def _launch_arguments() -> list[str]:
     rank, machines = _value(words, "--rank"), _value(words, "--nnodes")
     for name, given, pattern in (("--rank", rank, "[0-9]+"), ("--nnodes", machines, "[1-9][0-9]*")):
         is_number = given is None or re.fullmatch(pattern, given) is not None
-        require(is_number, "LAUNCH_ARGS", f"{name} {given}: no number")
+        require(is_number, "LAUNCH_ARGS", f"{name} {given}: not a number")
     count = int(machines or 1)
     reason = f"--rank {rank}: with --nnodes {count}, ranks are 0 to {count - 1}"
     require(int(rank or 0) < count, "LAUNCH_ARGS", reason)
@@ -116,7 +116,7 @@ def _options_of_slurm(processes: int) -> list[str]:
     """
     slurm = {key[6:]: value for key, value in os.environ.items() if key.startswith("SLURM_") and value}
     for name in ("STEP_NUM_TASKS", "JOB_NUM_NODES", "STEP_NUM_NODES", "JOB_ID", "STEP_ID"):
-        require(slurm.get(name, "0").isdecimal(), f"SLURM_{name}", f"{slurm.get(name)} is no number")
+        require(slurm.get(name, "0").isdecimal(), f"SLURM_{name}", f"{slurm.get(name)} is not a number")
     tasks, machines = int(slurm.get("STEP_NUM_TASKS", 1)), int(slurm.get("JOB_NUM_NODES", 1))
     if "STEP_NUM_TASKS" not in slurm and machines > 1:
         print_note(f"the Slurm job has {machines} machines, but only this one is used; start the command with srun")

@@ -149,7 +149,8 @@ def check_shapes(found: Shapes, expected: Shapes, source: str, spelled: Mapping[
     missing = [spelled.get(name, name) for name in expected if name not in found]
     extra = [spelled.get(name, name) for name in found if name not in expected]
     if missing:
-        raise InputError(f"{source}: {_listed(missing)} missing; the settings of the model ask for {len(expected)}")
+        number = len(expected)
+        raise InputError(f"{source}: {_listed(missing)} missing; a model with these settings has {number} parameters")
     if extra:
         raise InputError(
             f"{source}: {_listed(extra)} not expected: not part of a model with these settings, which would compute "

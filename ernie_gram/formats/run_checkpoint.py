@@ -26,7 +26,7 @@ from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import kept_vocabulary
 
 NAME = "run"
-NOTHING_WHOLE = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
+NO_VALID = "there is no valid checkpoint beside it: train again, or copy the run's folder again"
 # Sections of the settings that say how the model was trained. Those of prediction heads are in Model.pretraining.
 TRAINING_SECTIONS = ("seed", "optimizer")
 LOOKS_FOR = f"{checkpoint.STATE} of a checkpoint, or folders step_N or {checkpoint.BEST}"
@@ -76,18 +76,18 @@ def checkpoint_in(path: Path) -> tuple[Path, tuple[str, ...]]:
         return _verified(best if best.is_dir() else path), ()
     found, damage = checkpoint.newest_and_damage(path, checkpoint.MODEL_FILES)
     if found is None:
-        reason = f"{damage[0]}; {NOTHING_WHOLE}" if damage else f"{path}: not a checkpoint, and has no step_N"
+        reason = f"{damage[0]}; {NO_VALID}" if damage else f"{path}: not a checkpoint, and has no step_N"
         raise InputError(reason)
     return found, tuple(checkpoint.passed_over(error, found) for error in damage)
 
 
 def _verified(path: Path) -> Path:
-    """Return a checkpoint; raises InputError, with the file and the damage, unless its model is whole."""
+    """Return a checkpoint; raises InputError, with the file and the damage, if its model is damaged."""
     try:
         checkpoint.verify(path, checkpoint.MODEL_FILES)
     except InputError as error:
         valid = checkpoint.newest_valid(path.resolve().parent, checkpoint.MODEL_FILES)
-        advice = f"{valid} is whole: give that folder instead" if valid else NOTHING_WHOLE
+        advice = f"give {valid} instead, which is not damaged" if valid else NO_VALID
         raise InputError(f"{error}; {advice}") from error
     return path
 

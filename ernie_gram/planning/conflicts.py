@@ -40,7 +40,7 @@ def _batch(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
     if size % ranks:
         yield (
             f"data.batch_size: {size} is not a multiple of {ranks} processes, so in each step most of them wait for "
-            f"those with {-(-size // ranks)} sequences; {size // ranks * ranks or ranks} is"
+            f"those with {-(-size // ranks)} sequences; give {size // ranks * ranks or ranks}"
         )
     held, fitting = prediction.shape.sequences, prediction.fitting
     if fitting is not None and fitting < held:

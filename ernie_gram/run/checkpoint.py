@@ -189,7 +189,7 @@ def newest_valid(output: Path, names: tuple[str, ...] = FILES) -> Path | None:
 
 def passed_over(damage: InputError, chosen: Path) -> str:
     """Return one line that says that an older checkpoint is used instead of a damaged one."""
-    return f"{damage}; passed over, {chosen.name} is whole"
+    return f"{damage}; {chosen.name} is used instead"
 
 
 def load_state(path: Path) -> State:

@@ -76,12 +76,12 @@ def test_options_of_the_launcher_are_found_in_both_spellings() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("--nnodes 2 --rank x", "LAUNCH_ARGS: --rank x: no number"),
-        ("--nnodes=two --rank 1", "LAUNCH_ARGS: --nnodes two: no number"),
+        ("--nnodes 2 --rank x", "LAUNCH_ARGS: --rank x: not a number"),
+        ("--nnodes=two --rank 1", "LAUNCH_ARGS: --nnodes two: not a number"),
         ('--master "h:1', "LAUNCH_ARGS: No closing quotation"),
-        ("--nnodes 0", "LAUNCH_ARGS: --nnodes 0: no number"),
+        ("--nnodes 0", "LAUNCH_ARGS: --nnodes 0: not a number"),
         ("--nnodes 2 --rank 2", "LAUNCH_ARGS: --rank 2: with --nnodes 2, ranks are 0 to 1"),
-        ("--nnodes=2:4 --rank=1", "LAUNCH_ARGS: --nnodes 2:4: no number"),
+        ("--nnodes=2:4 --rank=1", "LAUNCH_ARGS: --nnodes 2:4: not a number"),
         ("--max_restart 3", "LAUNCH_ARGS: --max_restart: not supported here"),
         ("--rank 1", "LAUNCH_ARGS: --rank 1: with --nnodes 1, ranks are 0 to 0"),
         ("--nnode 4", "LAUNCH_ARGS: --nnode: not supported here; the options are --master --nnodes "),
@@ -104,7 +104,7 @@ def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: is not set"):
         launcher._options_of_slurm(1)
     monkeypatch.setattr(os, "environ", {"SLURM_STEP_NUM_TASKS": "two"})
-    with pytest.raises(InputError, match=r"^SLURM_STEP_NUM_TASKS: two is no number"):
+    with pytest.raises(InputError, match=r"^SLURM_STEP_NUM_TASKS: two is not a number"):
         launcher._options_of_slurm(1)
 
 

@@ -83,11 +83,11 @@ def test_a_damaged_checkpoint_is_named_with_the_damage(name: str, finished: Path
     assert model.source == run / "step_20"
     (note,) = model.notes
     assert note.startswith(f"{damaged}: {reason}")
-    assert note.endswith("passed over, step_20 is whole")
+    assert note.endswith("; step_20 is used instead")
     with pytest.raises(InputError) as caught:
         read_model(run / "step_24")
     assert str(caught.value).startswith(f"{damaged}: {reason}")
-    assert str(caught.value).endswith(f"{run / 'step_20'} is whole: give that folder instead")
+    assert str(caught.value).endswith(f"give {run / 'step_20'} instead, which is not damaged")
     for step in ("step_16", "step_20"):
         shutil.rmtree(run / step)
     if name == "state.json":
@@ -196,7 +196,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
         f"{WEIGHTS}: {SCALE} holds numbers that are not finite",
     ),
     "truncated": (truncate, f"{WEIGHTS}: "),
-    "settings": (lambda folder: edit_config(folder, num_hidden_layers=3), "missing; the settings of the model ask for"),
+    "settings": (lambda folder: edit_config(folder, num_hidden_layers=3), "missing; a model with these settings has"),
     "no size": (lambda folder: edit_config(folder, vocab_size=None), f"{CONFIG}: vocab_size: missing"),
     "huge": (
         lambda folder: edit_config(folder, vocab_size=10**12),

@@ -177,7 +177,7 @@ def test_invalid_options_give_one_line(encoder_folder: Path, fill_mask_folder: P
         ([encoder_folder, "--output", other], f"{other}: already exists; choose another --output or pass --overwrite"),
         ([encoder_folder, "--input", other, "--output", other, "--overwrite"], f"--output: {other} is also an input"),
         ([encoder_folder, "--overwrite"], "--overwrite: is for --output; leave it out"),
-        ([fill_mask_folder], "has fill_mask outputs; ernie-gram fill-mask answers with it"),
+        ([fill_mask_folder], "has fill_mask outputs; use ernie-gram fill-mask"),
     ):
         done = infer(*arguments, stdin=b"ba [MASK]")
         assert done.returncode == 2, arguments

@@ -60,7 +60,7 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_warning(
     assert prepare(config, 1).resume_from == output / "step_20"
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"warning: {output / 'step_24'}/")
-    assert line.endswith("passed over, step_20 is whole")
+    assert line.endswith("; step_20 is used instead")
     if name == checkpoint.STATE:
         damage(output / "step_16" / name)
         damage(output / "step_20" / name)
@@ -125,7 +125,7 @@ def test_all_processes_pass_over_a_checkpoint_that_only_rank_0_finds_damaged(
     done = python(*two_ranks(tmp_path / "log"), *options(built, output, *FINISHED))
     assert done.returncode == 0, done.stderr + done.stdout
     assert "model.safetensors: truncated or altered" in done.stdout
-    assert "step_20 is whole" in done.stdout
+    assert "step_20 is used instead" in done.stdout
     # From step 20 on, with other dropout, because two ranks draw other random numbers than one.
     assert [loss for loss in train_losses(output) if loss[0] <= 20] == train_losses(finished)[:20]
     assert [step for step, *_ in train_losses(output)] == [*range(1, 25)]
