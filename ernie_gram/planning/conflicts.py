@@ -31,7 +31,7 @@ def conflicts(
         *_schedule(config, prediction),
         *_sequences(config, prediction, cluster),
         *_tiles(config, sizes),
-        *_disk(config, prediction, free_disk),
+        *_disk(prediction, free_disk),
     ]
 
 
@@ -134,7 +134,7 @@ def _tiles(config: PretrainConfig, sizes: CorpusSizes) -> Iterator[str]:
             yield f"{key}: a width of {width} is not a multiple of {TILE}, which GPUs with tensor cores compute slowly"
 
 
-def _disk(config: PretrainConfig, prediction: Prediction, free_disk: int) -> Iterator[str]:
+def _disk(prediction: Prediction, free_disk: int) -> Iterator[str]:
     if prediction.disk > free_disk:
         yield (
             f"paths.output: the checkpoints take up to {prediction.disk / 1e9:.1f} GB, but only "
