@@ -89,8 +89,8 @@ class Rank:
         status, name = self.status or 0, f"rank {self.number} (process {self.process.pid})"
         if status < 0:
             number = signal.Signals(-status)
-            how = f"{name} was killed by {number.name}"
-            return f"{how} ({REASONS[number]}); its output: {self.log}" if number in REASONS else f"{how}; {self.log}"
+            reason = f" ({REASONS[number]})" if number in REASONS else ""
+            return f"{name} was killed by {number.name}{reason}; its output: {self.log}"
         return f"{name} ended with status {status}: {self.last_line() or 'no output'} ({self.log})"
 
 

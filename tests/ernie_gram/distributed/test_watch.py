@@ -78,7 +78,7 @@ def test_ranks_that_end_well_are_not_mentioned(start: Callable[..., list[Rank]])
         ("exit 3", 3, "ended with status 3: no output"),
         ("kill -9 $$", 137, "was killed by SIGKILL (perhaps by the system, because memory ran out)"),
         ("kill -7 $$", 135, "was killed by SIGBUS (a file that it was reading became shorter, or"),
-        ("kill -11 $$", 139, "was killed by SIGSEGV"),
+        ("kill -11 $$", 139, "was killed by SIGSEGV; its output: "),
     ],
 )
 def test_a_rank_that_dies_ends_the_job_with_its_name_and_reason(
