@@ -28,7 +28,7 @@ def _cannot_run(context: int) -> None:
     raise RuntimeError("this kernel is a placeholder with which programs can be built; it cannot be run")
 
 
-def enter(device: str, names: Iterable[str], dtypes: Iterable[int]) -> None:
+def register_placeholders(device: str, names: Iterable[str], dtypes: Iterable[int]) -> None:
     """Register placeholders for a device, "CPU" or "GPU".
 
     Raises OSError or AttributeError if this Paddle does not have the interface of version 3.3.

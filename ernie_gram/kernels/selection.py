@@ -11,7 +11,7 @@ from paddle.pir import Value
 from ernie_gram.distributed.device import cpu_kernels, on_cpu
 from ernie_gram.kernels import blas
 from ernie_gram.kernels.onednn import use_onednn
-from ernie_gram.kernels.registered import FLOAT32, enter
+from ernie_gram.kernels.registered import FLOAT32, register_placeholders
 from ernie_gram.kernels.rewriting import use_compiled
 from reader.errors import InputError
 
@@ -43,7 +43,7 @@ def can_fuse_attention() -> bool:
 def _attention_can_be_built() -> bool:
     name = "memory_efficient_attention"
     try:
-        enter("CPU", [name, f"{name}_grad"], [FLOAT32])
+        register_placeholders("CPU", [name, f"{name}_grad"], [FLOAT32])
     except (OSError, AttributeError):
         return False
     return True

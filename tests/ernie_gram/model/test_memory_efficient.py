@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ernie_gram.distributed import device
-from ernie_gram.kernels.registered import FLOAT32, enter
+from ernie_gram.kernels.registered import FLOAT32, register_placeholders
 from ernie_gram.pretraining.config import PretrainConfig
 from reader.errors import InputError
 from tests.support.configs import load
@@ -59,7 +59,7 @@ def test_the_context_of_every_layer_uses_the_kernel_in_training_only(
 
 
 def test_an_entry_for_cpus_is_no_kernel_for_gpus() -> None:
-    enter("CPU", ["only_for_this_test"], [FLOAT32])
+    register_placeholders("CPU", ["only_for_this_test"], [FLOAT32])
     assert not device._has_kernel("only_for_this_test")
 
 

@@ -48,11 +48,11 @@ def enter_kernels() -> None:
     """Let programs be built in half precision, for which the package for CPUs lacks kernels. They cannot be run."""
     import paddle
 
-    from ernie_gram.kernels.registered import BFLOAT16, FLOAT16, FLOAT32, enter
+    from ernie_gram.kernels.registered import BFLOAT16, FLOAT16, FLOAT32, register_placeholders
 
-    enter("GPU", paddle.base.core._get_registered_phi_kernels("function"), [FLOAT16, BFLOAT16])
+    register_placeholders("GPU", paddle.base.core._get_registered_phi_kernels("function"), [FLOAT16, BFLOAT16])
     attention = "memory_efficient_attention"
-    enter("GPU", [attention, f"{attention}_grad"], [FLOAT32, FLOAT16, BFLOAT16])
+    register_placeholders("GPU", [attention, f"{attention}_grad"], [FLOAT32, FLOAT16, BFLOAT16])
 
 
 def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replace = replace_existing) -> list[str]:
