@@ -128,7 +128,7 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
     from ernie_gram.training.variables import set_arrays
     from tasks.training.evaluation import headline, write_predictions
 
-    step, names = trainer.step, trainer.program.parameters
+    step, names = trainer.step, trainer.updater.parameters
     if trainer.progress.best_step is not None:
         step = trainer.progress.best_step
         if world.is_first:

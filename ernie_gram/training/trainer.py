@@ -49,7 +49,7 @@ class Trainer:
         """
         beat("builds its programs")
         self.job, self.world = job, world
-        self.program = Updater(job, world)
+        self.updater = Updater(job, world)
         self.executor = paddle.static.Executor(world.place)
         self.step = self.consumed = 0
         self.progress = Progress()
@@ -83,7 +83,7 @@ class Trainer:
         """Raise InputError unless all ranks run the same job from the same checkpoint."""
         resume_from = self.job.resume_from
         # Micro-batches may differ, because nothing is exchanged within them.
-        plan = json.dumps([self.job.identity, resume_from and resume_from.name, self.program.skips], sort_keys=True)
+        plan = json.dumps([self.job.identity, resume_from and resume_from.name, self.updater.skips], sort_keys=True)
         what = "the settings, the corpus or the checkpoint"
         check_agreement(self.executor, zlib.crc32(plan.encode()), what, self.world)
 
@@ -93,8 +93,8 @@ class Trainer:
         Returns lines for the console.
         """
         paddle.seed(self.job.seed)
-        self.program.initialise(self.executor)
-        names, resume_from = self.program.parameters, self.job.resume_from
+        self.updater.initialise(self.executor)
+        names, resume_from = self.updater.parameters, self.job.resume_from
         if resume_from:
             source = str(resume_from)
             set_arrays(checkpoint.load_model(resume_from), names, source, self.world.place)
@@ -103,7 +103,7 @@ class Trainer:
             state = checkpoint.load_state(resume_from)
             self.step, self.consumed = state.step, state.consumed
             self.progress = Progress(**state.selection)
-            if self.program.skips and state.guard:
+            if self.updater.skips and state.guard:
                 set_guard_state(state.guard, source, self.world.place)
             return []
         copy_from_first_rank(self.executor, names, self.world)
@@ -155,7 +155,7 @@ class Trainer:
                 is_last = self.step == settings.max_steps
                 is_logged = self.step % settings.log_every == 0 or is_last
                 # Reading the values waits for the device, so the time after it is that of all steps so far.
-                values = self._values() if is_logged or self.program.skips else {}
+                values = self._values() if is_logged or self.updater.skips else {}
                 meters.add(micro_batches, waiting, time.monotonic() - began, time.process_time() - cpu_began)
                 if is_logged:
                     measured = meters.take(batch_size)
@@ -199,14 +199,14 @@ class Trainer:
         # repeats them.
         seed = partial(_seed, self.job.seed, self.step, self.world.rank)
         set_learning_rate(self.job.learning_rate(self.step))
-        self.program.step(self.executor, micro_batches, seed)
+        self.updater.step(self.executor, micro_batches, seed)
 
     def _values(self) -> dict[str, float]:
         """Return the values of the last step, if there is one; say if its update was skipped.
 
         Raises InputError, on all ranks, if training must stop after this step or an earlier one.
         """
-        last = self.program.read()
+        last = self.updater.read()
         step, reason = self.log.start + last.steps, reason_to_stop(last.values, self.job.trainer)
         if reason:
             self.saver.wait()
@@ -261,7 +261,7 @@ class Trainer:
         if self.job.selection:
             self.progress = self.progress.after(self.step, metrics[self.job.selection.metric], self.job.selection)
             if self.progress.best_step == self.step and self.world.is_first:
-                self.saver.save_best(self._state(), get_arrays(self.program.parameters))
+                self.saver.save_best(self._state(), get_arrays(self.updater.parameters))
         if self.step not in self.log.evaluated:
             self.log.record("eval", self.step, metrics)
 
@@ -285,7 +285,7 @@ class Trainer:
             identity=self.job.identity,
             config=self.job.config,
             selection=asdict(self.progress),
-            guard=guard_state() if self.program.skips else {},
+            guard=guard_state() if self.updater.skips else {},
         )
 
     def save(self) -> None:
@@ -299,5 +299,5 @@ class Trainer:
             return
         beat(f"saves step {self.step}")
         self.saver.wait()
-        names = self.program.parameters
+        names = self.updater.parameters
         self.saver.save(self._state(), get_arrays(names), get_arrays(optimizer_names(names)))

@@ -33,4 +33,4 @@ chunked_softmax._sample = lambda p, blocks: p.argmax(-1)
 buckets.BUCKET_NUMBERS = 1000
 trainer = Trainer(pretraining_job(run, world), world)
 trainer.train()
-np.savez(Path(os.environ["DUMP"]) / f"{world.rank}.npz", **get_arrays(trainer.program.parameters))
+np.savez(Path(os.environ["DUMP"]) / f"{world.rank}.npz", **get_arrays(trainer.updater.parameters))
