@@ -82,18 +82,21 @@ def train_all(
 ) -> list[str]:
     """Train runs as `train_each` does, print a line for each, and return a line for each that failed.
 
-    `record` is called with each run that has finished, and its result. At an exception, the other runs are stopped.
+    `record` is called with each run that has finished, and its result. A run that ends without a result has failed
+    too. At an exception, the other runs are stopped.
     """
     failed, unfinished, spent = list[str](), list(runs), dict[type[PlannedRun], list[float]]()
-    with closing(train_each(runs, jobs, processes, needs or {}, threads)) as ended:
+    lost = set[PlannedRun]()
+    with closing(train_each(runs, jobs, processes, needs, threads, lost)) as ended:
         for run, status, seconds in ended:
             unfinished.remove(run)
             result = None if status else run.result()
             if result is None:
                 failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
                 print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
-                unfinished = [each for each in unfinished if (needs or {}).get(each) is not run]
+                lost.add(run)
                 continue
+            unfinished = [each for each in unfinished if each not in lost]
             spent.setdefault(type(run), []).append(seconds)
             record(run, result)
             name, value = next(iter(result.items()))
@@ -120,6 +123,7 @@ def train_each(
     processes: int,
     needs: Mapping[PlannedRun, PlannedRun] | None = None,
     threads: int | None = None,
+    lost: set[PlannedRun] | None = None,
 ) -> Generator[tuple[PlannedRun, int, float], None, None]:
     """Train runs in order of the list, at most `jobs` at a time.
 
@@ -132,8 +136,10 @@ def train_each(
         processes: of each run, as NPROC.
         needs: run -> the run of the list that must finish before it starts. If that run fails, it does not start.
         threads: of each process; None divides the cores among all processes.
+        lost: gets the runs that failed, and those that are not started because of them. The caller may add a run that
+            was yielded.
     """
-    waiting, needs = list(runs), needs or {}
+    waiting, needs, lost = list(runs), needs or {}, set() if lost is None else lost
     threads = threads or max(1, available_cores() // (jobs * processes))
     active: dict[PlannedRun, tuple[subprocess.Popen[bytes], float]] = {}
     with progress("training", len(runs), " runs") as phase:
@@ -150,8 +156,11 @@ def train_each(
                         del active[run]
                         phase.advance(1)
                         if process.returncode:
-                            waiting = [each for each in waiting if needs.get(each) is not run]
+                            lost.add(run)
                         yield run, process.returncode, time.monotonic() - began
+                        while not_started := [each for each in waiting if needs.get(each) in lost]:
+                            lost.update(not_started)
+                            waiting = [each for each in waiting if each not in lost]
         finally:
             for process, _ in active.values():
                 process.terminate()

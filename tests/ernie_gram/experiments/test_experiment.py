@@ -17,7 +17,7 @@ import pytest
 
 from ernie_gram.experiments.experiment import append_result, run_experiment
 from ernie_gram.experiments.planned_run import PlannedRun, Result
-from ernie_gram.experiments.processes import CONSOLE, last_error, time_left, train_each
+from ernie_gram.experiments.processes import CONSOLE, last_error, time_left, train_all, train_each
 from ernie_gram.experiments.tables import Finished, spread_of
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
@@ -78,6 +78,18 @@ def test_a_run_starts_when_the_one_that_it_needs_has_ended_and_not_at_all_if_tha
     needs = {runs["after_a"]: runs["a"], runs["after_b"]: runs["b"]}
     ended = list(train_each(list(runs.values()), 2, 1, needs, threads=7))
     assert sorted((run.name, status) for run, status, _ in ended) == [("a", 0), ("after_a", 0), ("b", 3), ("c", 0)]
+
+
+def test_no_run_starts_after_one_without_a_result(tmp_path: Path) -> None:
+    scripts = {"a": "exit 0", "b": "echo 1 > result", "c": "echo 2 > result", "d": "echo 3 > result"}
+    runs = {name: planned(tmp_path / name, script) for name, script in scripts.items()}
+    needs, recorded = {runs["b"]: runs["a"], runs["c"]: runs["b"]}, list[str]()
+    failed = train_all(list(runs.values()), 1, 1, lambda run, _: recorded.append(run.name), needs)
+    assert recorded == ["d"]
+    (line,) = failed
+    assert line.startswith(f"{tmp_path / 'a' / CONSOLE}: the run failed: ")
+    assert not (tmp_path / "b").exists()
+    assert not (tmp_path / "c").exists()
 
 
 def test_the_time_left_is_that_of_the_kinds_of_runs_that_are_left(tmp_path: Path) -> None:
