@@ -221,9 +221,11 @@ class Model:
     def batch(self, texts: Sequence[Text], truncate: bool = False) -> Batch:
         """Return the inputs of `layer` in order, all int64: `input_ids` [B, L], `lengths` [B], `sentence_ids` [B, L].
 
-        Args and errors: as for `encode`.
+        Args and errors: as for `encode`; there must be at least one text.
         """
-        return self._batch(self._encoded(texts, truncate))
+        if not (encoded := self._encoded(texts, truncate)):
+            raise InputError("texts: must have at least one text")
+        return self._batch(encoded)
 
     def _batch(self, texts: list[EncodedText]) -> Batch:
         sentence_ids = padded([text.sentence_ids for text in texts], 0)

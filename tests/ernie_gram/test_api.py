@@ -190,6 +190,9 @@ def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
     for texts in ("ba be", 3):
         with pytest.raises(InputError, match=r"^texts: give a list of texts, not "):
             model.encode(texts)  # type: ignore[arg-type]
+    assert model.encode([]) == []
+    with pytest.raises(InputError, match=r"^texts: must have at least one text"):
+        model.batch([])
     for text in wrong:
         with pytest.raises(InputError, match=r"^texts\[1\]: expected a text or a pair of texts, not "):
             model.batch(["ba", text])  # type: ignore[list-item]
