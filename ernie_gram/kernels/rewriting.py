@@ -233,7 +233,7 @@ def _gelu(operation: Operation, kept: Collection[int]) -> None:
 
 
 def _layer_norm(operation: Operation, kept: Collection[int]) -> None:
-    """Replace the layer norm of residual + rows + bias, if nothing else reads the sums; its gradient would."""
+    """Replace the layer norm of residual + rows + bias, if only it reads the sums; in training its gradient does."""
     x, scale, shift = operation.operands_source()
     addition = x.get_defining_op()
     if addition.name() != "pd_op.add" or not _is_read_once(x, operation, kept):

@@ -31,7 +31,7 @@ def prepared_once(prepare: Callable[[], Prepared]) -> Prepared:
 
 
 def _read() -> Any:
-    """Return the content of the file; None if there is no file, or if it was not written completely."""
+    """Return the content of the file; None if the environment names no file, or if it was not written completely."""
     if READ not in os.environ:
         return None
     with suppress(EOFError, pickle.UnpicklingError), open(os.environ[READ], "rb") as file:
