@@ -86,17 +86,16 @@ def train_all(
     too. At an exception, the other runs are stopped.
     """
     failed, unfinished, spent = list[str](), list(runs), dict[type[PlannedRun], list[float]]()
-    lost = set[PlannedRun]()
-    with closing(train_each(runs, jobs, processes, needs, threads, lost)) as ended:
+    needs = needs or {}
+    with closing(train_each(runs, jobs, processes, needs, threads)) as ended:
         for run, status, seconds in ended:
             unfinished.remove(run)
             result = None if status else run.result()
             if result is None:
                 failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
                 print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
-                lost.add(run)
+                unfinished = _independent(unfinished, run, needs)
                 continue
-            unfinished = [each for each in unfinished if each not in lost]
             spent.setdefault(type(run), []).append(seconds)
             record(run, result)
             name, value = next(iter(result.items()))
@@ -123,7 +122,6 @@ def train_each(
     processes: int,
     needs: Mapping[PlannedRun, PlannedRun] | None = None,
     threads: int | None = None,
-    lost: set[PlannedRun] | None = None,
 ) -> Generator[tuple[PlannedRun, int, float], None, None]:
     """Train runs in order of the list, at most `jobs` at a time.
 
@@ -134,12 +132,11 @@ def train_each(
 
     Args:
         processes: of each run, as NPROC.
-        needs: run -> the run of the list that must finish before it starts. If that run fails, it does not start.
+        needs: run -> the run of the list that must finish before it starts. If that run fails or has no result, neither
+            it nor a run that needs it starts.
         threads: of each process; None divides the cores among all processes.
-        lost: gets the runs that failed, and those that are not started because of them. The caller may add a run that
-            was yielded.
     """
-    waiting, needs, lost = list(runs), needs or {}, set() if lost is None else lost
+    waiting, needs = list(runs), needs or {}
     threads = threads or max(1, available_cores() // (jobs * processes))
     active: dict[PlannedRun, tuple[subprocess.Popen[bytes], float]] = {}
     with progress("training", len(runs), " runs") as phase:
@@ -155,17 +152,24 @@ def train_each(
                     if process.poll() is not None:
                         del active[run]
                         phase.advance(1)
-                        if process.returncode:
-                            lost.add(run)
+                        if process.returncode or run.result() is None:
+                            waiting = _independent(waiting, run, needs)
                         yield run, process.returncode, time.monotonic() - began
-                        while not_started := [each for each in waiting if needs.get(each) in lost]:
-                            lost.update(not_started)
-                            waiting = [each for each in waiting if each not in lost]
         finally:
             for process, _ in active.values():
                 process.terminate()
             for process, _ in active.values():
                 process.wait()
+
+
+def _independent(
+    runs: Sequence[PlannedRun], failed: PlannedRun, needs: Mapping[PlannedRun, PlannedRun]
+) -> list[PlannedRun]:
+    """Return the runs that do not need a run that has failed, directly or through another one."""
+    lost = {failed}
+    while more := {run for run, needed in needs.items() if needed in lost} - lost:
+        lost |= more
+    return [run for run in runs if run not in lost]
 
 
 def last_error(folder: Path) -> str:

@@ -73,7 +73,8 @@ def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_run_starts_when_the_one_that_it_needs_has_ended_and_not_at_all_if_that_failed(tmp_path: Path) -> None:
-    scripts = {"a": "sleep 0.3; touch done", "after_a": "cat ../a/done", "b": "exit 3", "after_b": "", "c": "exit 0"}
+    first = "sleep 0.3; echo 1 > result"
+    scripts = {"a": first, "after_a": "cat ../a/result", "b": "exit 3", "after_b": "", "c": "exit 0"}
     runs = {name: planned(tmp_path / name, script) for name, script in scripts.items()}
     needs = {runs["after_a"]: runs["a"], runs["after_b"]: runs["b"]}
     ended = list(train_each(list(runs.values()), 2, 1, needs, threads=7))
