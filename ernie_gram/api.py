@@ -180,13 +180,13 @@ class Model:
 
         Raises InputError that names the text, counted from 0, if it is empty, too long, or neither text nor pair.
         """
+        if batch_size < 1:
+            raise InputError(f"batch_size: {batch_size} must be at least 1")
         encoded = self._encoded(texts, truncate)
         names = ["hidden", "pooled"] if self.has_pooler else ["hidden"]
         found: dict[int, Vectors] = {}
         # Sorted by length, so that a batch has little padding.
         order = np.argsort([len(text) for text in encoded], kind="stable").tolist()
-        if batch_size < 1:
-            raise InputError(f"batch_size: {batch_size} must be at least 1")
         for first in range(0, len(order), batch_size):
             rows = order[first : first + batch_size]
             outputs = self.outputs([encoded[row] for row in rows], names)

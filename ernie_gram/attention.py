@@ -87,7 +87,7 @@ def parse_arguments() -> argparse.Namespace:
             check_output_path(
                 f"--{option}", path, arguments.overwrite, filter(None, [arguments.lexicon, arguments.input])
             )
-    require(arguments.plot is None or arguments.plot != arguments.json, "--json", "is the file of --plot")
+    require(arguments.plot is None or arguments.plot != arguments.json, "--json", "must not be the file of --plot")
     return arguments
 
 

@@ -82,7 +82,7 @@ def parse_arguments() -> argparse.Namespace:
     require(names is None or len(names) == runs, "--names", f"must be one name for each of {counted(runs, 'run')}")
     if arguments.plot:
         image_format(arguments.plot)
-        require(arguments.plot != arguments.json, "--json", "is the file of --plot; give another name")
+        require(arguments.plot != arguments.json, "--json", "must not be the file of --plot")
     return arguments
 
 

@@ -191,6 +191,8 @@ def test_what_is_no_list_of_texts_or_pairs_is_refused() -> None:
         with pytest.raises(InputError, match=r"^texts: give a list of texts, not "):
             model.encode(texts)  # type: ignore[arg-type]
     assert model.encode([]) == []
+    with pytest.raises(InputError, match=r"^batch_size: 0 must be at least 1"):
+        model.encode(["ba", ""], batch_size=0)
     with pytest.raises(InputError, match=r"^texts: must have at least one text"):
         model.batch([])
     for text in wrong:

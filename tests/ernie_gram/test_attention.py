@@ -135,7 +135,7 @@ def test_mistakes_are_one_line(folder: Path, tmp_path: Path) -> None:
         ),
         (["--text", "ba be", "--lexicon", "nowhere.tsv"], "--lexicon: nowhere.tsv: no such lexicon"),
         (["--text", "ba", "--plot", str(tmp_path / "a.gif")], f"{tmp_path / 'a.gif'}: the name of a plot must end in"),
-        (["--text", "ba", "--plot", "a.png", "--json", "a.png"], "--json: is the file of --plot"),
+        (["--text", "ba", "--plot", "a.png", "--json", "a.png"], "--json: must not be the file of --plot"),
         (
             ["--text", "ba", "--json", str(vocabulary)],
             f"--json: {vocabulary} belongs to the model in",

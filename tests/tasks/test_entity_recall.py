@@ -123,7 +123,7 @@ def test_mistakes_are_one_line_before_anything_is_predicted(
         ((one, "--split", "best"), "--split: must be one of: dev, test"),
         ((one, "--longest", 0), "argument --longest: '0': expected an integer of at least 1"),
         ((one, "--plot", tmp_path / "a.jpg"), f"{tmp_path / 'a.jpg'}: the name of a plot must end in"),
-        ((one, "--plot", tmp_path / "a.png", "--json", tmp_path / "a.png"), "--json: is the file of --plot"),
+        ((one, "--plot", tmp_path / "a.png", "--json", tmp_path / "a.png"), "--json: must not be the file of --plot"),
         ((one, "--json", one / "task.json"), f"--json: {one / 'task.json'} belongs to the run in"),
         ((one, "--json", data / "eng.testa", "--overwrite"), f"--json: {data / 'eng.testa'} is also an input"),
         ((one, "--data", empty), f"{empty / 'eng.testa'}: has no entities"),
