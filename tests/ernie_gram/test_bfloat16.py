@@ -12,7 +12,7 @@ from ernie_gram.run.run_log import last_evaluation
 from tests.support.bfloat16 import needs_bfloat16
 from tests.support.commands import python, two_ranks
 from tests.support.objectives import as_options
-from tests.support.runs import NO_DROPOUT, options, pretrain, train_losses
+from tests.support.runs import NO_DROPOUT, options, pretrain, train_losses, trained_steps
 from tests.support.static_programs import Arrays
 
 # Products of the other tests' models are too small to be rounded.
@@ -59,12 +59,13 @@ def test_a_resumed_run_repeats_every_bit(built: Path, tmp_path: Path, whole: Pat
     for steps in (4, 8):
         done = pretrain(built, tmp_path / "run", *HALF, *NO_DROPOUT, f"--trainer.max_steps={steps}")
         assert done.returncode == 0, done.stderr
+    assert trained_steps(done.stdout) == [5, 6, 7, 8]
     expected, found = last_model(whole), last_model(tmp_path / "run")
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
 
 
 def test_micro_batches_and_two_processes_make_nearly_the_same_updates(built: Path, tmp_path: Path, whole: Path) -> None:
-    """Sums of gradients are rounded otherwise, and a rounding error of float32 can become one of bfloat16."""
+    """Sums of gradients are rounded differently, and a rounding error of float32 can become one of bfloat16."""
     done = pretrain(built, tmp_path / "parts", *HALF, *NO_DROPOUT, "--trainer.micro_batch=3")
     assert done.returncode == 0, done.stderr
     script = two_ranks(tmp_path / "log", "tests/support/train_and_dump.py")

@@ -21,7 +21,7 @@ from tests.support.bfloat16 import needs_bfloat16
 from tests.support.commands import ROOT, kill_when, python, two_ranks
 from tests.support.further_cases import only
 from tests.support.objectives import as_options
-from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses
+from tests.support.runs import NO_DROPOUT, evaluations, options, pretrain, train_losses, trained_steps
 
 
 @pytest.mark.parametrize("objective", only(["full"], ["contiguous", "full"]))
@@ -62,6 +62,7 @@ def test_a_killed_run_resumes_to_the_same_result(built: Path, tmp_path: Path) ->
     resumed = pretrain(built, output, *more)
     assert resumed.returncode == 0, resumed.stderr
     assert f"resumes from {saved}" in resumed.stdout
+    assert trained_steps(resumed.stdout)[0] == int(saved.name.removeprefix("step_")) + 1
     # Bit for bit, with dropout and evaluations, and without repeated records.
     assert train_losses(output) == train_losses(finished)
     assert evaluations(output) == evaluations(finished)

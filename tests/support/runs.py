@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from ernie_gram.run.run_log import Record, read_log
@@ -57,6 +58,11 @@ def train_losses(output: Path) -> list[tuple[int, float, float]]:
     """Return (step, loss, gradient norm) of every logged step."""
     records = [record for record in read_log(output) if record["kind"] == "train"]
     return [(record["step"], record["loss"], record["grad_norm"]) for record in records]
+
+
+def trained_steps(console: str) -> list[int]:
+    """Return the training steps that a run has shown; a resumed run shows none of those before its checkpoint."""
+    return [int(step) for step in re.findall(r"^train step +(\d+)/", console, re.MULTILINE)]
 
 
 def evaluations(output: Path) -> list[Record]:

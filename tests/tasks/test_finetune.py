@@ -175,6 +175,7 @@ def test_a_killed_run_resumes_to_the_same_predictions(tiny_task: Path, finetuned
     same_results(finetuned, output)
     # A process that has nothing to train keeps the times of the one that trained.
     result = result_of(output)
+    assert result["steps"]["of_this_process"] < result_of(finetuned)["steps"]["of_this_process"]
     assert finetune(tiny_task, output).returncode == 0
     assert result_of(output) == result
 

@@ -27,6 +27,7 @@ from reader.batches.fields import Batch
 from reader.batches.sampler import accumulation_steps
 from reader.errors import InputError
 from tests.support.configs import load
+from tests.support.runs import trained_steps
 from tests.support.static_programs import fresh_scope
 from tests.support.toy_classifier import BATCH_SIZE, batches, toy_job
 
@@ -128,8 +129,9 @@ def test_a_resumed_run_continues_with_the_same_scale(
     monkeypatch.setattr(loss_scale, "LOSS_SCALE_STEPS", 3)
     settings = {"loss_scale": 2.0**66}
     train(tmp_path / "whole", optimizer=settings)
-    for steps in (1, 2, 7, 12):
-        train(tmp_path / "parts", steps, optimizer=settings)
+    for first, last in pairwise([0, 1, 2, 7, 12]):
+        console = train(tmp_path / "parts", last, optimizer=settings)
+        assert trained_steps(console) == [*range(first + 1, last + 1)]
     assert guards(tmp_path / "parts") == guards(tmp_path / "whole")
     assert equal(state_after(tmp_path / "parts", 12), state_after(tmp_path / "whole", 12))
 

@@ -14,6 +14,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
 from ernie_gram.training.selection import Progress, Selection
 from ernie_gram.training.trainer import Trainer
+from tests.support.runs import trained_steps
 from tests.support.toy_classifier import ToyEvaluator
 
 # Accuracies that the toy job "measures" at steps 10, 20, ...: the best is that of step 30.
@@ -105,7 +106,8 @@ def test_a_run_stopped_anywhere_ends_as_if_it_had_not_been(
         (tmp_path / "parts" / "log.jsonl").write_text("".join(lines[:-1]))
     if lost == "steps" and stop % 20:
         shutil.rmtree(tmp_path / "parts" / f"step_{stop}")
-    select(tmp_path / "parts", patience=3, save_every=20)
+    console = select(tmp_path / "parts", patience=3, save_every=20)
+    assert trained_steps(console)[0] == 10 + (stop // 20 * 20 if lost == "steps" else stop)
     assert evaluated(tmp_path / "parts") == [(10 * (i + 1), value) for i, value in enumerate(SCRIPT[:6])]
     state = checkpoint.load_state(tmp_path / "parts" / "step_60")
     assert (state.selection["best_step"], state.selection["num_worse"]) == (30, 3)

@@ -9,6 +9,7 @@ import dataclasses
 import re
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from ernie_gram.training.meters import METERS
 from ernie_gram.training.step_values import add_step_values, not_finite, read_step_values
 from reader.errors import InputError
 from tests.support.objectives import as_options
-from tests.support.runs import FINISHED, pretrain
+from tests.support.runs import FINISHED, pretrain, trained_steps
 from tests.support.static_programs import fresh_scope
 from tests.support.toy_classifier import SETTINGS
 
@@ -55,8 +56,9 @@ def test_a_run_without_warm_up_is_evaluated_before_its_first_step(train: Callabl
 
 def test_a_resumed_toy_job_equals_an_uninterrupted_one(train: Callable[..., str], tmp_path: Path) -> None:
     for name, stops in (("whole", [120]), ("parts", [40, 80, 120])):
-        for steps in stops:
-            train(tmp_path / name, steps=steps)
+        for first, last in pairwise([0, *stops]):
+            console = train(tmp_path / name, steps=last)
+            assert trained_steps(console) == [*range(first + 10, last + 10, 10)]
     whole, parts = (checkpoint.load_model(tmp_path / name / "step_120") for name in ("whole", "parts"))
     assert all(np.array_equal(whole[name], parts[name]) for name in whole)
     training = [[r for r in records(tmp_path / name) if r["kind"] == "train"] for name in ("whole", "parts")]
