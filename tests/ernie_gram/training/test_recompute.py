@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ernie_gram.distributed.world import start_world  # import before Paddle: sets the number of threads
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes
+from ernie_gram.training.accumulation import Updater
 from ernie_gram.training.optimization import learning_rate, set_learning_rate
 from ernie_gram.training.program import open_program
 from ernie_gram.training.recompute import recompute_layers
 from ernie_gram.training.variables import get_arrays
 from tests.support.small_model import MODEL, NGRAMS, TOKENS, config_of, random_batch
 from tests.support.static_programs import Arrays, fresh_scope, training_program
+from tests.support.toy_classifier import toy_job
 
 import paddle  # isort: skip
 
@@ -95,6 +99,20 @@ def test_recompute_changes_no_bit_and_keeps_only_masks_and_attention(case: str) 
     assert set(kept_after_forward(rewritten)) <= KEPT
     assert drawn_masks(rewritten) == drawn_masks(without) > 0
     assert {"compiled_attention 0", "gelu 0"} < set(kept_after_forward(without))
+
+
+@pytest.mark.parametrize("micro_batch", [None, 12])
+@pytest.mark.parametrize("recompute", [False, True])
+def test_training_recomputes_if_the_setting_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recompute: bool, micro_batch: int | None
+) -> None:
+    totals: list[object] = []
+    monkeypatch.setattr("ernie_gram.training.program.recompute_layers", totals.append)
+    with fresh_scope():
+        job = toy_job(tmp_path)
+        trainer = replace(job.trainer, recompute=recompute, micro_batch=micro_batch)
+        Updater(replace(job, trainer=trainer, row_counts=lambda batch: [1]), start_world("cpu"))
+    assert len(totals) == recompute
 
 
 def test_a_program_without_marked_layers_is_not_changed() -> None:

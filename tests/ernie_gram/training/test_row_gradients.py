@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from ernie_gram.pretraining.terms.catalog import sparse_parameters
 from ernie_gram.training.accumulation import build_accumulation
 from ernie_gram.training.optimization import clip_by_global_norm
 from ernie_gram.training.program import Program, build_training
+from ernie_gram.training.recompute import recompute_layers
 from ernie_gram.training.step_values import STEP_VALUES
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_array
 from tests.support.small_model import MODEL, TOKENS, config_of, random_batch
@@ -103,7 +105,9 @@ def test_updates_are_those_of_the_whole_gradient(run: Callable[..., Arrays], cli
 
 def test_recomputed_layers_give_the_same_bits() -> None:
     config = config_that_clips_at(0.01)
-    plain, again = train(config, by_row=True), train(config, by_row=True, recompute=True)
+    with patch("ernie_gram.training.program.recompute_layers", wraps=recompute_layers) as recomputing:
+        plain, again = train(config, by_row=True), train(config, by_row=True, recompute=True)
+    recomputing.assert_called_once()
     for name, values in plain.items():
         np.testing.assert_array_equal(again[name], values, err_msg=name)
 
