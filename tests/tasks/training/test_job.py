@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -73,3 +75,31 @@ def test_the_settings_of_the_loop_follow_from_the_number_of_samples(tiny_task: P
     np.testing.assert_allclose(np.diff(rates[3:]), -1e-2 / 29)
     assert job.selection is not None
     assert (job.selection.metric, job.selection.direction, job.selection.patience) == ("score", "max", 2)
+    assert job.rate_scale is not None
+    assert job.rate_scale("encoder_layer_0_ffn_fc_0.w_0") == pytest.approx(0.9**2)  # the setting of the tiny task
+
+
+def test_pools_micro_batches_and_the_seed_decide_over_the_batches(tiny_task: Path, tmp_path: Path) -> None:
+    from ernie_gram.distributed.world import start_world
+    from tasks.training.evaluation import Predictor
+    from tasks.training.job import finetuning_job, network_of
+
+    def lengths(*more: str) -> list[list[list[int]]]:
+        """Return the lengths of the samples of an epoch: of each micro-batch of each step."""
+        run = run_of(tiny_task, tmp_path / "run", *more)
+        network = network_of(run)
+        with closing(finetuning_job(run, network, Predictor(network, 4)).batches(0, start_world("cpu"))) as batches:
+            return [[part["lengths"].tolist() for part in step] for step in islice(batches, run.epoch_steps)]
+
+    def padding(steps: list[list[list[int]]]) -> int:
+        return sum(max(part) * len(part) - sum(part) for step in steps for part in step)
+
+    plain, pooled, parts = lengths(), lengths("--optimizer.length_pool=8"), lengths("--trainer.micro_batch=3")
+    samples = [[*chain.from_iterable(chain.from_iterable(steps))] for steps in (plain, pooled)]
+    assert sorted(samples[0]) == sorted(samples[1])
+    assert {len(step) for step in plain} == {1}
+    assert padding(pooled) < padding(plain) / 2
+    assert [sorted(chain.from_iterable(step)) for step in parts] == [sorted(step[0]) for step in plain]
+    assert {len(step) for step in parts} == {3}
+    assert padding(parts) < padding(plain) / 2
+    assert lengths("--seed=2") != plain
