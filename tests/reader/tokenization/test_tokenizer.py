@@ -174,9 +174,12 @@ def test_groups_of_texts_and_a_full_cache_do_not_change_the_tokens(monkeypatch: 
 def test_the_cache_of_pieces_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_pieces, "MAX_CACHED_CHARACTERS", 100)
     pieces = TextPieces(all_characters_vocabulary(True), "char")
+    held = []
     for i in range(200):
         pieces.encode(f"word{i} again")
-        assert pieces.cached_characters <= 100 + len("word100 again")
+        held.append(sum(map(len, pieces._index)))
+        assert pieces.cached_characters == held[-1]
+    assert 100 < max(held) <= 100 + len("word100 again")
 
 
 @pytest.mark.parametrize("lowercase", [True, False])

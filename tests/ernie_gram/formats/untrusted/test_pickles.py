@@ -129,6 +129,10 @@ DAMAGED = {
     "arguments of text": (b"\x80\x02cnumpy\ndtype\n" + text("f4") + b"R.", "arguments of a call are not a tuple"),
     "call of a type": (b"\x80\x02cnumpy\nndarray\n)R.", "not callable"),
     "wrong number of arguments": (b"\x80\x02cnumpy.core.multiarray\n_reconstruct\n)R.", "damaged: .* missing 3"),
+    "other encoding": (
+        b"\x80\x02c_codecs\nencode\n" + text("a") + text("utf-7") + b"\x86R.",
+        "the only text encoding of arrays is latin1",
+    ),
     "state of text": (b"\x80\x02" + text("a") + b"}b.", "sets the state of a value of type str"),
     "state of a global": (
         b"\x80\x02cnumpy\ndtype\n}" + text("__defaults__") + b"Nsb.",
@@ -166,20 +170,25 @@ def test_deep_nesting_is_harmless(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bomb",
+    ("bomb", "message"),
     [
-        b"\x80\x02Nr\xff\xff\xff\xff0.",  # a memo index for which pickle allocates 64 GB
-        b"\x80\x04\x8e" + struct.pack("<Q", 2**40) + b"abc.",  # a terabyte of bytes
-        b"\x80\x04\x8d" + struct.pack("<Q", 2**63) + b"abc.",
-        b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b"abc.",
-        b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"].",  # a frame larger than the file
-        b"\x80\x02]" + b"q\x00(" + b"h\x00" * 50 + b"t\x85" * 40 + b".",
+        (b"\x80\x02]r\xff\xff\xff\xff.", "holds a list"),  # a memo index for which pickle allocates 64 GB
+        (b"\x80\x04\x8e" + struct.pack("<Q", 2**40) + b"abc.", "truncated"),  # a terabyte of bytes
+        (b"\x80\x04\x8d" + struct.pack("<Q", 2**63) + b"abc.", "exceeds system's maximum size"),
+        (b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b"abc.", "truncated"),
+        (b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"].", "holds a list"),  # a frame larger than the file
+        # Each of 40 tuples has the tuple before it 50 times: 50^40 elements, if they were counted or shown.
+        (b"\x80\x02]q\x00" + (b"(" + b"h\x00" * 50 + b"tq\x00") * 40 + b".", "holds a tuple"),
     ],
 )
-def test_claims_of_sizes_take_no_memory(tmp_path: Path, bomb: bytes) -> None:
+def test_claims_of_sizes_take_no_memory(tmp_path: Path, bomb: bytes, message: str) -> None:
     (tmp_path / "a.pdparams").write_bytes(bomb)
-    with pytest.raises(InputError):
+    tracemalloc.start()
+    with pytest.raises(InputError, match=message):
         read_arrays(tmp_path / "a.pdparams")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
 
 
 def test_a_file_of_operations_only_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
