@@ -51,6 +51,7 @@ def test_results_are_those_of_the_dense_exchange(
     """20 steps of the full objective, or single sums. The same bits with two ranks; rounding differs with four."""
     by_row, dense = of(written[0], "row" + way), of(written[0], "dense" + way)
     assert len(dense) > 5
+    assert by_row.keys() == dense.keys()
     for name in by_row.keys() - {"sent"}:
         if len(written) == 2:
             assert np.array_equal(by_row[name], dense[name], equal_nan=True), name

@@ -107,6 +107,8 @@ def test_one_process_at_a_time_creates_a_new_folder(tmp_path: Path) -> None:
         pass
     with pytest.raises(InputError, match="belongs to the run "):
         check_new_folder(marked(tmp_path / "run", "log.jsonl") / "step_7")
+    with pytest.raises(InputError, match=r"^/proc: nothing can be written in /proc"):
+        check_new_folder(Path("/proc/target"))
 
 
 def test_one_process_at_a_time_writes_a_file(tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ def test_byte_order_mark_and_carriage_return_are_no_text(tmp_path: Path) -> None
 
 
 def test_blank_lines_are_dropped_at_the_end_only(tmp_path: Path) -> None:
-    assert texts(write(tmp_path / "t", "a\n\n\nb\n\n\n")) == [(1, "a"), (2, ""), (3, ""), (4, "b")]
+    found = texts(write(tmp_path / "t", "a\n\n\nb\nc\n\nd\n\n\n"))
+    assert found == [(1, "a"), (2, ""), (3, ""), (4, "b"), (5, "c"), (6, ""), (7, "d")]
 
 
 def test_other_encodings_are_refused_with_the_line(tmp_path: Path) -> None:
