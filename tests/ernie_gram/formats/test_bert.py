@@ -182,7 +182,7 @@ def test_settings_that_our_encoder_does_not_have_are_refused_in_one_line(
     assert str(caught.value).startswith(f"{folder / 'config.json'}: ")
 
 
-def test_vocabularies_that_do_not_fit_and_other_tokenizers_are_refused_or_said(tmp_path: Path) -> None:
+def test_vocabularies_that_do_not_fit_are_refused_and_assumptions_are_noted(tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert")
     (folder / "vocab.txt").write_text("\n".join([*VOCABULARY.tokens, "more"]))
     with pytest.raises(InputError, match=r"vocab\.txt: 21 tokens, but the token embedding has 20 rows"):
@@ -205,6 +205,14 @@ def test_vocabularies_that_do_not_fit_and_other_tokenizers_are_refused_or_said(t
     found = read_model(folder).vocabulary
     assert found is not None
     assert not found.lowercase
+
+
+def test_weights_in_several_files_are_refused_with_the_names_of_one(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert")
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    message = rf"^{folder}: no weights in one file; looked for model\.safetensors, pytorch_model\.bin$"
+    with pytest.raises(InputError, match=message):
+        read_model(folder)
 
 
 def test_an_output_table_that_is_not_the_embedding_is_refused(tmp_path: Path) -> None:

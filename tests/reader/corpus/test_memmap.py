@@ -82,6 +82,14 @@ def test_opening_a_damaged_corpus_fails(built: Path, tmp_path: Path) -> None:
     (path / "corpus.json").write_text(json.dumps(info | {"format": 99}))
     with pytest.raises(InputError, match="corpus format 99"):
         Corpus(path)
+    (path / "corpus.json").write_text(json.dumps(info)[:-1])
+    with pytest.raises(InputError, match=r"corpus\.json: not a corpus description: "):
+        Corpus(path)
+    for name in ("ngram_tokens", "ngram_offsets", "unit_counts"):
+        path = copy()
+        np.save(path / f"{name}.npy", np.load(path / f"{name}.npy")[:-1])
+        with pytest.raises(InputError, match="its files do not match each other; build it again"):
+            Corpus(path)
     path = copy()
     (path / "vocab.txt").write_text((path / "vocab.txt").read_text().replace("the\n", "teh\n"))
     with pytest.raises(InputError, match="not the vocabulary"):

@@ -167,6 +167,9 @@ def test_a_flipped_bit_in_a_storage_is_found(tmp_path: Path) -> None:
         (pickle.dumps(["0"], 2), pickle.dumps(["5", "0"], 2), "storage '5' belongs to no tensor"),
         (pickle.dumps(["0"], 2), pickle.dumps([], 2), "the storage of 'w'"),
         (struct.pack("<q", 12) + FLAT.tobytes(), struct.pack("<q", -1), "truncated"),
+        (pickle.dumps(["0"], 2), pickle.dumps([0], 2), "the list of storages is damaged"),
+        (pickle.dumps(1001, 2), pickle.dumps(1002, 2), "version 1002 of PyTorch's format is unknown"),
+        (b"little_endianq\x02\x88", b"little_endianq\x02\x89", "not in little-endian byte order"),
     ],
 )
 def test_storages_of_the_old_format_that_do_not_fit_are_refused(
