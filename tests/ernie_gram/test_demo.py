@@ -29,14 +29,17 @@ def run_in(folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> li
     return ran
 
 
-@pytest.mark.parametrize("steps", [0, -20, 9])
-def test_too_few_steps_are_refused_before_the_previous_demo_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [*((f"--steps={steps}", f"--steps: {steps} is too few") for steps in (0, -20, 9)), ("--seed=-1", "--seed: -1 is")],
+)
+def test_wrong_options_are_refused_before_the_previous_demo_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, message: str
 ) -> None:
     run_in(tmp_path, monkeypatch)
     (tmp_path / "output/demo/train.txt").write_text("a text")
-    with pytest.raises(InputError, match=f"--steps: {steps} is too few"):
-        run_in(tmp_path, monkeypatch, f"--steps={steps}")
+    with pytest.raises(InputError, match=message):
+        run_in(tmp_path, monkeypatch, option)
     assert (tmp_path / "output/demo/train.txt").exists()
     run_in(tmp_path, monkeypatch)
     assert sorted(os.listdir(tmp_path / "output/demo")) == ["order.yaml", "own.tsv"]

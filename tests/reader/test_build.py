@@ -74,9 +74,21 @@ def test_an_empty_lexicon_is_refused(built: Path, tmp_path: Path, options: list[
     assert not (tmp_path / "l.tsv").exists()
 
 
-def test_an_order_given_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="an order is given twice"):
-        build_parser().parse_args(["lexicon", "--top", "2:10,2:1", "--input", "a", "--vocab", "b", "--output", "c"])
+@pytest.mark.parametrize(
+    ("command", "option", "value", "message"),
+    [
+        ("lexicon", "--top", "2:10,2:1", "an order is given twice"),
+        ("lexicon", "--top", "2", "expected ORDER:NUMBER,... such as 2:200000,3:100000"),
+        ("lexicon", "--top", "0:10", "orders must be 1 to "),
+        ("lexicon", "--top", "2:0", "and numbers at least 1"),
+        ("corpus", "--shard", "0/8", "expected I/N with I from 1 to N, such as 2/8"),
+        ("corpus", "--shard", "9/8", "expected I/N with I from 1 to N, such as 2/8"),
+        ("corpus", "--shard", "2", "expected I/N with I from 1 to N, such as 2/8"),
+    ],
+)
+def test_a_malformed_value_of_an_option_is_refused(command: str, option: str, value: str, message: str) -> None:
+    with pytest.raises(InputError, match=f"argument {option}: '{value}': .*{re.escape(message)}"):
+        build_parser().parse_args([command, option, value, "--input", "a", "--vocab", "b", "--output", "c"])
 
 
 def test_an_impossible_output_is_refused_before_any_work(built: Path, text: Path, tmp_path: Path) -> None:
@@ -217,7 +229,7 @@ def test_many_workers_respect_the_memory_limit() -> None:
         assert allowed == workers or peak_memory(allowed + 1) > args.memory
 
 
-def test_two_processes_that_write_one_vocabulary(text: Path, tmp_path: Path) -> None:
+def test_one_process_at_a_time_writes_a_vocabulary(text: Path, tmp_path: Path) -> None:
     """The second begins while the first writes: it is refused in one line, and disturbs nothing."""
     target = tmp_path / "vocab.txt"
     arguments = ["vocab", "--input", str(text), "--size", "60", "--output", str(target)]

@@ -17,6 +17,7 @@ from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import prepare
 from tests.support.commands import assert_one_line_error
 from tests.support.own_files import assert_every_file_is_own
+from tests.support.own_tasks import own_task
 from tests.support.tiny_task import DEV_ROWS, TRAIN_ROWS, finetune, options
 
 
@@ -134,6 +135,15 @@ def test_what_does_not_fit_is_refused_before_training(
     done = finetune(tiny_task, tmp_path / "run", *more)
     assert done.returncode == 2
     assert message in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_metric_that_does_not_fit_the_files_is_refused_before_training(tiny_task: Path, tmp_path: Path) -> None:
+    task = own_task(tmp_path / "data", "multiple_choice")
+    task.write_text(task.read_text().replace('"accuracy"', '"race"'))
+    done = finetune(tiny_task, tmp_path / "run", f"--task={task}", f"--paths.data={tmp_path / 'data'}")
+    message = "the metric race does not fit: the ID '0' begins neither with 'high' nor with 'middle'"
+    assert (done.returncode, done.stderr) == (2, f"error: {tmp_path / 'data' / 'dev.jsonl'}: {message}\n")
     assert not (tmp_path / "run").exists()
 
 

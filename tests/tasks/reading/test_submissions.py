@@ -281,6 +281,14 @@ def test_files_that_cannot_be_scored_are_refused(
     assert done.stderr.replace(f"{tmp_path}/", "") == f"error: {message}\n"
 
 
+def test_entities_cannot_be_scored_by_a_metric_of_tags(tmp_path: Path) -> None:
+    file, gold = GOLD["cluener"]
+    write(tmp_path / file, gold)
+    predictions = str(write(tmp_path / "p", '{"id": 0, "label": {}}\n'))
+    done = call(main, "cluener", predictions, "--data", str(tmp_path), "--metric", "conlleval")
+    assert_one_line_error(done, f"{predictions}:1: has entities, but the metric conlleval takes tags")
+
+
 def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     predictions = str(write(tmp_path / "p", TABLE))
     for task, options, message in (

@@ -167,6 +167,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("review", "true", "columns.text_a: expected the name of a column"),
         ("{text_a: review, label: stars}", "[a]", r"columns: expected a map {value: column}, found \['a'\]"),
         ("train: train.tsv, ", "", "files: no labelled split 'train'"),
+        ("{train: train.tsv, dev: [a.tsv, b.tsv], test: test.tsv}", "train.tsv", "files: expected `train: FILE`, `dev"),
         ("[test]", "[tset]", "unlabelled: there is no split 'tset' in `files`; did you mean test"),
         ("[a.tsv, b.tsv]", "3", "files.dev: expected a text, found 3"),
         (

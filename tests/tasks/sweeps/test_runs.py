@@ -29,6 +29,10 @@ def test_the_grid_of_a_task_of_ones_own_has_the_name_of_the_task(tmp_path: Path)
     numbered = str(write(tmp_path / "numbered.yaml", "5: {optimizer.epochs: [2]}\n"))
     with pytest.raises(InputError, match=r"numbered\.yaml: has no grid for star; give the values"):
         read_grid(numbered, str(star))
+    for wrong in ("{optimizer.epochs: 2}", "{optimizer.epochs: []}", "[2, 3]"):
+        path = str(write(tmp_path / "wrong.yaml", f"star: {wrong}\n"))
+        with pytest.raises(InputError, match=r"wrong\.yaml: star: expected `section\.key: \[value, \.\.\.\]`"):
+            read_grid(path, str(star))
 
 
 # ernie-gram/task_conf of the branch repro of PaddlePaddle/ERNIE: learning rates, epochs, weight decay, sequence length.
