@@ -91,7 +91,7 @@ def test_options_of_the_launcher_are_found_in_both_spellings() -> None:
         ("--nnodes --rank 0", "LAUNCH_ARGS: --nnodes: has no value"),
     ],
 )
-def test_words_that_are_wrong_are_named(given: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_launch_arguments_are_named(given: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {"LAUNCH_ARGS": given})
     with pytest.raises(InputError, match=f"^{message}"):
         launcher._launch_arguments()
@@ -106,6 +106,24 @@ def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "environ", {"SLURM_STEP_NUM_TASKS": "two"})
     with pytest.raises(InputError, match=r"^SLURM_STEP_NUM_TASKS: two is not a number"):
         launcher._options_of_slurm(1)
+
+
+def test_each_task_of_a_job_step_is_a_machine_and_the_port_depends_on_the_job(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    variables = {"STEP_NUM_TASKS": "2", "JOB_NUM_NODES": "2", "STEP_NODELIST": "node[3-4]", "PROCID": "1"}
+    for name, value in {**variables, "STEP_ID": "5"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for job, port in (("123", 20128), ("124", 20129), ("19999", 20004)):
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+        with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: scontrol cannot read node\[3-4\]; set LAUNCH"):
+            launcher._options_of_slurm(1)
+        (tmp_path / "scontrol").write_text('#!/bin/sh\n[ "$3" = "node[3-4]" ] && echo node3 && echo node4\n')
+        (tmp_path / "scontrol").chmod(0o755)
+        expected = ["--master", f"node3:{port}", "--nnodes", "2", "--rank", "1"]
+        assert launcher._options_of_slurm(1) == expected
+        (tmp_path / "scontrol").unlink()
 
 
 def test_the_first_machine_has_the_address_of_the_master() -> None:
