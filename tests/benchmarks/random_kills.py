@@ -122,7 +122,7 @@ class Training:
 
 
 def caught(training: Training, pids: list[int], moment: str, rank: int) -> bool:
-    """Stop processes, and return whether they are in the moment; otherwise let them continue."""
+    """Stop processes, and return whether this is at the given moment; otherwise let them continue."""
     if not is_in(training, moment, rank):
         return False
     for pid in pids:

@@ -52,7 +52,7 @@ def test_the_batches_have_what_the_other_side_calls_the_model_with(model: Path, 
     for batch in parts["train"]:
         assert batch.keys() == {"input_ids", "attention_mask", "token_type_ids", "labels"}
         assert np.array_equal(batch["attention_mask"], batch["input_ids"] != 0)
-    # The first batch of prediction stands there twice: it starts the programs.
+    # The first batch of the prediction is there twice: it starts the programs.
     assert [len(batch["input_ids"]) for batch in parts["dev"]] == [32, 32, 1]
     assert all("labels" not in batch for batch in parts["dev"])
     assert [batch["scores"].shape for batch in parts["scores"]] == [(32, 2), (32, 2), (1, 2)]

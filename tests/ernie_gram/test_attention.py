@@ -112,7 +112,7 @@ def test_the_table_over_the_lines_of_a_file_has_all_their_pairs(folder: Path, tm
     assert_one_line_error(done, f"{texts}: has no text")
 
 
-def test_without_ngrams_there_is_no_number(folder: Path, tmp_path: Path) -> None:
+def test_without_ngrams_no_attention_is_compared(folder: Path, tmp_path: Path) -> None:
     done = attention(folder, "--text", "ba be", "--json", tmp_path / "a.json")
     assert done.stderr == "note: no n-grams to compare; mark some with --entities or --lexicon\n"
     assert done.stdout.startswith("4 tokens; n-grams: none\nno n-gram of several tokens whose distances")

@@ -14,7 +14,7 @@ from tests.support.reports import assert_self_contained, curves, made_run, perpl
 HOSTILE = "</script><script>alert(1)</script>\"'&<img src=https://example.org/x>"
 
 
-def test_text_of_files_cannot_become_a_part_of_the_page(finetuned: Path, tmp_path: Path) -> None:
+def test_text_of_files_cannot_become_markup_of_the_page(finetuned: Path, tmp_path: Path) -> None:
     evaluations = {0: {"perplexity": 8.0, HOSTILE: 1.0}, 20: {"perplexity": math.nan, "ngram_perplexity": 10.0}}
     first = made_run(tmp_path / f"<b>{HOSTILE.replace('/', '_')}", evaluations, objective={HOSTILE: HOSTILE})
     other = made_run(tmp_path / "other", perplexities(7.0, 8.0))
@@ -42,7 +42,7 @@ def test_text_of_files_cannot_become_a_part_of_the_page(finetuned: Path, tmp_pat
     }
 
 
-def test_seven_long_runs_make_a_light_page(tmp_path: Path) -> None:
+def test_the_page_of_seven_long_runs_is_small(tmp_path: Path) -> None:
     folders = []
     for number in range(7):
         folder = made_run(tmp_path / f"run{number}", perplexities(50.0, 60.0), objective={"masking": f"m{number}"})

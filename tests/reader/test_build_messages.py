@@ -14,7 +14,7 @@ from tests.support.commands import ROOT, call
 from tests.support.runs import TINY, pretrain_with
 
 
-def test_one_of_a_thing_is_singular(built: Path, tmp_path: Path) -> None:
+def test_a_count_of_1_has_a_noun_in_the_singular(built: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("new york\n")
     vocab, text = ["--vocab", str(built / "vocab.txt")], ["--input", str(tmp_path / "text.txt")]
     lexicon, corpus = str(tmp_path / "lexicon.tsv"), str(tmp_path / "corpus")
@@ -84,7 +84,7 @@ def test_shards_are_joined(built: Path, tmp_path: Path) -> None:
 
 
 def test_the_config_is_that_of_the_language_of_the_text(tmp_path: Path) -> None:
-    """The vocabulary alone does not tell: here both texts have the same one."""
+    """The vocabulary does not determine the language: here both texts have the same one."""
     texts = {
         "en": "the river flows under the old bridge 。\n" * 40,
         "zh": "河水在古老的桥下流过。the bridge\n" * 40,

@@ -199,7 +199,7 @@ def test_the_settings_of_the_project_are_found_from_every_folder(
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no PYTHONSAFEPATH")
 def test_other_processes_import_the_same_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder of the user's may have the name of a package."""
+    """A folder of the user may have the name of a package."""
     (tmp_path / "reader").mkdir()
     write(tmp_path / "reader" / "__init__.py", "raise SystemExit('the wrong package')\n")
     monkeypatch.chdir(tmp_path)

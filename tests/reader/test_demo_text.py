@@ -64,7 +64,7 @@ def test_a_sentence_of_the_training_text_is_not_a_row_of_dev(tmp_path: Path) -> 
     assert dev
 
 
-def test_of_many_sentences_some_at_even_distances_are_rows(tmp_path: Path) -> None:
+def test_evenly_spread_sentences_of_a_long_text_become_rows(tmp_path: Path) -> None:
     path = write_text(tmp_path / "text", numbered(MAX_ROWS["train"] + 2000))[2]
     texts = [text for text, _ in rows(path)]
     assert len(texts) == MAX_ROWS["train"]
@@ -101,7 +101,7 @@ def test_sentences_have_neighbours_and_some_words() -> None:
     ]
 
 
-def test_too_short_a_text_is_refused(tmp_path: Path) -> None:
+def test_a_text_that_is_too_short_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too short to hold out a part of it"):
         write_text(tmp_path / "text", [["one line"]])
     message = f"{tmp_path}/none: no such file, folder or pattern"

@@ -1,4 +1,4 @@
-"""Fine-tuning from models of other make: sentencepiece, and the transform of a masked language model under the head.
+"""Fine-tuning from models of other software: sentencepiece, and the transform of a language model under the head.
 
 Each run is trained by the command, read back, and must predict what its evaluation found.
 """

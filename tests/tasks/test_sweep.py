@@ -134,7 +134,7 @@ def test_a_result_of_other_settings_is_refused(tmp_path: Path) -> None:
         run.result()
 
 
-def test_a_sweep_killed_resumes_and_goes_on_after_a_failed_run(tiny_task: Path, tmp_path: Path) -> None:
+def test_a_killed_sweep_resumes_and_continues_after_a_failed_run(tiny_task: Path, tmp_path: Path) -> None:
     output = tmp_path / "sweep"
     command = arguments(tiny_task, output, "--vary", "optimizer.max_grad_norm", "1e30", "--epochs", "2", "--jobs", "2")
     command.append("--optimizer.warmup_share=0")

@@ -29,7 +29,7 @@ def test_the_measured_peak_does_not_depend_on_the_number_of_products(monkeypatch
         assert measure.matmul_peak(executor, "float32", seconds=0.0) > 1e8
 
 
-def test_the_first_products_which_are_slower_do_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_slower_first_products_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     # As seen in 0.3 s on two cores, in which there were only two runs.
     runs = iter([0.253, 0.099, 0.061, 0.060, 0.062, 0.059])
     monkeypatch.setattr(measure, "_run_seconds", lambda executor, program, last: next(runs))

@@ -30,7 +30,7 @@ class FakeStore:
 
 @pytest.fixture
 def pair(monkeypatch: pytest.MonkeyPatch) -> tuple[FakeStore, OtherMachines, OtherMachines]:
-    """Two machines that have seen each other."""
+    """Two machines, each of which has found the other."""
     for name, value in (("POLL", 0.02), ("SILENT", 2.0), ("LINGER", 0.06)):
         monkeypatch.setattr(other_machines, f"{name}_SECONDS", value)
     store = FakeStore()
@@ -47,7 +47,7 @@ def wait_for_failure(machine: OtherMachines) -> str:
     return machine.failure
 
 
-def test_a_failure_is_told(pair: tuple[FakeStore, OtherMachines, OtherMachines]) -> None:
+def test_a_failure_is_reported_to_the_other_machine(pair: tuple[FakeStore, OtherMachines, OtherMachines]) -> None:
     _, first, second = pair
     second.fail("rank 3 was killed by SIGKILL")
     second.fail("another reason")

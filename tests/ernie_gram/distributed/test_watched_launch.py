@@ -28,7 +28,7 @@ watched_launch.launch_watched()
         ("BrokenPipeError('console')", 1, "BrokenPipeError: console"),
     ],
 )
-def test_it_ends_although_the_store_still_runs(end: str, status: int, error: str) -> None:
+def test_a_job_ends_although_its_store_still_runs(end: str, status: int, error: str) -> None:
     done = python("-c", CODE.format(end), timeout=120)
     assert done.returncode == status, done.stderr
     assert error in done.stderr

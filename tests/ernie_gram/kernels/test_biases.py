@@ -15,7 +15,7 @@ def numbers(*shape: int) -> np.ndarray:
     return random.standard_normal(shape, dtype=np.float32)
 
 
-def test_bias() -> None:
+def test_a_bias_is_added_to_every_row() -> None:
     rows, bias, out = numbers(9, 31), numbers(31), np.empty((9, 31), np.float32)
     biases.add_bias(rows, bias, out)
     assert np.array_equal(out, rows + bias)

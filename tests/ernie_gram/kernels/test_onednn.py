@@ -232,6 +232,6 @@ def test_a_pass_that_does_something_else_is_an_error_that_says_how_to_go_on(monk
             onednn.use_onednn(main, ("gelu",), False, ())
 
 
-def test_this_is_the_version_of_paddle_that_the_kernels_were_tried_with() -> None:
+def test_the_kernels_were_tested_with_the_installed_version_of_paddle() -> None:
     """If this fails: run this file and tests/benchmarks/kernels.py with the new version, then change the number."""
     assert paddle.__version__.startswith("3.3.")

@@ -54,7 +54,7 @@ def test_processes_that_are_not_running_share_the_cores(monkeypatch: pytest.Monk
     assert lines[-1].startswith("taken as 0.500 TFLOP/s for each of 4 processes")
 
 
-def test_given_speeds_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_speeds_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     given = Speeds(9e12, None, 1e9)
     assert measure(given, monkeypatch) == (given, [])
     assert measure(given, monkeypatch, size=2, processes=2)[0] == given

@@ -96,7 +96,7 @@ def test_a_model_with_relative_positions_or_query_rows_keeps_them(corpus: Corpus
             fit_to_start(changed, {f"model.{key}"}, model)
 
 
-def test_a_change_of_the_first_outputs_is_allowed_if_it_is_given_and_is_said(corpus: Corpus) -> None:
+def test_a_setting_that_changes_the_first_outputs_is_allowed_and_reported(corpus: Corpus) -> None:
     config, start = fit(corpus, layer_norm_eps=1e-5, use_relative_position=True, relative_position_start="distance")
     assert (config.model.layer_norm_eps, config.model.relative_position_start) == (1e-5, "distance")
     epsilon, table = start.notes

@@ -62,7 +62,7 @@ def test_the_setting_that_gives_the_steps_of_decay_is_named(tmp_path: Path) -> N
     assert "optimizer.decay_steps, or else trainer.max_steps: 40 in the checkpoint, 45 in this run" in found
 
 
-def test_of_many_differences_the_first_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
+def test_the_first_differences_are_listed_and_the_others_counted(tmp_path: Path) -> None:
     keys = [f"model.{letter}" for letter in "abcdefghij"]
     found = refusal(tmp_path, dict.fromkeys(keys, 1), dict.fromkeys(keys, 2))
     assert found.count("in the checkpoint") == 8

@@ -132,7 +132,7 @@ def test_the_named_command_converts_the_file(encoding: str, tmp_path: Path) -> N
     assert (tmp_path / "new").read_text("utf-8") == "a text, 一个\n"
 
 
-def test_a_mark_is_enough_for_chinese() -> None:
+def test_a_byte_order_mark_is_enough_to_recognise_utf16() -> None:
     for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
         assert utf16_reason(Path("t"), mark + "文".encode(encoding))
 

@@ -50,7 +50,7 @@ def test_every_command_prints_the_same_share_and_warns(folder: Path) -> None:
             assert "give a --vocab of the text's language" in done.stderr
 
 
-def test_joined_shards_have_the_share_of_the_whole(folder: Path) -> None:
+def test_joined_shards_have_the_share_of_unknown_tokens_of_the_whole_text(folder: Path) -> None:
     text = ["corpus", "--input", str(folder / "text"), "--vocab", str(folder / "vocab"), "--output"]
     shards = [str(folder / f"shard_{i}") for i in (1, 2)]
     for i, shard in enumerate(shards, 1):

@@ -27,7 +27,7 @@ def pretend_as_asked(_: ModuleType) -> None:
 
 
 def pretend_package(device: ModuleType) -> None:
-    """Let our own module find a package for GPUs, before Paddle is imported."""
+    """Make our module recognise a package for GPUs, before Paddle is imported."""
     assert hasattr(device, "is_gpu_package")
     device.is_gpu_package = lambda: True  # type: ignore[attr-defined]
 

@@ -46,7 +46,7 @@ def test_entities_and_tags_are_converted_into_each_other() -> None:
         assert len(tags) == start + 2
 
 
-def test_of_overlapping_entities_the_longest_is_tagged() -> None:
+def test_the_longest_of_overlapping_entities_is_tagged() -> None:
     inner, outer, crossing = Entity("company", 2, 4), Entity("book", 1, 6), Entity("name", 5, 7)
     assert entities_of(tags_of([inner, outer, crossing], 8)) == (outer,)
     assert entities_of(tags_of([Entity("a", 0, 2), Entity("b", 1, 3)], 3)) == (Entity("a", 0, 2),)

@@ -106,7 +106,7 @@ def test_an_underscore_in_a_question_is_a_gap_in_race_only() -> None:
         assert make(of, context="c", question=question, options=["x", "y"], answer=0).has_gaps is has_gaps
 
 
-def test_of_equal_options_the_first_is_right() -> None:
+def test_the_first_of_equal_options_is_right() -> None:
     notes: Counter[str] = Counter()
     assert make(CHOICE, notes, context="c", options=["x", "y", "y"], answer="y").answer == 1
     assert make(CHOICE, context="c", options=["0", "1", "5"], answer="1").answer == 1  # the text and the number agree

@@ -135,7 +135,7 @@ def test_each_blank_of_each_passage_is_a_row_of_one_group(tmp_path: Path) -> Non
     assert [len(row["options"]) for row in rows] == [10, 10, 10, 7]
 
 
-def test_files_without_labels_come_alone(tmp_path: Path) -> None:
+def test_files_without_labels_need_no_file_of_answers(tmp_path: Path) -> None:
     rows = values(Chid(), write_lines(tmp_path / "test.json", LINE), labelled=False)
     assert [row["id"] for row in rows] == ["#idiom1#", "#idiom2#", "#idiom3#"]
     assert not any("answer" in row for row in rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tasks.studies.plan import _files
 
 
-def test_the_definition_of_a_custom_task_counts(tiny_task: Path, tmp_path: Path) -> None:
+def test_the_digests_include_the_definition_of_a_custom_task(tiny_task: Path, tmp_path: Path) -> None:
     data = Path(shutil.copytree(tiny_task / "data", tmp_path / "data"))
     task = data / "task.yaml"
     before = _files(str(task), data)
@@ -19,7 +19,7 @@ def test_the_definition_of_a_custom_task_counts(tiny_task: Path, tmp_path: Path)
     assert {key for key in before if before[key] != after[key]} == {"task"}
 
 
-def test_the_folder_of_a_text_counts_because_it_is_its_label(tmp_path: Path) -> None:
+def test_the_digest_depends_on_the_folder_of_a_text_which_is_its_label(tmp_path: Path) -> None:
     for split in ("train", "test"):
         for label in ("neg", "pos"):
             (tmp_path / split / label).mkdir(parents=True)
