@@ -51,7 +51,8 @@ def test_a_thinned_curve_keeps_its_ends() -> None:
 
 def test_equal_ratios_have_equal_distances_on_a_logarithmic_axis_and_nothing_leaves_the_frame() -> None:
     points = [(0, 1000.0), (1, 100.0), (2, 10.0), (3, math.nan), (4, 0.0), (5, math.inf)]
-    drawn = chart("title", [Series("run", "c0", points)], [Reference("counts", 50.0)], is_log=True)
+    references = [Reference("counts", 50.0), Reference("nothing", 0.0), Reference("unknown", math.nan)]
+    drawn = chart("title", [Series("run", "c0", points)], references, is_log=True)
     line = re.search(r'class="line" d="M([^"]+)"', drawn)
     assert line is not None
     places = [tuple(map(float, point.split())) for point in line[1].split("L")]
@@ -62,6 +63,8 @@ def test_equal_ratios_have_equal_distances_on_a_logarithmic_axis_and_nothing_lea
     assert all(LEFT <= across <= WIDTH - RIGHT and TOP <= down <= HEIGHT - BOTTOM for across, down in places)
     assert 'data-p="0:1000 1:100 2:10"' in drawn
     assert "counts 50" in drawn
+    assert "nothing" not in drawn
+    assert "unknown" not in drawn
 
 
 @pytest.mark.parametrize("is_log", [False, True])

@@ -115,6 +115,24 @@ def scores_and_rows(kind: Any, batch: Batch, has_lm_transform: bool) -> tuple[np
     return scores, rows.reshape(*batch["input_ids"].shape, -1), parameters
 
 
+@pytest.mark.parametrize("name", ["classification", "tagging"])
+def test_dropout_in_the_encoder_and_before_the_output_layer_is_for_training_only(name: str) -> None:
+    task, examples = EXAMPLES[name]
+
+    def computed(rate: float, hidden: float) -> tuple[float, np.ndarray]:
+        kind = kind_of(TASKS[task], KindSettings(head=HeadSettings(dropout=rate)))
+        batch = kind.encode(examples * 3, tokenizer(), training=True).batch(np.arange(3))
+        network = TaskNetwork(kind, dataclasses.replace(MODEL, hidden_dropout_prob=hidden), len(TOKENS), False)
+        [total], _ = run(lambda feeds: [term.total for term in network.losses(feeds)], batch)
+        [scores], _ = run(lambda feeds: [network.scores(feeds)], {f.name: batch[f.name] for f in kind.input_fields})
+        return float(total), scores
+
+    loss, scores = computed(0.0, 0.0)
+    for other, same in (computed(0.5, 0.0), computed(0.0, 0.5)):
+        assert other != pytest.approx(loss, rel=1e-3)
+        np.testing.assert_array_equal(same, scores)
+
+
 @pytest.mark.parametrize("sentence_output", ["pooled", "cls", "mean"])
 def test_scores_of_sentences_are_those_of_numpy(sentence_output: Any) -> None:
     kind = kind_of(TASKS["mnli"], KindSettings(head=HeadSettings(sentence_output)))

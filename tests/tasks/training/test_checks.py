@@ -72,4 +72,8 @@ def test_equal_predictions_of_different_examples_are_named(gold: Any, prediction
     # What a metric takes may differ: the texts of SQuAD 2.0 before the threshold of questions without answer.
     given: Any = type("Predictions", (), {"answers": predictions, "for_metric": ["x", "y"]})
     line = equal_predictions(kind, kind, given)
-    assert (line or "None").startswith(f"dev: the prediction for every example is {shown}: " if shown else "None")
+    if shown is None:
+        assert line is None
+    else:
+        assert line is not None
+        assert line.startswith(f"dev: the prediction for every example is {shown}: ")
