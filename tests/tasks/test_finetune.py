@@ -22,7 +22,7 @@ from reader.errors import InputError
 from reader.system.progress import Phase
 from tasks.training.description import read_description
 from tests.support import pretended_gpu
-from tests.support.commands import ROOT, call, kill_when, shell
+from tests.support.commands import ROOT, assert_one_line_error, call, kill_when, shell
 from tests.support.further_cases import FURTHER
 from tests.support.given_model import BERT
 from tests.support.span_task import span_task
@@ -89,6 +89,21 @@ def test_the_score_is_that_of_the_predictions_and_of_the_best_evaluation(tiny_ta
     data = tiny_task / "data"
     done = call(main, str(data / "task.yaml"), str(finetuned / PREDICTIONS), "--data", str(data))
     assert json.loads(done.stdout) == {"accuracy": score}
+
+
+def test_the_last_model_predicts_and_evaluations_are_as_frequent_as_the_settings_say(
+    tiny_task: Path, tmp_path: Path
+) -> None:
+    more = ["--optimizer.epochs=1", "--evaluation.every=3", "--evaluation.choose=last"]
+    done = finetune(tiny_task, tmp_path / "run", *more)
+    assert done.returncode == 0, done.stderr
+    scores = {record["step"]: record["score"] for record in read_log(tmp_path / "run") if record["kind"] == "eval"}
+    assert [*scores] == [3, 6, 8]
+    result = result_of(tmp_path / "run")
+    assert (result["steps"]["chosen"], result["score"]) == (8, scores[8])
+    assert not (tmp_path / "run" / "best").exists()
+    refused = finetune(tiny_task, tmp_path / "other", *more, "--evaluation.metric=accuracy")
+    assert_one_line_error(refused, "evaluation.metric: chooses the best evaluation; set evaluation.choose to best, or ")
 
 
 def test_predictions_that_are_all_the_same_give_a_warning(tiny_task: Path, tmp_path: Path) -> None:
