@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.experiments.planned_run import RESULTS
-from ernie_gram.reporting.markup import Cell, Html, element, table
+from ernie_gram.reporting.markup import Cell, Html, element, numeric, table
 from ernie_gram.reporting.numbers import column
 from ernie_gram.reporting.runs import is_number
 from ernie_gram.run.run_log import read_json_lines
@@ -47,7 +47,7 @@ def results_table(records: list[dict[str, Any]], caption: str) -> Html:
         ]
         for (varied, members), *cells in zip(rows.items(), *columns, strict=True)
     ]
-    head = [*(keys or [""]), Cell("runs", style="n"), *(Cell(name.replace("_", " "), style="n") for name in names)]
+    head = [*(keys or [""]), *numeric("runs", *(name.replace("_", " ") for name in names))]
     return Html(element("p", caption, class_="soft") + table(head, body))
 
 

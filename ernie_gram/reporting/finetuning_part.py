@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ernie_gram.reporting.charts import Reference, chart
-from ernie_gram.reporting.markup import Cell, Html, element, folded, joined, table
+from ernie_gram.reporting.markup import Cell, Html, element, folded, joined, numeric, table
 from ernie_gram.reporting.numbers import PERCENT, column
 from ernie_gram.reporting.pretraining_part import curves_of, group_cell
-from ernie_gram.reporting.runs import Group, ReportedRun, inner
+from ernie_gram.reporting.runs import Group, ReportedRun, inner, runs_of
 
 SCORE = "score"
 # With more labels, a table of confusions is too wide to be read; the most frequent ones are listed instead.
@@ -20,7 +20,7 @@ MAX_OPACITY = 0.6
 
 def scale_of(groups: Sequence[Group]) -> tuple[float, str]:
     """Return the factor and the unit of the scores of a task: percent if its metric has fractions."""
-    units = {inner(run.result, "metric").get("unit") for group in groups for run in group.runs if run.result}
+    units = {inner(run.result, "metric").get("unit") for run in runs_of(groups) if run.result}
     unit = str(*units) if len(units) == 1 else "none"
     return {"fraction": (100.0, PERCENT), "percent": (1.0, PERCENT)}.get(unit, (1.0, ""))
 
@@ -53,19 +53,17 @@ def headline_scores(runs: Sequence[ReportedRun]) -> list[tuple[str, str]]:
 
 def constant_scores(groups: Sequence[Group]) -> tuple[str, dict[tuple[str, str], float]]:
     """Return a name and the scores of always giving the most frequent answer, from the first run that has them."""
-    for group in groups:
-        for run in group.runs:
-            if scores := scores_of(run.result, "constant"):
-                return f"always {inner(run.result, 'constant').get('answer')}", scores
+    for run in runs_of(groups):
+        if scores := scores_of(run.result, "constant"):
+            return f"always {inner(run.result, 'constant').get('answer')}", scores
     return "", {}
 
 
 def score_table(groups: Sequence[Group]) -> Html:
     """Return the main scores of the chosen models, and below them those of a constant answer, if a run has them."""
     scale, unit = scale_of(groups)
-    runs = [run for group in groups for run in group.runs]
     constant, of_constant = constant_scores(groups)
-    keys = headline_scores(runs)
+    keys = headline_scores(runs_of(groups))
     columns = [
         column([*_of_groups(groups, key), [of_constant[key]] if key in of_constant else []], scale, unit)
         for key in keys
@@ -77,12 +75,12 @@ def score_table(groups: Sequence[Group]) -> Html:
     ]
     below = [[constant, *(cells[-1] for cells in columns), ""]] if of_constant else []
     titles = (*(f"{split}: {name}" for split, name in keys), "last evaluation", "chosen step")
-    return table(["run", *(Cell(title, style="n") for title in titles)], rows, below)
+    return table(["run", *numeric(*titles)], rows, below)
 
 
 def all_scores(groups: Sequence[Group]) -> Html:
     """Return all scores of the chosen models, folded, with a row for each; "" if there are only the main ones."""
-    runs = [run for group in groups for run in group.runs]
+    runs = runs_of(groups)
     keys = list(dict.fromkeys(key for run in runs for key in scores_of(run.result)))
     if len(keys) == len(headline_scores(runs)):
         return Html("")
@@ -92,7 +90,7 @@ def all_scores(groups: Sequence[Group]) -> Html:
         [f"{split}: {name}", *column(_of_groups(groups, (split, name)), *scale)]
         for (split, name), scale in zip(keys, scales, strict=True)
     ]
-    return folded("All scores", table(["score", *(Cell(group.label, style="n") for group in groups)], rows))
+    return folded("All scores", table(["score", *numeric(*(group.label for group in groups))], rows))
 
 
 def _of_groups(groups: Sequence[Group], key: tuple[str, str]) -> list[list[float]]:
@@ -113,8 +111,9 @@ def _state(group: Group) -> Cell:
 def score_charts(groups: Sequence[Group], first: int) -> list[Html]:
     """Return the charts of scores against steps, with the chosen evaluation marked, and of the training."""
     scale, unit = scale_of(groups)
-    best = {run.name: best_evaluation(run) for group in groups for run in group.runs}
-    names = dict.fromkeys(name for group in groups for run in group.runs for name in run.names("eval"))
+    runs = runs_of(groups)
+    best = {run.name: best_evaluation(run) for run in runs}
+    names = dict.fromkeys(name for run in runs for name in run.names("eval"))
     constant, of_constant = constant_scores(groups)
     main = _main_score(groups)
     keys = {**{f"{split}_{name}": (split, name) for split, name in of_constant}, SCORE: main}
@@ -131,7 +130,7 @@ def score_charts(groups: Sequence[Group], first: int) -> list[Html]:
 
 def _main_score(groups: Sequence[Group]) -> tuple[str, str] | None:
     """Return the split and the name of the metric that the log calls `score`; None until a run has ended."""
-    results = [run.result for group in groups for run in group.runs if run.result]
+    results = [run.result for run in runs_of(groups) if run.result]
     if not results:
         return None
     return next(iter(inner(results[0], "scores")), ""), str(inner(results[0], "metric").get("chooses", SCORE))
@@ -139,7 +138,7 @@ def _main_score(groups: Sequence[Group]) -> tuple[str, str] | None:
 
 def evaluations_table(groups: Sequence[Group]) -> Html:
     """Return the scores of every evaluation of every run, folded; "" without any."""
-    runs = [run for group in groups for run in group.runs if run.evaluations]
+    runs = [run for run in runs_of(groups) if run.evaluations]
     if not runs:
         return Html("")
     scale, unit = scale_of(groups)
@@ -147,17 +146,10 @@ def evaluations_table(groups: Sequence[Group]) -> Html:
     bodies = []
     for run in runs:
         columns = [column([[r[name]] if name in r else [] for r in run.evaluations], scale, unit) for name in names]
-        bodies.append(
-            [
-                [
-                    run.name,
-                    Cell(f"{record['step']:,}{' (chosen)' * (record['step'] == best_evaluation(run))}", style="n"),
-                    *row,
-                ]
-                for record, *row in zip(run.evaluations, *columns, strict=True)
-            ]
-        )
-    head = ["run", Cell("step", style="n"), *(Cell(name, style="n") for name in names)]
+        best = best_evaluation(run)
+        steps = [f"{record['step']:,}{' (chosen)' * (record['step'] == best)}" for record in run.evaluations]
+        bodies.append([[run.name, *row] for row in zip(numeric(*steps), *columns, strict=True)])
+    head = ["run", *numeric("step", *names)]
     return folded("Every evaluation", table(head, *bodies))
 
 
@@ -194,7 +186,7 @@ def _confusion(caption: str, rows: dict[str, dict[str, int]]) -> Html:
             background = f"background: rgba({colour}, {MAX_OPACITY * share:.2f})"
             cells.append(Cell(f"{n:,}", f"{share:.1%} of {total:,}", "n", background if n else ""))
         body.append([*cells, Cell(f"{total:,}", style="n soft")])
-    head = ["", *(Cell(f"predicted {label}", style="n") for label in labels), Cell("all", style="n")]
+    head = ["", *numeric(*(f"predicted {label}" for label in labels), "all")]
     return table(head, body, caption=caption)
 
 

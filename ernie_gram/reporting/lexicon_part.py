@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ernie_gram.reporting.markup import Cell, Html, element, section, table
+from ernie_gram.reporting.markup import Cell, Html, element, numeric, section, table
 from ernie_gram.reporting.runs import ReportedRun, is_number
 from reader.corpus.memmap import LEXICON
 from reader.errors import InputError
@@ -45,10 +45,8 @@ def _describe(lexicon: Lexicon, runs: Sequence[ReportedRun], names_runs: bool) -
         frequent = indices[np.argsort(-counts, kind="stable")[:TOP]]
         examples = ", ".join(f"{ngrams.text(i)} ({ngrams.counts[i]:,})" for i in frequent)
         numbers = (f"{len(indices):,}", f"{counts.sum():,}", share, f"{int(np.median(counts)):,}", f"{counts.min():,}")
-        rows.append(
-            [counted(order, "word"), *(Cell(number, style="n") for number in numbers), Cell(examples, style="long")]
-        )
-    head = ["length", *(Cell(title, style="n") for title in ("n-grams", "occurrences", "share", "median", "least"))]
+        rows.append([counted(order, "word"), *numeric(*numbers), Cell(examples, style="long")])
+    head = ["length", *numeric("n-grams", "occurrences", "share", "median", "least")]
     title = f"{len(lexicon):,} n-grams"
     lines = [f"{title} of {', '.join(run.name for run in runs)}." if names_runs else f"{title}.", _share(runs[0])]
     explained = "Counts are those of the lexicon's own text; the share is that of all n-grams of this length in it."

@@ -59,6 +59,11 @@ class Cell(NamedTuple):
     style_value: str = ""
 
 
+def numeric(*contents: str) -> list[Cell]:
+    """Return cells that are aligned like numbers."""
+    return [Cell(content, style="n") for content in contents]
+
+
 # Of strings and Cells.
 Row = Sequence[Any]
 

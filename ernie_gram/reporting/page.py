@@ -13,7 +13,7 @@ from ernie_gram.reporting.lexicon_part import lexicon_part
 from ernie_gram.reporting.markup import Cell, Html, breakable, element, joined, section, table
 from ernie_gram.reporting.model_parts import model_parts
 from ernie_gram.reporting.pretraining_part import final_table, other_charts, perplexity_charts, training_charts
-from ernie_gram.reporting.runs import Group, ReportedRun, coloured, comparability, grouped
+from ernie_gram.reporting.runs import Group, ReportedRun, coloured, comparability, grouped, runs_of
 from ernie_gram.reporting.settings import settings_part
 from ernie_gram.reporting.style import SCRIPT, STYLE, colours
 from reader.plurals import counted
@@ -101,7 +101,7 @@ def _runs_table(runs: Sequence[ReportedRun]) -> Html:
 
 
 def _pretraining(groups: Sequence[Group], given: Counts | None, examples: int, notes: list[str]) -> Html:
-    runs = [run for group in groups for run in group.runs]
+    runs = runs_of(groups)
     counts, source = (given, "counts from the given file") if given else counted_baselines(runs)
     lines = coloured(groups)
     charts = [each for each in perplexity_charts(lines, counts) if each]

@@ -9,9 +9,9 @@ from statistics import median
 from ernie_gram.plot import running_mean
 from ernie_gram.pretraining.count_baselines import Perplexities
 from ernie_gram.reporting.charts import Reference, Series, chart
-from ernie_gram.reporting.markup import Cell, Html, element, folded, table
+from ernie_gram.reporting.markup import Cell, Html, element, folded, numeric, table
 from ernie_gram.reporting.numbers import MISSING, PERCENT, column
-from ernie_gram.reporting.runs import Group, ReportedRun
+from ernie_gram.reporting.runs import Group, ReportedRun, runs_of
 
 UNITS, NGRAMS, GENERATOR = "perplexity", "ngram_perplexity", "generator_ngram_perplexity"
 RATE = "sequences_per_second"
@@ -69,7 +69,7 @@ def final_table(groups: Sequence[Group], counts: dict[str, Perplexities]) -> Htm
         [f"counts: {name}", "", *("" if cell == MISSING else cell for cell in row)]
         for name, *row in zip(counts, *(each[len(groups) :] for each in cells), strict=True)
     ]
-    head = ["run", *(Cell(title, style="n") for title in ("steps", *(each[0] for each in shown)))]
+    head = ["run", *numeric("steps", *(each[0] for each in shown))]
     return table(head, rows, counting)
 
 
@@ -123,9 +123,9 @@ def perplexity_charts(groups: Sequence[Group], counts: dict[str, Perplexities]) 
 
 def training_charts(groups: Sequence[Group]) -> list[Html]:
     """Return the charts of training: loss, its terms if there are several, and learning rate."""
-    names = dict.fromkeys(name for group in groups for run in group.runs for name in run.names("train"))
-    terms = [name for name in names if name not in NO_TERMS]
-    has_several = any(len([name for name in run.names("train") if name in terms]) > 1 for g in groups for run in g.runs)
+    terms_of = [[name for name in run.names("train") if name not in NO_TERMS] for run in runs_of(groups)]
+    terms = dict.fromkeys(name for terms in terms_of for name in terms)
+    has_several = any(len(terms) > 1 for terms in terms_of)
     shown = [chart("Training loss (running mean)", curves_of(groups, "train", "loss", smooth=True))]
     for name in terms if has_several else ():
         shown.append(chart(f"Loss term {name} (running mean)", curves_of(groups, "train", name, smooth=True)))

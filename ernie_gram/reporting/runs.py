@@ -206,9 +206,14 @@ def grouped(runs: Sequence[ReportedRun]) -> list[Group]:
     ]
 
 
+def runs_of(groups: Sequence[Group]) -> list[ReportedRun]:
+    """Return the runs of some groups, in order."""
+    return [run for group in groups for run in group.runs]
+
+
 def coloured(groups: Sequence[Group]) -> list[Group]:
     """Return the groups that have a colour each in charts; a single group is divided into its runs."""
-    return list(groups) if len(groups) > 1 else [Group(run.name, [run]) for group in groups for run in group.runs]
+    return list(groups) if len(groups) > 1 else [Group(run.name, [run]) for run in runs_of(groups)]
 
 
 def _label(names: Sequence[str]) -> str:
