@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -151,16 +152,10 @@ def largest_batch(memory: Callable[[int], int], limit: float) -> int:
 
     `memory` must not decrease with the number of sequences.
     """
-    if memory(1) > limit:
-        return 0
-    fits = 1
-    while memory(2 * fits) <= limit:
-        fits *= 2
-    too_many = 2 * fits
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        fits, too_many = (middle, too_many) if memory(middle) <= limit else (fits, middle)
-    return fits
+    too_many = 1
+    while memory(too_many) <= limit:
+        too_many *= 2
+    return bisect_right(range(1, too_many), limit, lo=too_many // 2, key=memory)
 
 
 def report(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> str:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from ernie_gram.config.checks import require, require_finite
-from ernie_gram.config.loading import config_from_tree
+from ernie_gram.config.loading import config_from_tree, flatten
 from ernie_gram.formats.model import Model
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig, TrainerConfig
@@ -248,9 +248,8 @@ class PretrainConfig:
         """
         made = {"corpus": corpus.fingerprint, "vocabulary": corpus.vocabulary, "lexicon": corpus.lexicon}
         flat: dict[str, Any] = {"seed": self.seed, "paths.start": start, **made}
-        for section in ("model", "data", "objective", "generator", "optimizer"):
-            for key, value in asdict(getattr(self, section)).items():
-                flat[f"{section}.{key}"] = value
+        sections = ("model", "data", "objective", "generator", "optimizer")
+        flat |= flatten({section: asdict(getattr(self, section)) for section in sections})
         flat["optimizer.decay_steps"] = self.decay_steps
         flat["data.cut"] = CUT_VERSION
         return flat

@@ -92,20 +92,20 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
             made_row = _example(row, str(rows), reading)
             rows += 1
             phase.advance(1)
-            if not isinstance(made_row, (BadRow, OmittedRow)):
-                # IDs must be unique, because predictions are scored and submitted by ID; training does not need them.
+            # IDs must be unique, because predictions are scored and submitted by ID; training does not need them.
+            if split != TRAIN and not isinstance(made_row, (BadRow, OmittedRow)):
                 earlier = first_places.setdefault(made_row.id, made_row.place)
-                if earlier is made_row.place or split == TRAIN:
-                    examples.append(made_row)
-                    continue
-                made_row = BadRow(made_row.place, f"the id {made_row.id!r} is not unique; it is also at {earlier}")
+                if earlier is not made_row.place:
+                    made_row = BadRow(made_row.place, f"the id {made_row.id!r} is not unique; it is also at {earlier}")
             if isinstance(made_row, OmittedRow):
                 omitted.append(made_row)
-                continue
-            bad.append(made_row)
-            if on_bad_row == "error":
+            elif not isinstance(made_row, BadRow):
+                examples.append(made_row)
+            elif on_bad_row == "error":
                 place, reason = made_row
                 raise InputError(f"{place}: {reason}; correct the row, or leave bad rows out with --on_bad_row skip")
+            else:
+                bad.append(made_row)
     report = Report(task.name, split, found.files, rows, len(examples), tuple(omitted), tuple(bad), dict(reading.notes))
     if not examples:
         first = f"; the first one is at {bad[0].place}: {bad[0].reason}" if bad else ""

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from ernie_gram.config.checks import require
+from ernie_gram.config.loading import flatten
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import AdamWConfig, LoopConfig, OptimizerConfig, TrainerConfig, shared_settings
 from tasks.kinds.settings import HeadSettings, InputSettings, KindSettings, SpanSettings
@@ -208,7 +209,5 @@ class FinetuneConfig:
     def identity(self) -> dict[str, Any]:
         """Return the settings that can change the result of a run, as flat `section.key: value`."""
         flat: dict[str, Any] = {"seed": self.seed, "max_train_examples": self.max_train_examples}
-        for section in ("input", "span", "head", "dropout", "optimizer", "evaluation"):
-            for key, value in asdict(getattr(self, section)).items():
-                flat[f"{section}.{key}"] = value
-        return flat
+        sections = ("input", "span", "head", "dropout", "optimizer", "evaluation")
+        return flat | flatten({section: asdict(getattr(self, section)) for section in sections})
