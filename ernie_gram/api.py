@@ -29,7 +29,7 @@ from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
-from reader.errors import InputError
+from reader.errors import InputError, located
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.tokenization.vocabulary_file import load_vocabulary
 
@@ -236,10 +236,8 @@ class Model:
             raise InputError(f"texts: give a list of texts, not {texts!r}")
         encoded = []
         for i, text in enumerate(texts):
-            try:
+            with located(f"texts[{i}]"):
                 encoded.append(self.texts.encode(_parts(text), truncate))
-            except InputError as error:
-                raise InputError(f"texts[{i}]: {error}") from error
         return encoded
 
     def fill_mask(self, text: str, top: int = 5, ngrams: bool = False, draws: int = DRAWS) -> list[list[Guess]]:

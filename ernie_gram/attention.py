@@ -40,7 +40,7 @@ from ernie_gram.inference.ngram_attention import (
 )
 from ernie_gram.inference.requests import answering, decoded, read_lines
 from ernie_gram.plot import image_format, write_figure
-from reader.errors import InputError, OneLineParser, print_note
+from reader.errors import InputError, OneLineParser, located, print_note
 from reader.lexicon.lexicon_file import Lexicon
 from reader.plurals import counted
 from reader.system.atomic_files import atomic_file
@@ -93,20 +93,18 @@ def parse_arguments() -> argparse.Namespace:
 
 def spans_of(arguments: argparse.Namespace, model: Model) -> list[TokenSpan]:
     """Return the n-grams to mark; raises InputError that names the option."""
-    try:
-        arguments.text.encode()
-        option = "--text"
-        model.texts.encode((arguments.text,))
-        option = "--lexicon" if arguments.lexicon else "--entities"
-        if arguments.lexicon:
-            return lexicon_spans(
-                model.texts, arguments.text, ngram_cutter(model.texts, Lexicon.load(arguments.lexicon))
-            )
-        return phrase_spans(model.texts, arguments.text, arguments.entities)
-    except UnicodeEncodeError as error:
-        raise InputError("--text: is not UTF-8") from error
-    except InputError as error:
-        raise InputError(f"{option}: {error}") from error
+    texts, text = model.texts, arguments.text
+    with located("--text"):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError("is not UTF-8") from error
+        texts.encode((text,))
+    if arguments.lexicon:
+        with located("--lexicon"):
+            return lexicon_spans(texts, text, ngram_cutter(texts, Lexicon.load(arguments.lexicon)))
+    with located("--entities"):
+        return phrase_spans(texts, text, arguments.entities)
 
 
 def layer_weights(attention: TextAttention, layer: int) -> Floats:
@@ -154,19 +152,15 @@ def rounded(values: Floats) -> Any:
 
 def over_texts(arguments: argparse.Namespace, model: Model) -> dict[str, Any]:
     """Print the table over all lines of a file; return it as an object for JSON; raises InputError with the line."""
-    try:
+    with located("--lexicon"):
         cutter = ngram_cutter(model.texts, Lexicon.load(arguments.lexicon))
-    except InputError as error:
-        raise InputError(f"--lexicon: {error}") from error
     found, layers = list[InsideAttention](), 0
     with answering([arguments.input]) as phase:
         for name, line in read_lines([arguments.input], phase.advance):
-            try:
+            with located(name):
                 text = decoded(line)
                 spans = lexicon_spans(model.texts, text, cutter)
                 attention = model.attention(text, truncate=True)
-            except InputError as error:
-                raise InputError(f"{name}: {error}") from error
             layers = len(attention.weights)
             found.append(inside_attention(layer_weights(attention, arguments.layer), spans))
     if not found:

@@ -7,7 +7,8 @@ import difflib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 
@@ -24,6 +25,15 @@ class SystemRefusedError(InputError):
 
 class InUseError(InputError):
     """Another process is using what this one needs. The message says which; the same command may succeed later."""
+
+
+@contextmanager
+def located(where: object) -> Iterator[None]:
+    """Put `where`, such as a file or an option, before the message of an InputError that the body raises."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
 
 
 def one_line_errors(main: Callable[[], None]) -> None:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from reader.errors import InputError, OneLineParser, print_warning
+from reader.errors import InputError, OneLineParser, located, print_warning
 from tasks.kinds.catalog import checked, kind_of
 from tasks.kinds.settings import KindSettings
 from tasks.layouts.lines import read_json
@@ -75,8 +75,6 @@ def main() -> None:
     predictions = read_predictions(arguments.predictions, kind, examples, len(report.omitted) + len(report.bad))
     for line in report.lines()[1:]:
         print_warning(f"{report.files[0]}: {line.strip()}")
-    try:
+    with located(arguments.predictions):
         scores = kind.evaluate(replace(predictions, options=options))
-    except InputError as error:
-        raise InputError(f"{arguments.predictions}: {error}") from error
     print(json.dumps(scores, ensure_ascii=False, indent=1))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.loading import read_yaml
-from reader.errors import InputError, similar
+from reader.errors import InputError, located, similar
 from reader.system.installation import is_settings_file
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
@@ -65,10 +65,8 @@ def read_task_file(path: Path) -> Task:
     Raises InputError that names the file and the key, and for an unknown key the most similar known one.
     """
     tree = read_yaml(path)
-    try:
+    with located(path):
         return _task(tree, path.stem)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def _task(tree: dict[str, Any], default_name: str) -> Task:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import flatten, read_yaml
-from reader.errors import InputError, similar
+from reader.errors import located, similar
 from reader.system.installation import CONF, named_settings
 from tasks.registry.task_file import find_task
 
@@ -93,10 +93,8 @@ def read_study(name: str) -> Study:
     """
     path = named_settings(name, STUDIES, "study")
     tree = read_yaml(path)
-    try:
+    with located(path):
         return _study(path.stem, tree)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
 
 
 def _study(name: str, tree: dict[str, Any]) -> Study:

@@ -12,7 +12,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.config.loading import read_yaml
 from ernie_gram.experiments.planned_run import Result
 from ernie_gram.experiments.tables import Finished, markdown_table, spread_of
-from reader.errors import InputError, similar
+from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, named_settings
 from tasks.kinds.task import TRAIN
 from tasks.metrics.catalog import METRICS
@@ -59,7 +59,7 @@ def read_benchmark(name: str) -> Benchmark:
     """
     path = named_settings(name, BENCHMARKS, "benchmark")
     tree = read_yaml(path)
-    try:
+    with located(path):
         for key in tree:
             require(key in KEYS, key, f"is not a key of a benchmark ({', '.join(KEYS)}){similar(key, KEYS)}")
         tasks = tree.get("tasks")
@@ -67,12 +67,11 @@ def read_benchmark(name: str) -> Benchmark:
             raise InputError("tasks: expected a list of names of tasks")
         for task in tasks:
             task_named(task)
-        columns = tuple(_reported(value) for value in tree.get("reported", []))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    except (TypeError, KeyError, AttributeError) as error:
-        message = "expected a list of columns, each with name, source and scores {task: {split.metric: value}}"
-        raise InputError(f"{path}: reported: {message}") from error
+        try:
+            columns = tuple(_reported(value) for value in tree.get("reported", []))
+        except (TypeError, KeyError, AttributeError) as error:
+            message = "expected a list of columns, each with name, source and scores {task: {split.metric: value}}"
+            raise InputError(f"reported: {message}") from error
     return Benchmark(str(tree.get("title", name)), tuple(tasks), columns)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ernie_gram.config.checks import require
 from ernie_gram.formats.model import Model
-from reader.errors import InputError
+from reader.errors import located
 from reader.plurals import counted
 from tasks.data.batches import epoch_steps
 from tasks.data.features import Float32s
@@ -116,8 +116,5 @@ def scores_of_zeros(kind: Kind[Any, Any], split: SplitData) -> Scores:
     Raises InputError that names the files if the metric does not fit them.
     """
     scores: Float32s = np.zeros((split.features.num_units, kind.width), np.float32)
-    try:
+    with located(f"{', '.join(map(str, split.report.files))}: the metric {kind.task.metric} does not fit"):
         return kind.evaluate(kind.decode(scores, split.features, split.examples))
-    except InputError as error:
-        files = ", ".join(map(str, split.report.files))
-        raise InputError(f"{files}: the metric {kind.task.metric} does not fit: {error}") from error
