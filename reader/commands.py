@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import NoReturn
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -42,17 +43,26 @@ def run_command(name: str, program: str = "") -> NoReturn:
     sys.exit()
 
 
-@contextmanager
-def interrupts_end_at_once() -> Iterator[None]:
+def interrupts_end_at_once() -> AbstractContextManager[None]:
     """Within this context, which is for imports, SIGINT ends the process with a one-line error and status 130.
 
-    Otherwise it would raise KeyboardInterrupt, which some imports lose or turn into another error. A handler other than
-    Python's own is left in place: the caller may have set one, and a background job ignores SIGINT.
+    Otherwise it would raise KeyboardInterrupt, which some imports lose or turn into another error.
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    return interrupts_handled_by(_end)
+
+
+@contextmanager
+def interrupts_handled_by(handler: Callable[..., object]) -> Iterator[None]:
+    """Let a function handle SIGINT in this context, if it is the main thread's.
+
+    A handler other than Python's own is left in place: the caller may have set one, and a background job ignores
+    SIGINT.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    signal.signal(signal.SIGINT, _end)
+    signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:

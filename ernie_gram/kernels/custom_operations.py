@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +15,7 @@ from paddle.static import MetaTensor
 
 from ernie_gram.distributed.loading import THREADS
 from ernie_gram.graph import dynamic_mode
+from reader.commands import interrupts_handled_by
 from reader.system.compiled import numba
 
 # Exceptions that ended an operation, and KeyboardInterrupts; see `raised_as_they_are`.
@@ -38,7 +37,8 @@ def raised_as_they_are() -> Iterator[None]:
     Ctrl-C takes effect at the end of the context: Paddle would print a traceback of the interrupted operation.
     """
     try:
-        with _interrupts_collected():
+        # An interrupt is not raised within an operation, unless the program has its own handler.
+        with interrupts_handled_by(lambda *_: _raised.append(KeyboardInterrupt())):
             yield
     except SystemError:
         if not _raised:
@@ -48,20 +48,6 @@ def raised_as_they_are() -> Iterator[None]:
         _raised.clear()
     if found:
         raise found[0] from None
-
-
-@contextmanager
-def _interrupts_collected() -> Iterator[None]:
-    """Add KeyboardInterrupts to `_raised` instead of raising them, unless the program has its own handler."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *_: _raised.append(KeyboardInterrupt()))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def add_operation(
