@@ -106,10 +106,8 @@ def share_constants(program: paddle.static.Program) -> None:
         if operation.name() not in _CONSTANTS:
             continue
         attributes, result = operation.attrs(), operation.result(0)
-        if "place" not in attributes:
-            continue
         # Operations may change a tensor on the device in place.
-        if not attributes["place"].is_cpu_place():
+        if "place" not in attributes or not attributes["place"].is_cpu_place():
             continue
         described = (str(attributes.get(name)) for name in ("place", "dtype", "shape", "value"))
         key = " ".join([operation.name(), *described])

@@ -62,18 +62,6 @@ def _is_movable(operation: Operation, kept: Collection[int]) -> bool:
     )
 
 
-class _RoundedValues:
-    """Values rounded to bfloat16; each one once, before its first use in a product."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, Value] = {}
-
-    def of(self, value: Value) -> Value:
-        if value.id not in self._made:
-            self._made[value.id] = _marked(paddle._C_ops.cast(value, paddle.bfloat16))
-        return self._made[value.id]
-
-
 def _marked(result: Value) -> Value:
     result.get_defining_op().set_bool_attr(_ROUNDED, True)
     return result
@@ -81,12 +69,16 @@ def _marked(result: Value) -> Value:
 
 def _round_factors(block: paddle.pir.Block, kept: Collection[int]) -> None:
     """Replace large float32 products and their gradients by products of bfloat16 factors."""
-    rounded = _RoundedValues()
+    # ID of a value -> the value rounded to bfloat16, once, before its first use in a product.
+    rounded: dict[int, Value] = {}
     for operation in block.ops:
         if operation.name() not in (_MATMUL, _MATMUL_GRAD) or not _is_large(operation, kept):
             continue
         paddle.pir.set_insertion_point(operation)
-        x, y, *out = (rounded.of(value) for value in operation.operands_source())
+        for value in operation.operands_source():
+            if value.id not in rounded:
+                rounded[value.id] = _marked(paddle._C_ops.cast(value, paddle.bfloat16))
+        x, y, *out = (rounded[value.id] for value in operation.operands_source())
         transposed = operation.attrs()["transpose_x"], operation.attrs()["transpose_y"]
         if operation.name() == _MATMUL:
             results: list[Value | None] = [_product(x, y, *transposed)]
