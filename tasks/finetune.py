@@ -139,7 +139,7 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
     began = time.monotonic()
     scores, metric, null_threshold = {}, METRICS[run.task.metric], None
     confusion = {}
-    for split, predictions in predictor.predict(trainer.executor, (*run.dev, *run.final), world):
+    for split, predictions in predictor.predict(trainer.executor, run.evaluated, world):
         null_threshold = predictions.null_threshold
         scores[split.name] = run.kind.evaluate(predictions)
         confusion[split.name] = run.kind.confusion(predictions)
@@ -150,7 +150,6 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
             _say(f"final step {step}  {split.name}: {shown}  ({path})")
             if warning := equal_predictions(run.kind, split, predictions):
                 print_warning(warning)
-    splits = (run.train, *run.dev, *run.final)
     return {
         "task": run.task.name,
         "metric": {"name": metric.name, "chooses": run.metric, "unit": metric.unit},
@@ -168,7 +167,7 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
                 "skipped": len(split.report.bad),
                 "samples": len(split.features),
             }
-            for split in splits
+            for split in run.splits
         },
         "seconds": {"prediction": time.monotonic() - began},
         "processes": world.size,
@@ -186,7 +185,7 @@ def constant_scores(run: Run) -> dict[str, Any]:
     answer = kind.constant_answer(run.train.examples)
     if answer is None:
         return {}
-    for split in (*run.dev, *run.final):
+    for split in run.evaluated:
         answers = [answer] * len(split.examples)
         scores[split.name] = kind.evaluate(kind.predictions(split.examples, answers, [{} for _ in answers]))
     return {"constant": {"answer": answer, "scores": scores}}

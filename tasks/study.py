@@ -78,9 +78,7 @@ def main() -> None:
         if missing:
             print("settings and files are valid; the runs themselves are checked when everything is built")
             return
-        runner = StudyRunner(plan_study(prepared, options.output, options.data), options.results, options.finished_only)
-        runner.check(options.processes)
-        print(_summary(runner))
+        print(_summary(_checked_runner(prepared, options)))
         return
     with (
         lock_output(options.output, "--output"),
@@ -89,11 +87,17 @@ def main() -> None:
         end_at_sigterm()
         prepared.build()
         repair_results(options.results)
-        runner = StudyRunner(plan_study(prepared, options.output, options.data), options.results, options.finished_only)
-        runner.check(options.processes)
+        runner = _checked_runner(prepared, options)
         failed = runner.run(prepared, options.jobs, options.processes, options.threads, options.keep)
         print(_summary(runner))
     raise_failed(failed)
+
+
+def _checked_runner(prepared: Prepared, options: argparse.Namespace) -> StudyRunner:
+    planned = plan_study(prepared, options.output, options.data)
+    runner = StudyRunner(planned, options.results, options.finished_only)
+    runner.check(options.processes)
+    return runner
 
 
 def _summary(runner: StudyRunner) -> str:

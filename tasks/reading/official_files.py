@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ernie_gram.config.checks import require
 from reader.errors import InputError, similar
+from reader.system.atomic_files import sha256_of
 from tasks.kinds.task import Split, Task
 from tasks.layouts.rows import Layout
 
@@ -55,6 +57,16 @@ def find_files(task: Task, folder: Path, split: str) -> Found:
     also = f" (also looked in its folders {', '.join(task.folders)})" if task.folders else ""
     found = f"; {incomplete[0]}" if incomplete else ""
     raise InputError(f"{folder}: no files of the split {split!r} of {task.title}; looked for {names}{also}{found}")
+
+
+def file_digests(files: Iterable[Path]) -> Iterator[tuple[str, str]]:
+    """Yield the SHA-256 of each file, and of each text in a folder, with the text's path in the folder or else "".
+
+    The folder of a text may be its label.
+    """
+    for path in files:
+        for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
+            yield str(file.relative_to(path)) if path.is_dir() else "", sha256_of(file)
 
 
 def available_splits(task: Task, folder: Path) -> list[str]:

@@ -22,7 +22,7 @@ from ernie_gram.pretraining.planned_run import PretrainingRun, load_pretraining
 from reader.system.atomic_files import sha256_of
 from reader.system.installation import is_settings_file
 from tasks.kinds.task import TRAIN
-from tasks.reading.official_files import available_splits, find_files
+from tasks.reading.official_files import available_splits, file_digests, find_files
 from tasks.registry.settings_file import settings_of
 from tasks.registry.task_file import find_task
 from tasks.studies.preparation import Prepared
@@ -222,17 +222,12 @@ def _files(task: str, folder: Path) -> dict[str, str]:
     Raises InputError if a needed file is missing.
     """
     definition = find_task(task)
+    evaluated = [name for name in available_splits(definition, folder) if name in definition.evaluation_splits]
     found = {}
-    for split in (
-        TRAIN,
-        *(name for name in available_splits(definition, folder) if name in definition.evaluation_splits),
-    ):
+    for split in (TRAIN, *evaluated):
         digest = hashlib.sha256()
-        for path in find_files(definition, folder, split).files:
-            for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
-                # The folder of a file may be its label.
-                inside = f"{file.relative_to(path)} " if path.is_dir() else ""
-                digest.update(f"{inside}{sha256_of(file)}".encode())
+        for inside, content in file_digests(find_files(definition, folder, split).files):
+            digest.update(f"{inside} {content}".encode() if inside else content.encode())
         found[split] = digest.hexdigest()
     require(len(found) > 1, "--data", f"{task}: {NO_DEV_SPLIT}")
     if is_settings_file(task):

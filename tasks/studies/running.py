@@ -55,14 +55,17 @@ class StudyRunner:
         models = {each.model for each in missing if each.kind == FINETUNING}
         found = []
         for each in self.planned:
-            if each.kind == PRETRAINING and (each in missing or each in models):
-                if not self._finished_only and _result(each) is None:
-                    found.append(each)
-            elif each.kind == FINETUNING and each in missing:
-                is_ready = each.model is None or not self._finished_only or _result(each.model) is not None
-                if is_ready and _result(each) is None:
-                    found.append(each)
+            if each.kind == PRETRAINING:
+                is_wanted = not self._finished_only and (each in missing or each in models)
+            else:
+                is_wanted = each.kind == FINETUNING and each in missing and self._may_start(each)
+            if is_wanted and _result(each) is None:
+                found.append(each)
         return found
+
+    def _may_start(self, finetuning: Planned) -> bool:
+        """Return whether the model of a fine-tuning is there, or may be trained before."""
+        return finetuning.model is None or not self._finished_only or _result(finetuning.model) is not None
 
     def check(self, processes: int) -> None:
         """Raise InputError if a training cannot be started, as far as this can be known beforehand."""

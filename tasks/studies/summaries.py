@@ -48,6 +48,10 @@ class Summary:
         found = [record for record in self.of_kind(PRETRAINING) if record["variant"] == variant]
         return sorted(found, key=lambda record: int(record["seed"]))
 
+    def results(self, variant: str, key: str) -> dict[int, float]:
+        """Return a number of the pre-trainings of a variant that have it, by seed."""
+        return {int(each["seed"]): each["result"][key] for each in self.models(variant) if key in each["result"]}
+
     def scores(self, variant: str, task: str) -> dict[tuple[int, int], float]:
         """Return the scores of a variant on a task, by the seeds of pre-training and of fine-tuning."""
         return {
@@ -85,10 +89,7 @@ class Summary:
 
     def perplexity_ratios(self, variant: str, key: str) -> list[float]:
         """Return the final perplexities of a variant divided by those of the reference with the same seed."""
-        own, other = (
-            {record["seed"]: record["result"][key] for record in self.models(name) if key in record["result"]}
-            for name in (variant, self.study.reference)
-        )
+        own, other = self.results(variant, key), self.results(self.study.reference, key)
         return [own[seed] / other[seed] for seed in own if seed in other]
 
     def differences(self, variant: str, task: str) -> list[float]:
@@ -122,8 +123,8 @@ class Summary:
 
     def cpu_seconds(self, variant: str) -> float | None:
         """Return the median CPU seconds of a step over the pre-trainings that logged them; None if none did."""
-        logged = [record["result"][CPU] for record in self.models(variant) if CPU in record["result"]]
-        return median(logged) if logged else None
+        logged = self.results(variant, CPU)
+        return median(logged.values()) if logged else None
 
     def equal_cpu_seconds(self) -> float | None:
         """Return the CPU seconds of the cheapest whole pre-training of the study; None if none was logged.

@@ -75,10 +75,10 @@ def _pretraining(summary: Summary) -> list[str]:
         for key in (NGRAMS, UNITS):
             curves = [[each[key] for each in record["curve"] if key in each] for record in models]
             starts = [curve[0] for curve in curves if curve]
-            ends = [record["result"][key] for record in models if key in record["result"]]
+            ends = list(summary.results(name, key).values())
             cells += [f"{mean(starts):,.0f}" if starts else MISSING, spread(ends, ",.0f", planned)]
         for key, form in (("generator_ngram_perplexity", ",.0f"), ("accuracy", ".1%")):
-            found = [record["result"][key] for record in models if key in record["result"]]
+            found = list(summary.results(name, key).values())
             has_one = bool(found) or key == "accuracy"
             cells.append(spread(found, form, planned if has_one else 0))
         cost = summary.cpu_seconds(name)

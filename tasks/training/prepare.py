@@ -98,6 +98,16 @@ class Run:
         return epoch_steps(len(self.train.features), self.config.optimizer.batch_size)
 
     @property
+    def evaluated(self) -> tuple[SplitData, ...]:
+        """The labelled splits other than the training data."""
+        return (*self.dev, *self.final)
+
+    @property
+    def splits(self) -> tuple[SplitData, ...]:
+        """All splits."""
+        return (self.train, *self.evaluated)
+
+    @property
     def max_steps(self) -> int:
         """Steps of the whole training."""
         return self.config.optimizer.epochs * self.epoch_steps
@@ -146,7 +156,7 @@ class Run:
         shape = self.model.config
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         return [
-            *(line for split in (self.train, *self.dev, *self.final) for line in split.describe()),
+            *(line for split in self.splits for line in split.describe()),
             f"model    {self.model.source} ({self.model.format}): {counted(shape.num_hidden_layers, 'layer')}, "
             f"{shape.hidden_size} wide, {len(self.model.vocabulary or ()):,} tokens",
             *(f"note     {note}" for note in self.model.notes),
@@ -159,11 +169,11 @@ class Run:
 
     def warnings(self) -> list[str]:
         """Return a line for each valid but probably unintended property of the settings and the data."""
-        lines = unseen_labels(self.kind, (*self.dev, *self.final), self.train)
+        lines = unseen_labels(self.kind, self.evaluated, self.train)
         lines += equal_gold_values(self.kind, self.train, self.dev)
         lines += [
             f"{split.name}: {warning}"
-            for split in (self.train, *self.dev, *self.final)
+            for split in self.splits
             if (warning := unknown_warning(split.unknown, self.tokenizer.vocabulary, UNKNOWN_ADVICE))
         ]
         if self.config.optimizer.batch_size > LARGE_SHARE * len(self.train.features):
@@ -200,8 +210,7 @@ class Run:
         )
         own = Path(self.config.task) if Path(self.config.task).is_file() else None
         write_description(self.output, description, own)
-        splits = (self.train, *self.dev, *self.final)
-        skipped = [f"{split.name}\t{place}\t{reason}\n" for split in splits for place, reason in split.report.bad]
+        skipped = [f"{split.name}\t{place}\t{reason}\n" for split in self.splits for place, reason in split.report.bad]
         if skipped:
             write_atomically(self.output / SKIPPED, "".join(skipped))
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from reader.errors import InputError
 from reader.plurals import counted
-from reader.system.atomic_files import sha256_of
 from reader.system.progress import progress
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_share
@@ -23,7 +22,7 @@ from tasks.data.features import Features
 from tasks.kinds.base import Kind
 from tasks.kinds.task import TRAIN, Task
 from tasks.reading.load import OnBadRow, Report, load_split
-from tasks.reading.official_files import available_splits
+from tasks.reading.official_files import available_splits, file_digests
 
 # Bad rows that are listed on the console; all are in the run's folder.
 MAX_LISTED = 10
@@ -53,11 +52,8 @@ class SplitData:
     def digest(self) -> str:
         """The SHA-256 of the contents of the split's files."""
         digest = hashlib.sha256()
-        for path in self.report.files:
-            for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
-                # The folder of a file may be its label.
-                inside = str(file.relative_to(path)) if path.is_dir() else ""
-                digest.update(f"{inside} {sha256_of(file)}\n".encode())
+        for inside, content in file_digests(self.report.files):
+            digest.update(f"{inside} {content}\n".encode())
         return digest.hexdigest()
 
     def describe(self) -> list[str]:
