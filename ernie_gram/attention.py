@@ -43,7 +43,7 @@ from ernie_gram.plot import image_format, write_figure
 from reader.errors import InputError, OneLineParser, located, print_note
 from reader.lexicon.lexicon_file import Lexicon
 from reader.plurals import counted
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_files, check_output_path, claimed_file
 from reader.system.progress import progress
 
@@ -217,7 +217,7 @@ def main() -> None:
         model.prepare()
     content = over_texts(arguments, model) if arguments.input else of_text(arguments, model, spans)
     if arguments.json:
-        with claimed_file("--json", arguments.json, arguments.overwrite), atomic_file(arguments.json) as partial:
+        with claimed_file("--json", arguments.json, arguments.overwrite):
             content = {"model": str(model.folder), **content}
-            partial.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+            write_atomically(arguments.json, json.dumps(content, ensure_ascii=False) + "\n")
         print(f"written  {arguments.json}")

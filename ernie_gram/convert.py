@@ -22,7 +22,7 @@ from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.model_card import FILE_NAME
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
-from reader.errors import OneLineParser
+from reader.errors import OneLineParser, first_line
 from reader.plurals import counted
 from reader.system.output_files import claimed_new_folder
 
@@ -66,7 +66,7 @@ def formats_list() -> str:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = OneLineParser(description=first_line(__doc__))
     parser.add_argument(
         "source", type=Path, nargs="?", metavar="SRC", help="a run's folder, a step_N or a model folder"
     )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
 from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, TextSettings
-from reader.errors import InputError, OneLineParser, print_note
+from reader.errors import InputError, OneLineParser, first_line, print_note
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.output_files import claimed_new_folder
 from reader.system.progress import progress
@@ -87,7 +87,7 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = OneLineParser(description=first_line(__doc__))
     parser.add_argument("model", type=Path, metavar="MODEL", help="a run's folder, a step_N or a model folder")
     parser.add_argument("folder", type=Path, metavar="DST", help="the folder to write; it must not exist")
     parser.add_argument(

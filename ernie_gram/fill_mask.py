@@ -25,7 +25,7 @@ from ernie_gram.inference.description import FILL_MASK
 from ernie_gram.inference.requests import Answers, answering, read_lines, single_request
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser, print_note
+from reader.errors import InputError, OneLineParser, first_line, print_note
 from reader.system.progress import progress
 from reader.tokenization.vocabulary import MASK
 
@@ -46,7 +46,7 @@ def show(text: str, guesses: list[list[Guess]], as_json: bool) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = OneLineParser(description=first_line(__doc__))
     parser.add_argument(
         "model",
         type=Path,

@@ -34,7 +34,7 @@ from ernie_gram.inference.requests import (
 )
 from ernie_gram.inference.units import LINES_PER_BATCH
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser
+from reader.errors import InputError, OneLineParser, first_line
 from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
@@ -44,7 +44,7 @@ VECTORS = ("mean", "cls", "pooled")
 
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
-    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = OneLineParser(description=first_line(__doc__))
     parser.add_argument("model", type=Path, metavar="MODEL", help="folder that `ernie-gram export-inference` wrote")
     parser.add_argument(
         "--input",

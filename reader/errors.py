@@ -104,6 +104,11 @@ def _fail(message: str, status: int) -> NoReturn:
     sys.exit(status)
 
 
+def first_line(docstring: str | None) -> str:
+    """Return the first line of a docstring, for the description of a command."""
+    return (docstring or "").partition("\n")[0]
+
+
 class OneLineParser(argparse.ArgumentParser):
     """A command-line parser that raises InputError for invalid arguments instead of printing the usage text."""
 

@@ -31,7 +31,7 @@ from ernie_gram.plot import image_format, new_figure, save_figure
 from reader.build_options import parse_positive
 from reader.errors import InputError, OneLineParser
 from reader.plurals import counted
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_files, check_output_path, claimed_file
 from reader.system.progress import progress
 from tasks.data.tag_schemes import Entity, entities_of
@@ -230,8 +230,8 @@ def main() -> None:
             "runs": runs,
             "tables": record(parts),
         }
-        with claimed_file("--json", arguments.json, arguments.overwrite), atomic_file(arguments.json) as partial:
-            partial.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        with claimed_file("--json", arguments.json, arguments.overwrite):
+            write_atomically(arguments.json, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
         print(f"written  {arguments.json}")
     if arguments.plot:
         with claimed_file("--plot", arguments.plot, arguments.overwrite):

@@ -28,7 +28,7 @@ from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
 from ernie_gram.inference.description import TextSettings
 from reader.batches.fields import SENTENCE_IDS
-from reader.errors import OneLineParser, print_warning
+from reader.errors import OneLineParser, first_line, print_warning
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder, claimed_new_folder
 from reader.system.progress import progress
@@ -122,7 +122,7 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
 
 def main() -> None:
     """Run the command line."""
-    parser = OneLineParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = OneLineParser(description=first_line(__doc__))
     parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a fine-tuning, or a checkpoint in it")
     parser.add_argument("folder", type=Path, metavar="DST", help="the folder to write; it must not exist")
     parser.add_argument("--to", choices=(PADDLENLP, INFERENCE), required=True, help="the form of the export")

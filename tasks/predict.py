@@ -21,9 +21,9 @@ from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device, visible_gpus
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.build_options import parse_positive
-from reader.errors import OneLineParser, print_warning
+from reader.errors import OneLineParser, first_line, print_warning
 from reader.plurals import counted
-from reader.system.atomic_files import atomic_file
+from reader.system.atomic_files import write_atomically
 from reader.system.installation import child_environment
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
@@ -61,7 +61,7 @@ def keys_of_kinds() -> str:
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line; raises InputError."""
     parser = OneLineParser(
-        description=__doc__.split("\n")[0] if __doc__ else "",
+        description=first_line(__doc__),
         epilog=EPILOG.replace("KEYS", keys_of_kinds()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -210,8 +210,8 @@ def main() -> None:
         else:
             files = [*submission_files(predictions, rows.report.split).values()]
     for path, content in zip(paths, files, strict=True):
-        with claimed_file("--output", path, arguments.overwrite), atomic_file(path) as partial:
-            partial.write_bytes(content)
+        with claimed_file("--output", path, arguments.overwrite):
+            write_atomically(path, content)
         print(f"{path}: {counted(len(rows.examples), 'prediction')} of {finetuned.source}")
     if split is not None and task.splits[split].labelled:
         print(json.dumps(finetuned.kind.evaluate(predictions), ensure_ascii=False))
