@@ -138,16 +138,14 @@ def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
     tree = read_yaml(path)
     base = tree.pop("base", None)
     for name, value in tree.items():
-        if not dataclasses.is_dataclass(_types(config_type).get(name)):
-            if name in _types(config_type) and isinstance(value, dict):
-                raise InputError(f"{path}: {name}: expected {_expected(config_type, name)}, found a section")
-        elif value is None:
-            tree[name] = {}
-        elif not isinstance(value, dict):
-            raise InputError(f"{path}: {name}: expected a section (`key: value` lines), found {_as_argument(value)}")
+        if dataclasses.is_dataclass(_types(config_type).get(name)):
+            tree[name] = {} if value is None else value
+            if not isinstance(tree[name], dict):
+                found = _as_argument(value)
+                raise InputError(f"{path}: {name}: expected a section (`key: value` lines), found {found}")
         inner = tree[name] if isinstance(tree[name], dict) else {}
-        for key in (f"{name}.{key}" for key, value in inner.items() if isinstance(value, dict)):
-            if key in all_keys(config_type):
+        for key, part in ((name, tree[name]), *((f"{name}.{key}", part) for key, part in inner.items())):
+            if isinstance(part, dict) and key in all_keys(config_type):
                 raise InputError(f"{path}: {key}: expected {_expected(config_type, key)}, found a section")
     own_keys = flatten(tree)
     for key in own_keys:

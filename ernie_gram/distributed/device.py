@@ -50,18 +50,7 @@ def check_device(
     if device == "gpu" and not gpus:
         raise InputError(f"{key}: gpu asked for, but {_why_no_gpu()}; use cpu or auto")
     if not gpus:
-        if precision == "float16":
-            # In Paddle 3.3.1 for CPUs matmul, add, multiply, gelu, softmax, layer_norm and gather have no such kernels.
-            raise InputError(
-                f"{precision_key}: float16 needs a GPU, because Paddle has no float16 kernels for a CPU; use "
-                "bfloat16 or float32"
-            )
-        if precision == "bfloat16" and (reason := onednn_kernels().no_bfloat16):
-            raise InputError(
-                f"{precision_key}: bfloat16 is slower than float32 on this CPU, or not possible: {reason}; use float32"
-            )
-        if attention == MEMORY_EFFICIENT:
-            raise InputError("model.attention: memory_efficient needs a GPU; use plain")
+        _check_cpu(precision, attention, precision_key)
         return False
     seen = f"Paddle sees {gpus} GPU{'s' * (gpus > 1)}{_visible_devices()}"
     if processes > gpus:
@@ -83,6 +72,21 @@ def check_device(
     if attention == MEMORY_EFFICIENT and not _has_kernel("memory_efficient_attention_grad"):
         raise InputError("model.attention: this Paddle has no kernel for memory_efficient; use plain")
     return True
+
+
+def _check_cpu(precision: str, attention: str, precision_key: str) -> None:
+    if precision == "float16":
+        # In Paddle 3.3.1 for CPUs matmul, add, multiply, gelu, softmax, layer_norm and gather have no such kernels.
+        raise InputError(
+            f"{precision_key}: float16 needs a GPU, because Paddle has no float16 kernels for a CPU; use "
+            "bfloat16 or float32"
+        )
+    if precision == "bfloat16" and (reason := onednn_kernels().no_bfloat16):
+        raise InputError(
+            f"{precision_key}: bfloat16 is slower than float32 on this CPU, or not possible: {reason}; use float32"
+        )
+    if attention == MEMORY_EFFICIENT:
+        raise InputError("model.attention: memory_efficient needs a GPU; use plain")
 
 
 def visible_gpus() -> int:

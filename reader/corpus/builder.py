@@ -70,17 +70,7 @@ def join_corpora(paths: list[Path], output: Path) -> None:
     """
     first = Corpus(paths[0])
     infos = [Corpus(path).info for path in paths]
-    shards = [info.shard for info in infos]
-    if any(shards):
-        if shards != [f"{i}/{len(shards)}" for i in range(1, len(shards) + 1)]:
-            shown = ", ".join(shard or "no shard" for shard in shards)
-            raise InputError(f"the shards are {shown}; give all of them, in order, and nothing else")
-    else:  # shards of different files may have the same text
-        texts: dict[str, Path] = {}
-        for path, info in zip(paths, infos, strict=True):
-            if info.text in texts:
-                raise InputError(f"{path}: made of the same text as {texts[info.text]}; give each corpus once")
-            texts[info.text] = path
+    _check_parts(paths, infos)
     for path, info in zip(paths, infos, strict=True):
         for what in ("vocabulary", "lexicon"):
             if getattr(info, what) != getattr(first.info, what):
@@ -91,6 +81,22 @@ def join_corpora(paths: list[Path], output: Path) -> None:
     # Map one corpus at a time, because every mapped array keeps a file open.
     parts = ((np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in map(Corpus, paths))
     _write_corpus(output, first.vocabulary, first.lexicon, text, first.ngram_offsets, first.ngram_tokens, parts)
+
+
+def _check_parts(paths: list[Path], infos: list[CorpusInfo]) -> None:
+    """Raise InputError unless corpora are all shards of one, in order, or have different texts."""
+    shards = [info.shard for info in infos]
+    if any(shards):
+        # Shards of different files may have the same text.
+        if shards != [f"{i}/{len(shards)}" for i in range(1, len(shards) + 1)]:
+            shown = ", ".join(shard or "no shard" for shard in shards)
+            raise InputError(f"the shards are {shown}; give all of them, in order, and nothing else")
+        return
+    texts: dict[str, Path] = {}
+    for path, info in zip(paths, infos, strict=True):
+        if info.text in texts:
+            raise InputError(f"{path}: made of the same text as {texts[info.text]}; give each corpus once")
+        texts[info.text] = path
 
 
 def _write_corpus(

@@ -10,7 +10,7 @@ from reader.lexicon.counting_stages import CountNgrams, NgramCounts, WordCounts
 from reader.lexicon.lexicon_file import NGrams
 from reader.lexicon.ngram_keys import KeyLayout, KeyTable, build_key_table, key_layout
 from reader.lexicon.t_test import t_statistic
-from reader.system.arrays import Bools, Float64s, Int64s
+from reader.system.arrays import Bools, Float64s, Int64s, offsets_of
 from reader.tables.string_table import PackedStrings, empty_table, find_or_add_strings, take_strings, unpack_strings
 from reader.tokenization.basic_tokenizer import is_han
 
@@ -92,7 +92,7 @@ class Candidates:
         return NGrams(
             unpack_strings(take_strings(self.vocabulary.strings, distinct)),
             word_ids.astype(np.int32),
-            np.concatenate([[0], np.cumsum(orders)]),
+            offsets_of(orders),
             np.concatenate([part.counts for part in parts]),
             np.concatenate([part.t for part in parts]),
         )

@@ -32,7 +32,7 @@ from reader.lexicon.counting_stages import (
 from reader.lexicon.lexicon_file import NO_NGRAMS, Lexicon, LexiconInfo, NGrams
 from reader.lexicon.ngram_keys import ngram_totals
 from reader.lexicon.t_test import kth_largest, needed_count
-from reader.system.arrays import Float64s, Int64s
+from reader.system.arrays import Float64s, Int64s, offsets_of
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
 SAMPLE_WORDS, SAMPLE_SEGMENTS = 1 << 21, 4
@@ -206,7 +206,7 @@ def make_lexicon(result: CountingResult, vocabulary: Vocabulary, settings: Setti
     best = result.best
     table = PieceTable(vocabulary)
     table.extend(best.words)
-    ends = np.concatenate([[0], np.cumsum(np.diff(table.offsets)[best.word_ids])])
+    ends = offsets_of(np.diff(table.offsets)[best.word_ids])
     tokens = np.diff(ends[best.offsets])
     kept = best.select((tokens > 1) & (tokens <= max_ngram_tokens))
     info = LexiconInfo(

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reader.errors import InputError
-from reader.system.arrays import Bools, Float64s, Int32s, Int64s
+from reader.system.arrays import Bools, Float64s, Int32s, Int64s, offsets_of
 from reader.system.atomic_files import atomic_file, sha256_of, write_atomically
 from reader.tables.string_table import PackedStrings, pack_strings, take_strings, unpack_strings
 
@@ -47,7 +47,7 @@ class NGrams(NamedTuple):
         flat = " ".join(texts).split(" ") if texts else []
         id_of_word = {word: word_id for word_id, word in enumerate(dict.fromkeys(flat))}
         word_ids = np.fromiter(map(id_of_word.__getitem__, flat), np.int32, len(flat))
-        return cls(list(id_of_word), word_ids, np.concatenate([[0], np.cumsum(orders)]), counts, t)
+        return cls(list(id_of_word), word_ids, offsets_of(orders), counts, t)
 
     @property
     def orders(self) -> Int64s:
@@ -67,8 +67,8 @@ class NGrams(NamedTuple):
     def select(self, keep: Bools) -> NGrams:
         """Return the n-grams for which `keep`, bool [n], is true. The list of words does not change."""
         orders = self.orders
-        offsets = np.concatenate([[0], np.cumsum(orders[keep])])
-        return NGrams(self.words, self.word_ids[np.repeat(keep, orders)], offsets, self.counts[keep], self.t[keep])
+        word_ids, offsets = self.word_ids[np.repeat(keep, orders)], offsets_of(orders[keep])
+        return NGrams(self.words, word_ids, offsets, self.counts[keep], self.t[keep])
 
 
 NO_NGRAMS = NGrams.from_texts([], np.zeros(0, np.int64), np.zeros(0, np.float64))

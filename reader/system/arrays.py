@@ -1,4 +1,4 @@
-"""Names for the types of arrays."""
+"""Names for the types of arrays, and offsets of consecutive ranges."""
 
 from __future__ import annotations
 
@@ -12,3 +12,10 @@ Int64s = npt.NDArray[np.int64]
 UInt8s = npt.NDArray[np.uint8]
 UInt64s = npt.NDArray[np.uint64]
 Float64s = npt.NDArray[np.float64]
+
+
+def offsets_of(lengths: npt.NDArray[np.integer]) -> Int64s:
+    """Return where consecutive ranges of these lengths begin, and where the last one ends; int64 [n + 1]."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s
+from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s, offsets_of
 from reader.system.compiled import numba
 from reader.tables.hashing import hash_to_slot
 
@@ -120,7 +120,7 @@ def find_strings(table: StringTable, strings: PackedStrings) -> Int32s:
 def take_strings(strings: PackedStrings, indices: Int32s | Int64s) -> PackedStrings:
     """Return the strings at the given indices, in the order of the indices."""
     sizes = np.diff(strings.offsets)[indices]
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    offsets = offsets_of(sizes)
     positions = np.repeat(strings.offsets[indices] - offsets[:-1], sizes) + np.arange(offsets[-1])
     return PackedStrings(offsets, strings.arena[positions])
 

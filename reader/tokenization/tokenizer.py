@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from reader.system.arrays import Int32s, Int64s
+from reader.system.arrays import Int32s, Int64s, offsets_of
 from reader.tokenization.text_pieces import SpannedTokens, TextPieces
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -147,8 +147,7 @@ class Tokenizer:
 
         The last number is where one more text would begin. The line feeds ensure that no word spans two texts.
         """
-        text_starts = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) + 1 for text in texts], out=text_starts[1:])
+        text_starts = offsets_of(np.array([len(text) + 1 for text in texts], np.int64))
         return self._pieces.encode("\n".join(texts)), text_starts
 
 

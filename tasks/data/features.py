@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch
+from reader.system.arrays import offsets_of
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -20,13 +21,6 @@ Float32s = npt.NDArray[np.float32]
 
 # Ranges that are gathered together; bounds the temporary memory.
 GATHERED_RANGES = 1 << 16
-
-
-def offsets_of(lengths: npt.NDArray[np.integer]) -> Int64s:
-    """Return where consecutive ranges of these lengths begin, and where the last one ends; int64 [n + 1]."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def range_indices(starts: Int64s, lengths: Int64s) -> Int64s:

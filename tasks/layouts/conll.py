@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from tasks.data.examples import Place
@@ -29,15 +30,9 @@ class Conll:
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the sentences of each file."""
         for path in files:
-            sentence: list[tuple[Place, str | BadRow]] = []
-            for place, line in read_lines(path):
-                if isinstance(line, BadRow) or (line.strip(" \t") and not line.startswith(DOCUMENT_START)):
-                    sentence.append((place, line))
-                elif sentence:
-                    yield self._row(sentence, wanted.labelled)
-                    sentence = []
-            if sentence:
-                yield self._row(sentence, wanted.labelled)
+            for is_sentence, lines in groupby(read_lines(path), key=lambda placed: _is_of_sentence(placed[1])):
+                if is_sentence:
+                    yield self._row(list(lines), wanted.labelled)
 
     def _row(self, sentence: Sequence[tuple[Place, str | BadRow]], labelled: bool) -> AnyRow:
         first = sentence[0][0]
@@ -56,3 +51,7 @@ class Conll:
                 return BadRow(first, f"a sentence with a bad line {place.line}: {reason}")
             tokens.append([fields[column - (column > 0)] for column in columns])
         return Row(first, dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False)))
+
+
+def _is_of_sentence(line: str | BadRow) -> bool:
+    return isinstance(line, BadRow) or (bool(line.strip(" \t")) and not line.startswith(DOCUMENT_START))

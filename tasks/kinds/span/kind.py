@@ -15,7 +15,8 @@ import numpy as np
 
 from ernie_gram.config.checks import require
 from reader.batches.fields import SLOTS, Batch, Field
-from tasks.data.features import Features, Float32s, Int64s, offsets_of
+from reader.system.arrays import offsets_of
+from tasks.data.features import Features, Float32s, Int64s
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
 from tasks.kinds.settings import KindSettings

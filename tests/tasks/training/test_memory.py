@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ernie_gram.model.config import ModelConfig
-from tasks.data.features import Inputs, offsets_of
+from reader.system.arrays import offsets_of
+from tasks.data.features import Inputs
 from tasks.training.memory import finetuning_memory
 from tests.support.bfloat16 import skip_where_refused
 from tests.support.further_cases import only
