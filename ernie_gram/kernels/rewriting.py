@@ -44,6 +44,7 @@ def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
         for rewrites in _STAGES:
             for operation in [each for each in block.ops if each.name() in rewrites]:
                 if operation.result(0).dtype == paddle.float32 and not _is_kept(operation, kept):
+                    paddle.pir.set_insertion_point(operation)
                     rewrites[operation.name()](operation, kept)
     paddle.pir.set_insertion_point_to_block_end(block)
     left = [operation.name() for operation in block.ops if operation.name().startswith(_ATTENTION)]
@@ -79,7 +80,6 @@ def _attention(operation: Operation, _: Collection[int]) -> None:
     *parts, bias, starts, _, _, lengths, _, _ = operation.operands_source()
     attributes, (out, log_sums, _) = operation.attrs(), operation.results()
     rate = 0.0 if attributes["is_test"] else float(attributes["dropout_p"])
-    paddle.pir.set_insertion_point(operation)
     settings = (starts, lengths, _key() if rate else None, rate, float(attributes["scale"]))
     # Queries, keys and values are parts of one tensor, so all have gradients or none has.
     new_out, new_log_sums = operations.attention(_together(parts), _given(bias), *settings)
@@ -140,7 +140,6 @@ def _softmax(operation: Operation, kept: Collection[int]) -> None:
         reader for reader in weights.all_used_ops() if reader.name() == "pd_op.dropout" and not _is_kept(reader, kept)
     ]
     in_place = _is_free(scores, operation, kept)
-    paddle.pir.set_insertion_point(operation)
     dropout = readers[0] if len(readers) == 1 else None
     key, rate = (_key(), _rate(dropout)) if dropout else (None, 0.0)
     new, *dropped = operations.softmax(scores, key, rate, in_place)
@@ -158,27 +157,23 @@ def _softmax_gradient(operation: Operation, kept: Collection[int]) -> None:
     drops = before.name() == "pd_op.dropout_grad" and _has_one_reader(gradient, kept)
     if drops:
         (mask, gradient, _), rate = before.operands_source(), _rate(before)
-    paddle.pir.set_insertion_point(operation)
     _replace(operation, operations.softmax_backward(gradient, weights, mask, rate))
     if drops:
         before.erase()
 
 
 def _dropout(operation: Operation, _: Collection[int]) -> None:
-    paddle.pir.set_insertion_point(operation)
     _replace(operation, operations.dropout(operation.operand_source(0), _key(), _rate(operation)))
 
 
 def _dropout_gradient(operation: Operation, _: Collection[int]) -> None:
     mask, gradient, _ = operation.operands_source()
-    paddle.pir.set_insertion_point(operation)
     _replace(operation, operations.masked(gradient, mask, _rate(operation)))
 
 
 def _layer_norm_gradient(operation: Operation, _: Collection[int]) -> None:
     x, scale, bias, mean, variance, gradient = operation.operands_source()
     if scale.initialized() and bias.initialized():
-        paddle.pir.set_insertion_point(operation)
         epsilon = float(operation.attrs()["epsilon"])
         _replace(operation, operations.layer_norm_backward(x, scale, mean, variance, gradient, epsilon))
 
@@ -227,7 +222,6 @@ def _gelu(operation: Operation, kept: Collection[int]) -> None:
     x = operation.operand_source(0)
     found = _biased(x.get_defining_op(), kept) if _is_read_once(x, operation, kept) else None
     if found and not operation.attrs()["approximate"]:
-        paddle.pir.set_insertion_point(operation)
         _replace(operation, operations.biased_gelu(found.rows, found.bias, found.is_free(kept)))
         found.erase()
 
@@ -243,7 +237,6 @@ def _layer_norm(operation: Operation, kept: Collection[int]) -> None:
     is_last_axis = all(each.initialized() and list(each.shape) == [x.shape[-1]] for each in (scale, shift))
     if found and is_last_axis and list(residual.shape) == list(found.rows.shape):
         inputs, epsilon = (found.rows, found.bias, residual, scale, shift), float(operation.attrs()["epsilon"])
-        paddle.pir.set_insertion_point(operation)
         (new,) = operations.normalised_sum(*inputs, epsilon, found.is_free(kept))
         operation.result(0).replace_all_uses_with(new)
         operation.erase()
@@ -255,7 +248,6 @@ def _addition(operation: Operation, kept: Collection[int]) -> None:
     """Replace the addition of a bias."""
     found = _biased(operation, kept)
     if found:
-        paddle.pir.set_insertion_point(operation)
         _replace(operation, operations.add_bias(found.rows, found.bias, found.is_free(kept)))
         found.product.erase()
 
