@@ -109,49 +109,28 @@ def _pretraining(groups: Sequence[Group], given: Counts | None, examples: int, n
     of_models, model_notes = model_parts(groups, examples) if examples else ([], [])
     notes += [*lexicon_notes, *model_notes]
     several = any(len(group.runs) > 1 for group in groups)
-    explained = "Perplexities on the held-out text, before the first step and at the last evaluation; lower is better. "
-    explained += "With several seeds: mean, and range. " * several + (
-        f"{source[0].upper()}{source[1:]}." if source else ""
-    )
-    return joined(
-        [
-            section(
-                "Last evaluation", "last", element("p", explained, class_="soft"), final_table(groups, counts), level=3
-            )
-            if charts
-            else "",
-            section(
-                "Curves",
-                "curves",
-                legend([line.label for line in lines]),
-                element("div", *charts, *training_charts(lines), class_="charts"),
-                other_charts(lines),
-                level=3,
-            ),
-            settings_part(groups, "settings"),
-            *of_models,
-            lexicons,
-        ]
-    )
+    text = "Perplexities on the held-out text, before the first step and at the last evaluation; lower is better. "
+    text += "With several seeds: mean, and range. " * several + (f"{source[0].upper()}{source[1:]}." if source else "")
+    explained = element("p", text, class_="soft")
+    last = section("Last evaluation", "last", explained, final_table(groups, counts), level=3) if charts else ""
+    drawn = element("div", *charts, *training_charts(lines), class_="charts")
+    curves = section("Curves", "curves", legend([line.label for line in lines]), drawn, other_charts(lines), level=3)
+    return joined([last, curves, settings_part(groups, "settings"), *of_models, lexicons])
 
 
 def _finetuning(groups: Sequence[Group], anchor: str, first: int) -> Html:
     several = any(len(group.runs) > 1 for group in groups)
     lines = coloured(groups)
-    explained = "Scores of the chosen model, as the official scorer computes them. "
-    explained += "With several seeds: mean, and range. " * several
-    return joined(
-        [
-            section("Scores", f"{anchor}s", element("p", explained, class_="soft"), score_table(groups), level=3),
-            section(
-                "Curves",
-                f"{anchor}c",
-                legend([line.label for line in lines], first),
-                element("p", "A ring marks the chosen evaluation.", class_="soft"),
-                element("div", *score_charts(lines, first), class_="charts"),
-                *finetuning_tables(groups),
-                level=3,
-            ),
-            settings_part(groups, f"{anchor}t"),
-        ]
+    text = "Scores of the chosen model, as the official scorer computes them. "
+    text += "With several seeds: mean, and range. " * several
+    scores = section("Scores", f"{anchor}s", element("p", text, class_="soft"), score_table(groups), level=3)
+    curves = section(
+        "Curves",
+        f"{anchor}c",
+        legend([line.label for line in lines], first),
+        element("p", "A ring marks the chosen evaluation.", class_="soft"),
+        element("div", *score_charts(lines, first), class_="charts"),
+        *finetuning_tables(groups),
+        level=3,
     )
+    return joined([scores, curves, settings_part(groups, f"{anchor}t")])
