@@ -54,7 +54,7 @@ class Report:
         if self.bad:
             lines.append(f"  bad rows skipped {len(self.bad)}:")
             lines += [f"    {place}: {reason}" for place, reason in self.bad[:limit]]
-            hidden = len(self.bad[len(self.bad) if limit is None else limit :])
+            hidden = len(self.bad) - len(self.bad[:limit])
             lines += [f"    and {hidden} more"] if hidden else []
         return lines
 

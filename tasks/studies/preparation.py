@@ -112,13 +112,13 @@ class Prepared:
         """Raise InputError if a part was made with other settings or from another text, or if parts do not fit."""
         for name, options in self.study.lexicons.items():
             made = Lexicon.load(self.lexicon(name)).info
-            for key in ("top", "min_count", "max_ngram_tokens"):
-                found = wanted = getattr(made, key)
+            top = {int(order): count for order, count in made.top.items()}
+            settings = {"top": top, "min_count": made.min_count, "max_ngram_tokens": made.max_ngram_tokens}
+            for key, found in settings.items():
                 if key in options:
                     wanted = parse_orders(str(options[key])) if key == "top" else options[key]
-                    found = {int(order): count for order, count in found.items()} if key == "top" else found
-                reason = f"{self.lexicon(name)} has {key} {found}, the study {wanted}; choose another --output"
-                require(wanted == found, f"lexicons.{name}", reason)
+                    reason = f"{self.lexicon(name)} has {key} {found}, the study {wanted}; choose another --output"
+                    require(wanted == found, f"lexicons.{name}", reason)
         texts: dict[str, tuple[str, str]] = {}
         vocabularies: dict[str, str] = {}
         for name, corpus in self.study.corpora.items():

@@ -76,15 +76,12 @@ class Summary:
 
     def mean_scores(self, variant: str) -> dict[int, float]:
         """Return the mean score over all tasks, for each seed of pre-training whose fine-tunings are all finished."""
-        found = {task: self.scores(variant, task) for task in self.tasks}
-        complete = [
-            seed
-            for seed in self.seeds_of(variant)
-            if all((seed, number) in found[task] for task in self.tasks for number in self.study.finetuning_seeds)
-        ]
+        found = [self.scores(variant, task) for task in self.tasks]
+        planned = {seed: [(seed, number) for number in self.study.finetuning_seeds] for seed in self.seeds_of(variant)}
         return {
-            seed: mean(found[task][seed, number] for task in self.tasks for number in self.study.finetuning_seeds)
-            for seed in complete
+            seed: mean(scores[pair] for scores in found for pair in pairs)
+            for seed, pairs in planned.items()
+            if all(scores.keys() >= set(pairs) for scores in found)
         }
 
     def perplexity_ratios(self, variant: str, key: str) -> list[float]:

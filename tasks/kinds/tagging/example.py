@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,13 @@ class TaggingExample:
             end = start + len(token)
             spans.append(CharSpan(start, end))
         return spans
+
+    def placed(self, entities: Iterable[Entity]) -> Iterator[tuple[str, CharSpan, str]]:
+        """Yield the type of each entity, its characters in `text`, and what they are."""
+        text, spans = self.text, self.token_spans()
+        for entity in entities:
+            start, end = spans[entity.start].start, spans[entity.end - 1].end
+            yield entity.type, CharSpan(start, end), text[start:end]
 
 
 def read_example(row: Row, default_id: str, reading: Reading) -> TaggingExample:

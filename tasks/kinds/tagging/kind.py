@@ -132,11 +132,11 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
     @staticmethod
     def record(example: TaggingExample, answer: object, detail: Mapping[str, Any]) -> dict[str, Any]:
         """Return tokens; tags; and entities, each with type, text, and its characters start and end in the text."""
-        tags, text, spans = detail["tags"], example.text, example.token_spans()
-        entities = []
-        for entity in entities_of(tags):
-            start, end = spans[entity.start].start, spans[entity.end - 1].end
-            entities.append({"type": entity.type, "text": text[start:end], "start": start, "end": end})
+        tags = detail["tags"]
+        entities = [
+            {"type": entity_type, "text": surface, "start": span.start, "end": span.end}
+            for entity_type, span, surface in example.placed(entities_of(tags))
+        ]
         return {"tokens": list(example.tokens), "tags": list(tags), "entities": entities}
 
     def answer_of(self, value: Any, example: TaggingExample) -> object:
@@ -164,8 +164,6 @@ class Tagging(Kind[TaggingExample, TaggingFeatures]):
 def span_labels(example: TaggingExample, entities: Sequence[Entity]) -> dict[str, dict[str, list[list[int]]]]:
     """Return entities in CLUENER's layout: type -> surface -> list of [first, last] character."""
     labels: dict[str, dict[str, list[list[int]]]] = {}
-    text, spans = example.text, example.token_spans()
-    for entity in entities:
-        start, end = spans[entity.start].start, spans[entity.end - 1].end
-        labels.setdefault(entity.type, {}).setdefault(text[start:end], []).append([start, end - 1])
+    for entity_type, span, surface in example.placed(entities):
+        labels.setdefault(entity_type, {}).setdefault(surface, []).append([span.start, span.end - 1])
     return labels
