@@ -21,7 +21,6 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ernie_gram.config.checks import require
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import visible_gpus
 from ernie_gram.distributed.loading import load_paddle
@@ -34,7 +33,6 @@ from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_bytes, parse_positive
 from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser, print_warning
-from reader.plurals import counted
 from reader.system.progress import progress
 
 if TYPE_CHECKING:
@@ -141,11 +139,7 @@ def main() -> None:
         settings = ["--config", *settings]
     config, given = load_config(PretrainConfig, settings, sys.argv[0], DESCRIPTION, {})
     ranks = own.nodes * own.gpus
-    require(
-        ranks <= config.data.batch_size,
-        "data.batch_size",
-        f"{ranks} processes, but only {counted(config.data.batch_size, 'sequence')} in a batch; use fewer processes",
-    )
+    config.check_processes(ranks)
     with progress("checking the settings and the corpora"):
         run = None if own.assume else prepare(config, ranks, RANK, given)
     if run:

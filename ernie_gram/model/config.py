@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ernie_gram.config.checks import require, require_finite
+from ernie_gram.config.checks import require, require_finite, require_positive
 
 # Rows of the table of relative distances, rel_pos_embedding (see relative_position.py).
 NUM_BUCKETS = 33
@@ -69,14 +69,8 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         require_finite(self, "model")
-        for key in (
-            "hidden_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "max_position_embeddings",
-            "max_ngram_tokens",
-        ):
-            require(getattr(self, key) > 0, f"model.{key}", "must be positive")
+        require_positive(self, "model", "hidden_size", "num_hidden_layers", "num_attention_heads")
+        require_positive(self, "model", "max_position_embeddings", "max_ngram_tokens")
         heads, width = self.num_attention_heads, self.hidden_size
         fitting = max(number for number in range(1, min(heads, width) + 1) if width % number == 0)
         require(
@@ -84,12 +78,9 @@ class ModelConfig:
             "model.num_attention_heads",
             f"{heads} heads do not divide model.hidden_size {width}; {fitting} would",
         )
-        for key in ("vocab_size", "emb_size", "intermediate_size"):
-            value = getattr(self, key)
-            require(value is None or value > 0, f"model.{key}", "must be positive or null")
+        require_positive(self, "model", "vocab_size", "emb_size", "intermediate_size")
         require(self.out_emb_size >= 0, "model.out_emb_size", "must be positive, or 0 to tie the output")
-        require(self.sent_type_vocab_size > 0, "model.sent_type_vocab_size", "must be positive")
-        require(self.initializer_range > 0, "model.initializer_range", "must be positive")
+        require_positive(self, "model", "sent_type_vocab_size", "initializer_range")
         # Paddle refuses a larger one.
         require(0 < self.layer_norm_eps <= 1e-3, "model.layer_norm_eps", "must lie in (0, 1e-3]")
         for key in ("hidden_dropout_prob", "attention_probs_dropout_prob"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from ernie_gram.config.checks import require, require_finite
+from ernie_gram.config.checks import require, require_finite, require_positive
 from ernie_gram.config.loading import config_from_tree, flatten
 from ernie_gram.formats.model import Model
 from ernie_gram.model.config import ModelConfig
@@ -21,6 +21,7 @@ from reader.batches.sampler import largest_micro_batch
 from reader.batches.sequences import CUT_VERSION
 from reader.corpus.memmap import CorpusInfo
 from reader.errors import InputError
+from reader.plurals import counted
 
 
 @dataclass(frozen=True)
@@ -139,9 +140,7 @@ class GeneratorConfig:
     def __post_init__(self) -> None:
         # Below 0.2, the probability of the best of 330,522 classes can underflow.
         require(0.2 <= self.temperature <= 5, "generator.temperature", "must lie between 0.2 and 5")
-        for key in ("num_hidden_layers", "num_attention_heads"):
-            value = getattr(self, key)
-            require(value is None or value > 0, f"generator.{key}", "must be positive or null")
+        require_positive(self, "generator", "num_hidden_layers", "num_attention_heads")
 
     def model(self, main: ModelConfig) -> ModelConfig:
         """Return the configuration of the generator's encoder for a given main model."""
@@ -234,6 +233,11 @@ class PretrainConfig:
     def largest_micro_batch(self, processes: int) -> int:
         """Return the largest number of sequences that one of `processes` processes holds at a time in training."""
         return largest_micro_batch(self.data.batch_size, processes, self.trainer.micro_batch)
+
+    def check_processes(self, processes: int) -> None:
+        """Raise InputError if a batch has fewer sequences than there are processes."""
+        reason = f"{processes} processes, but only {counted(self.data.batch_size, 'sequence')} in a batch"
+        require(processes <= self.data.batch_size, "data.batch_size", f"{reason}; use fewer processes")
 
     def assumed_rows(self, processes: int) -> int:
         """Return how many masked slots one of `processes` processes holds, for full sequences without n-grams."""

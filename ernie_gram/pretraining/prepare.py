@@ -135,12 +135,7 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     paths = config.paths
     require(bool(paths.corpus), "paths.corpus", "must be given: a folder made by `ernie-gram corpus`")
     require(bool(paths.output), "paths.output", "must be given: a folder for checkpoints and logs")
-    require(
-        world_size <= config.data.batch_size,
-        "data.batch_size",
-        f"{world_size} processes, but only {counted(config.data.batch_size, 'sequence')} in a batch; use fewer "
-        "processes",
-    )
+    config.check_processes(world_size)
     require(not config.model.use_pooler, "model.use_pooler", "must be false: no loss of pre-training trains the pooler")
     corpus = Corpus(Path(paths.corpus))
     start = None

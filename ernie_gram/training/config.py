@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from ernie_gram.config.checks import require, require_finite
+from ernie_gram.config.checks import require, require_finite, require_positive
 
 # The defaults of Paddle's GradScaler; the paper has no values.
 FLOAT16_LOSS_SCALE = 2.0**16
@@ -115,9 +115,7 @@ class LoopConfig:
     hang_seconds: int = 1800
 
     def __post_init__(self) -> None:
-        for key in ("log_every", "keep_checkpoints", "workers"):
-            require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
-        require(self.micro_batch is None or self.micro_batch > 0, "trainer.micro_batch", "must be positive or null")
+        require_positive(self, "trainer", "log_every", "keep_checkpoints", "workers", "micro_batch")
         require(self.hang_seconds >= 0, "trainer.hang_seconds", "must not be negative")
 
 
@@ -152,10 +150,10 @@ class TrainerConfig(LoopConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for key in ("max_steps", "eval_every", "eval_sequences", "eval_draws", "save_every", "max_skipped"):
-            require(getattr(self, key) > 0, f"trainer.{key}", "must be positive")
+        require_positive(self, "trainer", "max_steps", "eval_every", "eval_sequences", "eval_draws", "save_every")
+        require_positive(self, "trainer", "max_skipped")
         require_finite(self, "trainer")
-        require(self.peak_tflops is None or self.peak_tflops > 0, "trainer.peak_tflops", "must be positive or null")
+        require_positive(self, "trainer", "peak_tflops")
 
 
 def shared_settings(config: AdamWConfig | LoopConfig, shared: type[AdamWConfig | LoopConfig]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ernie_gram.config.checks import require, require_finite
+from ernie_gram.config.checks import require, require_finite, require_positive
 
 # [CLS], two [SEP], and a few tokens of two texts.
 MIN_SEQ_LEN = 8
@@ -32,8 +32,7 @@ class InputSettings:
 
     def __post_init__(self) -> None:
         require(self.max_seq_len >= MIN_SEQ_LEN, "input.max_seq_len", f"must be at least {MIN_SEQ_LEN}")
-        require(self.doc_stride > 0, "input.doc_stride", "must be positive")
-        require(self.max_query_len > 0, "input.max_query_len", "must be positive")
+        require_positive(self, "input", "doc_stride", "max_query_len")
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,7 @@ class SpanSettings:
 
     def __post_init__(self) -> None:
         require_finite(self, "span")
-        require(self.n_best > 0, "span.n_best", "must be positive")
-        require(self.max_answer_length > 0, "span.max_answer_length", "must be positive")
+        require_positive(self, "span", "n_best", "max_answer_length")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from ernie_gram.config.checks import require
+from ernie_gram.config.checks import require, require_positive
 from ernie_gram.config.loading import flatten
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import AdamWConfig, LoopConfig, OptimizerConfig, TrainerConfig, shared_settings
@@ -123,10 +123,7 @@ class EvaluationConfig:
     patience: int | None = None
 
     def __post_init__(self) -> None:
-        require(self.batch_size > 0, "evaluation.batch_size", "must be positive")
-        for key in ("every", "patience"):
-            value = getattr(self, key)
-            require(value is None or value > 0, f"evaluation.{key}", "must be positive or null")
+        require_positive(self, "evaluation", "batch_size", "every", "patience")
         require(
             self.choose == "best" or self.patience is None,
             "evaluation.patience",
@@ -154,7 +151,7 @@ class FinetuneTrainer(LoopConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.save_every is None or self.save_every > 0, "trainer.save_every", "must be positive or null")
+        require_positive(self, "trainer", "save_every")
 
     def for_steps(self, max_steps: int, epoch_steps: int, eval_every: int | None) -> TrainerConfig:
         """Return the settings of the training loop for a run of `max_steps` steps."""
