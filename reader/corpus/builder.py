@@ -16,7 +16,7 @@ from reader.corpus.memmap import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
 from reader.corpus.units import UnitCutter
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
-from reader.system.arrays import Int32s, Int64s
+from reader.system.arrays import Int64s
 from reader.system.atomic_files import atomic_folder, load_array, mapped_array, save_arrays
 from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
@@ -49,7 +49,7 @@ def build_corpus(
         raise InputError(f"{', '.join(map(str, text.paths))}: contains no words")
     # Map one segment at a time, because every mapped array keeps a file open.
     parts = ((mapped_array(segment, "units"), load_array(segment, "documents")) for segment in segments)
-    _write_corpus(output, vocabulary, lexicon, digest, cutter.ngram_offsets, cutter.ngram_tokens, parts, shard)
+    _write_corpus(output, cutter, digest, parts, shard)
 
 
 def _cut_segment(cutter: UnitCutter, dtype: type[np.uint16] | type[np.uint32], segment: Segment, folder: Path) -> None:
@@ -80,7 +80,7 @@ def join_corpora(paths: list[Path], output: Path) -> None:
     text = hashlib.sha256("\n".join(info.text for info in infos).encode()).hexdigest()
     # Map one corpus at a time, because every mapped array keeps a file open.
     parts = ((np.asarray(corpus.units), np.asarray(corpus.documents[1:])) for corpus in map(Corpus, paths))
-    _write_corpus(output, first.vocabulary, first.lexicon, text, first.ngram_offsets, first.ngram_tokens, parts)
+    _write_corpus(output, first, text, parts)
 
 
 def _check_parts(paths: list[Path], infos: list[CorpusInfo]) -> None:
@@ -101,18 +101,16 @@ def _check_parts(paths: list[Path], infos: list[CorpusInfo]) -> None:
 
 def _write_corpus(
     output: Path,
-    vocabulary: Vocabulary,
-    lexicon: Lexicon | None,
+    made_with: UnitCutter | Corpus,
     text: str,
-    ngram_offsets: Int64s,
-    ngram_tokens: Int32s,
     parts: Iterable[tuple[np.ndarray, Int64s]],
     shard: str = "",
 ) -> None:
     """Write a corpus of several parts. A part holds units, and the indices in these units at which documents end.
 
-    `text` is the digest of the text; the token IDs of n-gram i are ngram_tokens[ngram_offsets[i]:ngram_offsets[i + 1]].
+    `made_with` has the vocabulary and the n-grams, `text` is the digest of the text.
     """
+    vocabulary, lexicon, ngram_offsets = made_with.vocabulary, made_with.lexicon, made_with.ngram_offsets
     num_tokens, num_ngrams = len(vocabulary), len(ngram_offsets) - 1
     unit_counts = np.zeros(num_tokens + num_ngrams, np.int64)
     documents = [np.zeros(1, np.int64)]
@@ -130,7 +128,7 @@ def _write_corpus(
         ends = np.unique(np.concatenate(documents))
         unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(ngram_offsets)])
         (folder / "documents.bin").write_bytes(ends.tobytes())
-        np.save(folder / "ngram_tokens.npy", ngram_tokens)
+        np.save(folder / "ngram_tokens.npy", made_with.ngram_tokens)
         np.save(folder / "ngram_offsets.npy", ngram_offsets)
         np.save(folder / "unit_counts.npy", unit_counts)
         (folder / vocabulary.file_name).write_bytes(vocabulary.content)

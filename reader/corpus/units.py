@@ -24,6 +24,7 @@ class UnitCutter:
     """Cuts text into units, for one vocabulary and one lexicon.
 
     Attributes:
+        vocabulary, lexicon: as given.
         num_tokens: F.
         ngram_tokens: int32, token IDs of all n-grams; ngram_offsets: int64 [N + 1]. The tokens of n-gram i are
             ngram_tokens[ngram_offsets[i]:ngram_offsets[i + 1]].
@@ -41,8 +42,8 @@ class UnitCutter:
             raise InputError(
                 "--lexicon: it was made with another vocabulary (or another --cased) than --vocab; build it again"
             )
-        self.num_tokens = len(vocabulary)
-        self._lowercase, self._segmenter = vocabulary.lowercase, segmenter or segmenter_of(lexicon)
+        self.vocabulary, self.lexicon, self.num_tokens = vocabulary, lexicon, len(vocabulary)
+        self._segmenter = segmenter or segmenter_of(lexicon)
         ngrams = lexicon.ngrams if lexicon else NO_NGRAMS
         self._lexicon_words = ngrams.words
         self._pieces = PieceTable(vocabulary)
@@ -67,7 +68,7 @@ class UnitCutter:
 
         The lexicon's words have the lowest IDs, so any higher ID belongs to a word that is in no n-gram.
         """
-        self._words = WordIndex(self._lowercase, self._segmenter)
+        self._words = WordIndex(self.vocabulary.lowercase, self._segmenter)
         self._words.add(self._lexicon_words)
         self._pieces.truncate(min(len(self._pieces), len(self._lexicon_words)))
 
