@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model
-from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS, TextSettings
+from ernie_gram.inference.description import ENCODER, FILL_MASK, KINDS
 from reader.errors import InputError, OneLineParser, first_line, print_note
 from reader.lexicon.lexicon_file import segmenter_of
 from reader.system.output_files import claimed_new_folder
@@ -59,27 +59,25 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     config = prediction_config(model) if model.pretraining is not None else None
     # Positions beyond the length of the sequences of pre-training have embeddings, but these were never trained.
     max_tokens = config.data.max_seq_len if config else model.config.max_position_embeddings
-    vocabulary, segmenter = model.vocabulary, segmenter_of(model.lexicon)
-    lexicon, task = None, {}
+    tokens, lexicon, task = len(model.vocabulary), None, {}
     if outputs == FILL_MASK:
         assert config is not None
         lexicon = model.lexicon if config.objective.is_explicit else None
-        program = build_prediction(config, CorpusSizes(len(vocabulary), len(lexicon) if lexicon else 0), portable=True)
+        program = build_prediction(config, CorpusSizes(tokens, len(lexicon) if lexicon else 0), portable=True)
         task = {"has_generator": config.objective.has_generator, "has_ngrams": lexicon is not None}
         shapes = {"probabilities": "MC"}
     else:
-        program = build_encoder(model.config, model.config.vocab_size or len(vocabulary))
+        program = build_encoder(model.config, model.config.vocab_size or tokens)
         shapes = {name: ENCODER_SHAPES[name] for name in program.fetches}
     export_program(
         folder,
         program,
-        model.parameters,
+        model,
         outputs,
         shapes,
-        TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, segmenter),
-        vocabulary,
+        max_tokens,
+        segmenter_of(model.lexicon),
         world.place,
-        str(model.source),
         task,
         lexicon,
     )

@@ -26,7 +26,6 @@ from ernie_gram.formats.model import Obstacle
 from ernie_gram.formats.paddlenlp_config import TaskHead
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.formats.registry import accepted_losses
-from ernie_gram.inference.description import TextSettings
 from reader.batches.fields import SENTENCE_IDS
 from reader.errors import OneLineParser, first_line, print_warning
 from reader.system.atomic_files import atomic_folder
@@ -93,12 +92,9 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
 
     model = finetuned.model
     assert model is not None
-    assert model.vocabulary is not None
-    vocabulary, description = model.vocabulary, finetuned.description
+    description = finetuned.description
     if on_cpu():
         description = replace(description, precision="float32")  # a portable program computes in float32
-    max_tokens = description.settings.input.max_seq_len
-    text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, description.segmenter)
     program = prediction_program(finetuned, portable=True)
     if not model.config.use_sentence_embedding:
         # Paddle refuses feeds that no fetch depends on.
@@ -109,13 +105,12 @@ def export_inference(finetuned: LoadedModel, folder: Path, world: World, task_fi
     export_program(
         folder,
         program,
-        model.parameters,
+        model,
         TASK_SCORES,
         {SCORES: "UW"},
-        text,
-        vocabulary,
+        description.settings.input.max_seq_len,
+        description.segmenter,
         world.place,
-        str(finetuned.source),
         further=further,
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import paddle
 
+from ernie_gram.formats.model import Model
 from ernie_gram.inference.description import (
     DESCRIPTION,
     PARAMETERS,
@@ -22,7 +23,7 @@ from ernie_gram.inference.description import (
 from ernie_gram.model import parameters as declared
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder, Pooler
-from ernie_gram.run.checkpoint import Arrays, write_checksums
+from ernie_gram.run.checkpoint import write_checksums
 from ernie_gram.training.program import Program, open_program
 from ernie_gram.training.variables import set_parameters
 from reader.batches import fields
@@ -31,7 +32,6 @@ from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
-from reader.tokenization.vocabulary import Vocabulary
 
 # The fetches and their shapes.
 ENCODER_SHAPES = {"hidden": "BLH", "cls": "BH", "mean": "BH", "pooled": "BH"}
@@ -65,13 +65,12 @@ def build_encoder(config: ModelConfig, vocab_size: int) -> Program:
 def export_program(
     folder: Path,
     program: Program,
-    parameters: Arrays,
+    model: Model,
     outputs: str,
     fetches: Mapping[str, str],
-    text: TextSettings,
-    vocabulary: Vocabulary,
+    max_tokens: int,
+    segmenter: str,
     place: paddle.base.core.Place,
-    source: str,
     task: dict[str, Any] | None = None,
     lexicon: Lexicon | None = None,
     further: Mapping[str, bytes] | None = None,
@@ -82,11 +81,9 @@ def export_program(
 
     Args:
         program: without dropout; built from batch fields.
-        parameters: values for all parameters of the program; others are ignored.
-        outputs, text, task: see Description.
+        model: has all parameters of the program, and a vocabulary.
+        outputs, task: see Description; max_tokens, segmenter: see TextSettings.
         fetches: the shape of each fetch in letters, in the order of `program.fetches`; all are float32.
-        vocabulary: the file that `text` names.
-        source: the name of the model, for errors.
         lexicon: the n-grams among the classes of the fetches; None if there are none.
         further: content of other files of the folder, by name.
 
@@ -94,12 +91,15 @@ def export_program(
     """
     check_new_folder(folder)
     assert list(fetches) == list(program.fetches)
+    vocabulary = model.vocabulary
+    assert vocabulary is not None
+    text = TextSettings(max_tokens, vocabulary.file_name, vocabulary.lowercase, segmenter)
     feed_specs = tuple(ArraySpec(name, FIELDS[name].shape, FIELDS[name].dtype) for name in program.feeds)
     fetch_specs = tuple(ArraySpec(name, shape, "float32") for name, shape in fetches.items())
     description = Description(outputs, feed_specs, fetch_specs, text, task or {}, paddle.__version__)
     # A scope of its own: the parameters of another model in this process keep their values.
     with paddle.static.scope_guard(paddle.static.Scope()):
-        set_parameters(program.main, parameters, source, place)
+        set_parameters(program.main, model.parameters, str(model.source), place)
         feeds = _placeholders(program.main)
         with atomic_folder(folder) as partial:
             paddle.static.save_inference_model(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -184,23 +185,18 @@ def add_bias(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     return add_operation("add_bias", _add_bias, (rows, bias), (Result(0),), in_place)
 
 
-def _add_bias(*tensors_and_setting: Any) -> Tensor:
-    return _with_bias(biases.add_bias, *tensors_and_setting)
-
-
 def biased_gelu(rows: Value, bias: Value, in_place: bool) -> list[Value]:
     """Return gelu(rows + bias) for rows [..., n] and n numbers."""
     return add_operation("biased_gelu", _biased_gelu, (rows, bias), (Result(0),), in_place)
-
-
-def _biased_gelu(*tensors_and_setting: Any) -> Tensor:
-    return _with_bias(biases.biased_gelu, *tensors_and_setting)
 
 
 def _with_bias(compute: Callable[..., None], rows: Tensor, bias: Tensor, in_place: bool) -> Tensor:
     out = _result(rows, in_place)
     compute(_rows(rows, bias.size), _numbers(bias), _rows(out, bias.size))
     return out
+
+
+_add_bias, _biased_gelu = partial(_with_bias, biases.add_bias), partial(_with_bias, biases.biased_gelu)
 
 
 def normalised_sum(
