@@ -45,7 +45,9 @@ def test_the_default_is_the_encoder_and_what_cannot_be_exported_is_refused(finis
         assert "--outputs fill_mask exports them" in done.stdout
         assert_every_file_is_own(tmp_path / "encoder", "exported model")
         done = call(fill_mask.main, str(tmp_path / "encoder"), "a [MASK]")
-        assert_one_line_error(done, f"{tmp_path / 'encoder'}: was exported without prediction heads; export the model")
+        assert_one_line_error(
+            done, f"{tmp_path / 'encoder'}: was exported without prediction heads; export the original model"
+        )
         assert "`ernie-gram export-inference MODEL DST --outputs fill_mask`" in done.stderr
         description = json.loads((tmp_path / "encoder" / "inference.json").read_text())
         assert [spec["name"] for spec in description["fetches"]] == ["hidden", "cls", "mean"]
