@@ -240,7 +240,7 @@ def test_equation_5_samples_differ_between_ranks_steps_and_seeds(monkeypatch: py
             job=SimpleNamespace(seed=seed, learning_rate=lambda step: 0.1),
             step=step,
             world=SimpleNamespace(rank=rank),
-            program=SimpleNamespace(step=lambda executor, batches, seed: seed()),
+            updater=SimpleNamespace(step=lambda executor, batches, seed: seed()),
             executor=None,
         )
         trainer.Trainer._update(training, [{}])  # type: ignore[arg-type]
