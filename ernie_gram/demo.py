@@ -27,7 +27,7 @@ from reader.errors import InputError, OneLineParser
 from reader.system.installation import child_environment
 
 STEPS, WARMUP_STEPS = 4000, 100
-# With fewer than STEPS steps of pre-training, fine-tuning uses so many examples for each of them.
+# Fine-tuning examples per step of pre-training, if there are fewer than STEPS steps.
 EXAMPLES_PER_STEP = 10
 TASK = """\
 kind: classification
@@ -95,8 +95,8 @@ def main() -> None:
         "--steps",
         type=int,
         default=STEPS,
-        help="steps of pre-training, at least 10 (%(default)s); if there are fewer, "
-        f"fine-tuning takes {EXAMPLES_PER_STEP} examples for each",
+        help="steps of pre-training, at least 10 (%(default)s); with fewer than the default, "
+        f"fine-tuning takes {EXAMPLES_PER_STEP} examples per step",
     )
     parser.add_argument("--seed", type=int, help="random seed of both trainings (default: that of the settings)")
     arguments = parser.parse_args()

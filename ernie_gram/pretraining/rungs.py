@@ -1,4 +1,4 @@
-"""The rungs of the ablation, from the baselines to the whole objective (section 4.7), each a file of conf/ablation."""
+"""The rungs of the ablation, from the baselines to the full objective (section 4.7), each a file of conf/ablation."""
 
 from __future__ import annotations
 

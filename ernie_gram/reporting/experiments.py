@@ -8,7 +8,7 @@ from typing import Any
 from ernie_gram.experiments.planned_run import RESULTS
 from ernie_gram.reporting.markup import Cell, Html, element, numeric, table
 from ernie_gram.reporting.numbers import column
-from ernie_gram.reporting.runs import is_number
+from ernie_gram.reporting.runs import is_number, left_out
 from ernie_gram.run.run_log import read_json_lines
 
 Rows = dict[tuple[tuple[str, str], ...], list[dict[str, Any]]]
@@ -22,7 +22,7 @@ def read_results(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
         for record in found
         if "run" in record and isinstance(record.get("result"), dict) and isinstance(record.get("varied"), dict)
     }
-    notes = [f"{folder / RESULTS}: line {others[0]} is not whole; left out"] if others else []
+    notes = [left_out(folder / RESULTS, others)] if others else []
     return list(records.values()), notes
 
 

@@ -107,8 +107,14 @@ def run_folders(path: Path) -> list[Path]:
     return found
 
 
+def left_out(path: Path, lines: Sequence[int]) -> str:
+    """Return the note on lines of a file, at least one, that are not JSON objects."""
+    more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+    return f"{path}: left out, because incomplete: line {lines[0]}{more}"
+
+
 def read_runs(folders: Sequence[Path]) -> tuple[list[ReportedRun], list[str]]:
-    """Return the runs of some folders, and a note on each line of a log and each run without records that is left out.
+    """Return the runs of some folders, and notes: on lines and runs that are left out, and on runs without evaluations.
 
     Raises InputError for a damaged file.
     """
@@ -121,7 +127,7 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[ReportedRun], list[str]]:
 def _read_run(folder: Path, name: str, notes: list[str]) -> ReportedRun | None:
     found, others = read_json_lines(folder / LOG)
     if others:
-        notes.append(f"{folder / LOG}: line {others[0]} is not whole; left out")
+        notes.append(left_out(folder / LOG, others))
     settings = flatten(read_yaml(folder / CONFIG))
     records = [_numbers(record) for record in found if is_record(record) and is_number(record["step"])]
     if not records:

@@ -27,7 +27,7 @@ from reader.tokenization.basic_tokenizer import is_han
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 
-CONTINUATION_PREFIX = "##"  # marks a token that continues a word; readable text has it only at its beginning
+CONTINUATION_PREFIX = "##"  # marks a token that continues a word
 
 # Commands warn if the share of [UNK] is larger.
 MAX_UNKNOWN_SHARE = 0.03

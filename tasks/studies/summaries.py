@@ -49,7 +49,7 @@ class Summary:
         return sorted(found, key=lambda record: int(record["seed"]))
 
     def results(self, variant: str, key: str) -> dict[int, float]:
-        """Return a number of the pre-trainings of a variant that have it, by seed."""
+        """Return a number of the results of a variant's pre-trainings by seed; those without it are left out."""
         return {int(each["seed"]): each["result"][key] for each in self.models(variant) if key in each["result"]}
 
     def scores(self, variant: str, task: str) -> dict[tuple[int, int], float]:

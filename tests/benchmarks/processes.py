@@ -19,8 +19,8 @@ ENVIRONMENT = {"GLIBC_TUNABLES": MALLOC, **os.environ}
 
 
 def run_module(python: str | Path, module: str, arguments: Iterable[object], threads: int) -> dict[str, Any]:
-    """Run a module of the benchmarks in an interpreter with some threads; return what the last line of its output
-    says.
+    """Run a module of the benchmarks in an interpreter with `threads` threads; return what the last line of its
+    output says.
 
     The interpreter's own packages are used, not those of PYTHONPATH. Raises InputError if the process fails.
     """

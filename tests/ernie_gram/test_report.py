@@ -214,8 +214,8 @@ def test_a_folder_of_results_stands_for_its_runs_with_mean_and_range(tmp_path: P
     assert results.rows[1:] == [["token", "3", "54 – 6", "20"]]
     assert results.titles[1][1:3] == ["token_1, token_2, token_3", "mean of 4, 5, 6"]
     assert [row[0] for row in page.table_with("state").rows[1:]] == ["token_1", "token_2"]
-    assert f"note: {tmp_path / 'ladder' / 'results.jsonl'}: line 4 is not whole; left out\n" in done.stderr
-    assert "line 4 is not whole" in page.text
+    assert f"note: {tmp_path / 'ladder' / 'results.jsonl'}: left out, because incomplete: line 4\n" in done.stderr
+    assert "because incomplete: line 4" in page.text
     # Also without the folders of the runs.
     shutil.rmtree(tmp_path / "ladder" / "token_1")
     shutil.rmtree(tmp_path / "ladder" / "token_2")

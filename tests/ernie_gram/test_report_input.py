@@ -60,13 +60,13 @@ def test_the_page_of_seven_long_runs_is_small(tmp_path: Path) -> None:
 def test_what_is_left_out_is_a_note(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", perplexities(50.0, 60.0))
     with (run / "log.jsonl").open("a") as log:
-        log.write('{"kind": "eval", "step": 20, "perpl')
+        log.write('[]\n{"kind": "eval", "step": 20, "perpl')
     only_trained = made_run(tmp_path / "trained", {})
     (only_trained / "log.jsonl").write_text('{"kind": "train", "step": 1, "loss": 2.5}\n')
     begun = made_run(tmp_path / "begun", {})
     page, done = report(tmp_path, run, only_trained, begun)
     expected = [
-        f"{run / 'log.jsonl'}: line 5 is not whole; left out",
+        f"{run / 'log.jsonl'}: left out, because incomplete: line 5 and 1 more",
         f"{only_trained}: no evaluations in its log, so only its training is shown",
         f"{begun}: no records yet; left out",
     ]

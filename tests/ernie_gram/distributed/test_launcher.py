@@ -112,9 +112,8 @@ def test_each_task_of_a_job_step_is_a_machine_and_the_port_depends_on_the_job(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     variables = {"STEP_NUM_TASKS": "2", "JOB_NUM_NODES": "2", "STEP_NODELIST": "node[3-4]", "PROCID": "1"}
-    for name, value in {**variables, "STEP_ID": "5"}.items():
-        monkeypatch.setenv(f"SLURM_{name}", value)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    of_slurm = {f"SLURM_{name}": value for name, value in {**variables, "STEP_ID": "5"}.items()}
+    monkeypatch.setattr(os, "environ", {**of_slurm, "PATH": str(tmp_path)})
     for job, port in (("123", 20128), ("124", 20129), ("19999", 20004)):
         monkeypatch.setenv("SLURM_JOB_ID", job)
         with pytest.raises(InputError, match=r"^SLURM_STEP_NODELIST: scontrol cannot read node\[3-4\]; set LAUNCH"):

@@ -16,7 +16,7 @@ from tests.support.pretended_gpu import enter_kernels, pretend
 
 
 def config_of(precision: str, relative: bool) -> PretrainConfig:
-    """Return a small model of the whole objective."""
+    """Return a small model of the full objective."""
     shape = ["--model.hidden_size=32", "--model.num_hidden_layers=2", "--model.num_attention_heads=4"]
     more = [f"--model.use_relative_position={relative}".lower(), f"--optimizer.precision={precision}"]
     return load(*shape, *as_options("full"), *more, "--model.attention=memory_efficient")

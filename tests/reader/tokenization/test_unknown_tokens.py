@@ -74,13 +74,13 @@ def test_tokens_that_come_from_no_text_do_not_count() -> None:
 
 def test_the_warning_names_the_option_that_is_wrong() -> None:
     lower, capital = [*SPECIAL, "a"], [*SPECIAL, "a", "B"]
-    assert unknown_warning(0.03, WordPieceVocabulary(lower), "cure") is None
+    assert unknown_warning(0.03, WordPieceVocabulary(lower), "advice") is None
     for tokens, lowercase, end in (
-        (lower, True, "cure"),
-        (capital, False, "cure"),
+        (lower, True, "advice"),
+        (capital, False, "advice"),
         (lower, False, "leave out --cased"),
     ):
-        warning = unknown_warning(0.031, WordPieceVocabulary(tokens, lowercase), "cure")
+        warning = unknown_warning(0.031, WordPieceVocabulary(tokens, lowercase), "advice")
         assert warning is not None
         assert warning.startswith("3.10% of the tokens are [UNK], ")
         assert warning.endswith(end)
