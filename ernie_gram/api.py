@@ -23,7 +23,7 @@ from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, Description, load_description
 from ernie_gram.inference.texts import EncodedText, Int64s, TextEncoder, padded
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
-from ernie_gram.pretraining.config import prediction_config
+from ernie_gram.pretraining.config import max_tokens, prediction_config
 from ernie_gram.run.checkpoint import Arrays
 from reader.batches import fields
 from reader.batches.fields import Batch
@@ -88,8 +88,6 @@ class Model:
     def __init__(self, record: ModelRecord) -> None:
         """Wrap the record of a model; to read a folder, use `load`."""
         config = None if record.pretraining is None else prediction_config(record)
-        # Positions beyond the length of the sequences of pre-training have embeddings, but these were never trained.
-        max_tokens = config.data.max_seq_len if config else record.config.max_position_embeddings
         self.folder, self.notes = record.source, record.notes
         self.has_heads = config is not None
         self.has_ngrams = config is not None and config.objective.is_explicit and bool(record.lexicon)
@@ -97,7 +95,7 @@ class Model:
         self.has_pooler = "pooled_fc.w_0" in record.parameters
         self._texts, self._lexicon = None, record.lexicon
         if record.vocabulary is not None:
-            self._texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens)
+            self._texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
         self._record = record
         self._layer: ModelLayer | None = None
 

@@ -50,15 +50,13 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     Raises InputError if the folder exists or cannot be written, or if the model lacks what these outputs need.
     """
     from ernie_gram.inference.export import ENCODER_SHAPES, build_encoder, export_program
-    from ernie_gram.pretraining.config import prediction_config
+    from ernie_gram.pretraining.config import max_tokens, prediction_config
     from ernie_gram.pretraining.programs import build_prediction
     from ernie_gram.pretraining.sizes import CorpusSizes
 
     check_exportable(model, outputs)
     assert model.vocabulary is not None
     config = prediction_config(model) if model.pretraining is not None else None
-    # Positions beyond the length of the sequences of pre-training have embeddings, but these were never trained.
-    max_tokens = config.data.max_seq_len if config else model.config.max_position_embeddings
     tokens, lexicon, task = len(model.vocabulary), None, {}
     if outputs == FILL_MASK:
         assert config is not None
@@ -75,7 +73,7 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
         model,
         outputs,
         shapes,
-        max_tokens,
+        max_tokens(model),
         segmenter_of(model.lexicon),
         world.place,
         task,

@@ -268,3 +268,11 @@ def prediction_config(model: Model) -> PretrainConfig:
         raise InputError(f"{model.source}: the model has no prediction heads; choose another model")
     settings = {**model.pretraining, "model": asdict(model.config)}
     return config_from_tree(PretrainConfig, settings, str(model.source))
+
+
+def max_tokens(model: Model) -> int:
+    """Return the maximum number of tokens of a text, [CLS] and [SEP] included."""
+    if model.pretraining is None:
+        return model.config.max_position_embeddings
+    # Positions beyond the length of the sequences of pre-training have embeddings, but these were never trained.
+    return prediction_config(model).data.max_seq_len

@@ -150,10 +150,9 @@ class TrainerConfig(LoopConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_positive(self, "trainer", "max_steps", "eval_every", "eval_sequences", "eval_draws", "save_every")
-        require_positive(self, "trainer", "max_skipped")
         require_finite(self, "trainer")
-        require_positive(self, "trainer", "peak_tflops")
+        require_positive(self, "trainer", "max_steps", "eval_every", "eval_sequences", "eval_draws", "save_every")
+        require_positive(self, "trainer", "max_skipped", "peak_tflops")
 
 
 def shared_settings(config: AdamWConfig | LoopConfig, shared: type[AdamWConfig | LoopConfig]) -> dict[str, Any]:
