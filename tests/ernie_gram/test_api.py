@@ -234,16 +234,6 @@ def test_attention_of_a_text_that_is_too_long_is_refused_or_that_of_its_beginnin
     np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize(("rung", "limit"), [("explicit", 32), (None, 100)])
-def test_a_text_has_as_many_tokens_as_a_sequence_of_pre_training_or_else_positions(
-    rung: str | None, limit: int
-) -> None:
-    model = Model(made(rung, max_position_embeddings=100))
-    assert len(model.encode(["ba " * (limit - 2)])[0].tokens) == limit
-    with pytest.raises(InputError, match=f"{limit + 1} tokens, but"):
-        model.encode(["ba " * (limit - 1)])
-
-
 def test_a_loop_of_ones_own_lowers_a_loss_and_the_trained_model_is_saved(tmp_path: Path) -> None:
     model = Model(made("explicit", hidden_dropout_prob=0.1, vocab_size=TOKENS))
     before = model.encode(["ba be"])[0].hidden

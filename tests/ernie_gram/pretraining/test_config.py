@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.api import Model
+from ernie_gram.pretraining.config import PretrainConfig, max_tokens
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import resume_checkpoint
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from tests.support.commands import ROOT
 from tests.support.configs import load
+from tests.support.exported_models import random_model
 
 
 def test_the_configs_have_the_published_settings() -> None:
@@ -75,3 +77,13 @@ def test_small_models_start_with_heads_that_prefer_near_slots_and_large_ones_as_
     else:
         assert model.relative_position_start == ("normal" if path.stem.startswith("base_") else "distance")
     assert model.use_relative_position == (path.stem != "base_zh")
+
+
+@pytest.mark.parametrize(("rung", "tokens"), [("explicit", 32), (None, 100)])
+def test_a_text_has_as_many_tokens_as_a_sequence_of_pre_training_or_else_positions(
+    rung: str | None, tokens: int
+) -> None:
+    model = random_model(rung, max_position_embeddings=100)
+    assert max_tokens(model) == tokens
+    with pytest.raises(InputError, match=f"{tokens + 1} tokens, but"):
+        Model(model).texts.encode(("ba " * (tokens - 1),))
