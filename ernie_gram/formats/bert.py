@@ -48,6 +48,12 @@ AFTER_ENCODER = f"left out the modules of sentence-transformers after the encode
 SEGMENTS_KEY = "use_sentence_embedding"
 VOCABULARY, TOKENIZER, TOKENIZER_SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
 MAX_TOKENIZER_BYTES = 100_000_000
+# Settings of the normalizer in tokenizer.json, and their names in tokenizer_config.json.
+_NORMALIZER_KEYS = {
+    "lowercase": LOWERCASE,
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+}
 ASSUMED = f"{TOKENIZER_SETTINGS} does not say whether text becomes lower case: taken as true, as transformers does"
 
 
@@ -126,15 +132,15 @@ def _read_tokenizer(folder: Path) -> tuple[Vocabulary | None, tuple[str, ...]]:
     """
     tokenizer = read_json(folder / TOKENIZER, MAX_TOKENIZER_BYTES) if (folder / TOKENIZER).is_file() else {}
     settings = read_json(folder / TOKENIZER_SETTINGS) if (folder / TOKENIZER_SETTINGS).is_file() else {}
-    normalizer = tokenizer.get("normalizer") or {}
-    said = settings if LOWERCASE in settings else _renamed(normalizer)
+    # As in transformers, tokenizer_config.json comes before the normalizer in tokenizer.json.
+    said = _renamed(tokenizer.get("normalizer")) | settings
     lowercase = flag(said, LOWERCASE, True, str(folder / TOKENIZER_SETTINGS))
     notes = [] if LOWERCASE in said else [ASSUMED]
     for key, usual in (("strip_accents", lowercase), ("tokenize_chinese_chars", True)):
-        value = settings.get(key, usual)
+        value = said.get(key, usual)
         if value is not None and value != usual:
             notes.append(
-                f"{TOKENIZER_SETTINGS}: {key} is {value}, but our tokenizer works as with {usual}: token IDs may differ"
+                f"the folder's tokenizer: {key} is {value}, but ours works as with {usual}: token IDs may differ"
             )
     if (folder / VOCABULARY).is_file():
         return load_vocabulary(folder / VOCABULARY, lowercase), tuple(notes)
@@ -144,8 +150,9 @@ def _read_tokenizer(folder: Path) -> tuple[Vocabulary | None, tuple[str, ...]]:
 
 
 def _renamed(normalizer: Any) -> dict[str, Any]:
-    """Return the setting for lower case of a normalizer in tokenizer.json under the key of tokenizer_config.json."""
-    return {LOWERCASE: normalizer["lowercase"]} if isinstance(normalizer, dict) and "lowercase" in normalizer else {}
+    """Return the settings of a normalizer in tokenizer.json under the keys of tokenizer_config.json."""
+    found = normalizer if isinstance(normalizer, dict) else {}
+    return {new: found[old] for old, new in _NORMALIZER_KEYS.items() if old in found}
 
 
 def _vocabulary_of(tokenizer: dict[str, Any], lowercase: bool, source: str) -> Vocabulary:

@@ -147,6 +147,21 @@ def test_folders_of_sentence_transformers_and_tokenizer_json_are_read(tmp_path: 
     assert any("left out the modules of sentence-transformers" in note for note in model.notes)
 
 
+def test_rules_of_tokenizer_json_that_ours_lacks_are_said(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert", vocabulary=False)
+    rules = {"lowercase": False, "strip_accents": True, "handle_chinese_chars": False}
+    (folder / "tokenizer.json").write_text(json.dumps(TOKENIZER | {"normalizer": rules}))
+    notes = " ".join(read_model(folder).notes)
+    assert "strip_accents is True, but ours works as with False" in notes
+    assert "tokenize_chinese_chars is False, but ours works as with True" in notes
+    # tokenizer_config.json comes first, as in transformers.
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "tokenize_chinese_chars": True}))
+    model = read_model(folder)
+    assert model.vocabulary is not None
+    assert model.vocabulary.lowercase
+    assert not any("ours works" in note for note in model.notes)
+
+
 def test_keys_that_config_json_lacks_have_the_defaults_of_transformers(tmp_path: Path) -> None:
     arrays = reference.random_bert(TOKENS, 24, 1, 3072, 512)
     folder = bert_folder(tmp_path / "bert", arrays)
