@@ -7,7 +7,8 @@ import numpy as np
 from reader.corpus.memmap import Corpus
 
 # With 50 occurrences and 15 % masked units, the identity of an n-gram is predicted about 7 times in an epoch. The paper
-# has about 1,500 occurrences of each n-gram; with about a dozen, models here learned hardly more than frequencies.
+# has about 1,500 occurrences of each n-gram; with about a dozen, models from random weights learned hardly more than
+# frequencies.
 MIN_MEDIAN_OCCURRENCES = 50
 
 
