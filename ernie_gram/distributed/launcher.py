@@ -38,6 +38,8 @@ LAUNCH_OPTIONS = (
     *("--master", "--nnodes", "--rank", "--host", "--sort_ip", "--devices", "--gpus"),
     *("--log_dir", "--log_level", "--log_overwrite", "--enable_gpu_log", "--job_id"),
 )
+# The option of our commands that checks the input and trains nothing.
+CHECK = "--check"
 # hugetlb: large pages for large arrays reduce the time of attention on a CPU by a third. mmap_max and trim_threshold:
 # freed memory is kept for the next array. Otherwise the system would take back the pages, and clear and assign them
 # again in every step.
@@ -63,7 +65,10 @@ def launch(module: str, arguments: Sequence[str]) -> NoReturn:
     if is_single:
         # It reports errors in one line by itself.
         _replace("-m", module, *arguments)
-    _check(module, arguments, processes, options)
+    printed = _check(module, arguments, processes, options)
+    if CHECK in arguments:
+        print(printed, end="")
+        sys.exit()
     # The launcher prints its settings in 36 lines; the errors of the processes are still shown.
     is_quiet = os.environ.get("PADDLE_VERBOSE") != "1" and _value(options, "--log_level") is None
     level = ["--log_level", "ERROR"] if is_quiet else []
@@ -165,8 +170,10 @@ def _with_address_of_master(options: list[str]) -> list[str]:
     return ["--host", address, *known] if _value(options, "--rank") == "0" else known
 
 
-def _check(module: str, arguments: Sequence[str], processes: int, options: Sequence[str]) -> None:
-    """Check the input as the first process of this machine would; end with its status if it is wrong.
+def _check(module: str, arguments: Sequence[str], processes: int, options: Sequence[str]) -> str:
+    """Check the input as the first process of this machine would, and return what it prints.
+
+    Ends with its status if the input is wrong.
 
     The prepared data is in an unnamed temporary file, which stays open in this process and in the one that replaces it.
     """
@@ -176,16 +183,17 @@ def _check(module: str, arguments: Sequence[str], processes: int, options: Seque
     prepared = f"/proc/{os.getpid()}/fd/{kept_open}"
     rank = int(_value(options, "--rank") or 0)
     machines = int(_value(options, "--nnodes") or 1)
-    _run(
-        *("-m", module, *arguments, "--check"),
+    printed = _run(
+        *("-m", module, *arguments, CHECK),
         PADDLE_TRAINERS_NUM=str(processes * machines),
         PADDLE_TRAINER_ID=str(rank * processes),
         PADDLE_LOCAL_SIZE=str(processes),
-        # The run itself prints the warnings.
-        NO_WARNINGS="1",
+        # A run that follows prints the warnings itself.
+        **({} if CHECK in arguments else {"NO_WARNINGS": "1"}),
         **{WRITE: prepared},
     )
     os.environ[READ] = prepared
+    return printed
 
 
 def _log_folder(options: Sequence[str]) -> Path:

@@ -41,7 +41,7 @@ class Table(ABC):
     header: Literal["yes", "no", "auto"] = "yes"
     names: tuple[str, ...] | None = None
     list_separator: str | None = None
-    where: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str | int, str] = field(default_factory=dict)
     omit_short_rows: bool = False
     clean: str | None = None
 
@@ -70,8 +70,8 @@ class Table(ABC):
         has_header = not isinstance(fields, BadRow) and self._is_header(fields, wanted)
         header: Sequence[str] | None = fields if has_header else self.names  # type: ignore[assignment]
         positions = column_positions(self.columns, header, path, wanted)
-        conditions = column_positions({name: name for name in self.where}, header, path, Wanted(labelled=True))
-        needed = 1 + max(position for of_role in (*positions.values(), *conditions.values()) for position in of_role)
+        conditions = {_position(column, header, path): (column, value) for column, value in self.where.items()}
+        needed = 1 + max(itertools.chain(*positions.values(), conditions))
 
         def values(fields: list[str]) -> Mapping[str, Any]:
             if header is not None and len(fields) > len(header):
@@ -83,9 +83,9 @@ class Table(ABC):
                     raise OmittedError("too few fields")
                 too_few = f"too few fields: {len(fields)} instead of at least {needed}"
                 raise RowError("a blank line" if is_blank else too_few)
-            for column, [position] in conditions.items():
-                if fields[position] != self.where[column]:
-                    raise OmittedError(f"{column} is not {self.where[column]}")
+            for position, (column, value) in conditions.items():
+                if fields[position] != value:
+                    raise OmittedError(f"column {column} is not {value}")
             found = {
                 role: value_of(wanted.role(role), [fields[position] for position in of_role], self.list_separator)
                 for role, of_role in positions.items()

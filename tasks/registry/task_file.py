@@ -172,6 +172,12 @@ def _label_map(value: Any, key: str) -> dict[str, str]:
     return {_label(name, key): _label(item, key) for name, item in value.items()}
 
 
+def _conditions(value: Any, key: str) -> dict[str | int, str]:
+    if not isinstance(value, dict):
+        raise _expected(key, "a map {column: value}", value)
+    return {_single_column(column, key): _label(item, key) for column, item in value.items()}
+
+
 def _columns(value: Any, key: str) -> dict[str, Column]:
     if not isinstance(value, dict):
         raise _expected(key, "a map {value: column}", value)
@@ -236,7 +242,7 @@ PARSERS: dict[str, Parser] = {
     "header": _choice("yes", "no", "auto"),
     "names": _texts,
     "list_separator": _text,
-    "where": _label_map,
+    "where": _conditions,
     "omit_short_rows": _flag,
     "clean": _choice(*CLEANERS),
     "classes": _labels,

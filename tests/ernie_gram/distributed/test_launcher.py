@@ -156,3 +156,28 @@ def test_a_single_process_replaces_this_one_and_checks_its_input_itself(monkeypa
     with pytest.raises(SystemExit):
         launch("tasks.finetune", ["--help"])
     assert started[-1] == ("-m", "tasks.finetune", "--help", "")
+
+
+def test_check_is_run_by_one_process_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked: list[dict[str, str]] = []
+
+    def run(*arguments: str, **environment: str) -> str:
+        assert arguments[-1] == "--check"
+        checked.append(environment)
+        return "all is valid\n"
+
+    monkeypatch.setattr(launcher, "_run", run)
+    monkeypatch.setattr(launcher, "_replace", lambda *_: pytest.fail("the processes were started"))
+    monkeypatch.setattr(os, "environ", {"NPROC": "2"})
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        launch("tasks.finetune", ["--seed", "2", "--check"])
+    assert ended.value.code is None
+    assert capsys.readouterr().out == "all is valid\n"
+    assert list(tmp_path.iterdir()) == []
+    (environment,) = checked
+    assert environment["PADDLE_TRAINERS_NUM"] == "2"
+    # Nothing follows that would print the warnings.
+    assert "NO_WARNINGS" not in environment

@@ -90,7 +90,11 @@ def test_short_rows_can_be_omitted(tmp_path: Path) -> None:
 def test_rows_of_other_languages_are_omitted(tmp_path: Path) -> None:
     path = write(tmp_path / "t", "language\ta\tlabel\nen\tx\t1\nzh\ty\t0\n")
     english, chinese = read(Tsv({"text_a": "a", "label": "label"}, where={"language": "zh"}), path)
-    assert english.reason == "language is not zh"
+    assert english.reason == "column language is not zh"
+    assert chinese.values == {"text_a": "y", "label": "0"}
+    by_number = Tsv({"text_a": 2, "label": 3}, header="no", where={1: "zh"})
+    first, english, chinese = read(by_number, path)
+    assert (first.reason, english.reason) == ("column 1 is not zh", "column 1 is not zh")
     assert chinese.values == {"text_a": "y", "label": "0"}
 
 

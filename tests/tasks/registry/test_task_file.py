@@ -98,9 +98,12 @@ def test_options_of_tsv_are_read_with_their_types(tmp_path: Path) -> None:
     text = edited("columns: {text_a: review, label: stars}", "columns: {text_a: [1, 2], label: 3}\nheader: no")
     layout = task_of(
         tmp_path,
-        text + "names: [a, b, c]\nlist_separator: '|'\nwhere: {c: 1}\nclean: br_to_space\nomit_short_rows: yes\n",
+        text
+        + "names: [a, b, c]\nlist_separator: '|'\nwhere: {c: 1, 3: zh}\nclean: br_to_space\nomit_short_rows: yes\n",
     ).layout
-    assert layout == Tsv({"text_a": (1, 2), "label": 3}, "no", ("a", "b", "c"), "|", {"c": "1"}, True, "br_to_space")
+    assert layout == Tsv(
+        {"text_a": (1, 2), "label": 3}, "no", ("a", "b", "c"), "|", {"c": "1", 3: "zh"}, True, "br_to_space"
+    )
     assert task_of(tmp_path, text.replace("header: no", "header: auto")).layout == Tsv(
         {"text_a": (1, 2), "label": 3}, "auto"
     )
