@@ -62,7 +62,7 @@ class DropoutConfig:
 
 @dataclass(frozen=True)
 class FinetuneOptimizer(AdamWConfig):
-    """AdamW with layer-wise rates (paper, appendix A), linear warm-up and linear decay to 0.
+    """AdamW with layer-wise rates (paper, appendix B), linear warm-up and linear decay to 0.
 
     The learning rate is that of the output layers.
 

@@ -80,7 +80,7 @@ def start_values(run: Run) -> StartValues:
 
 
 def rate_scale(name: str, num_layers: int, decay: float) -> float:
-    """Return the factor of a parameter's learning rate (paper, appendix A).
+    """Return the factor of a parameter's learning rate (paper, appendix B).
 
     It is decay^(L - i) for layer i of 0..L - 1, decay^(L + 1) for embeddings, the table of relative positions included,
     and 1 for the layers above the encoder.

@@ -38,6 +38,7 @@ def test_the_configs_have_the_published_settings() -> None:
         )
         assert config.data.pack_documents
         assert (optimizer.beta1, optimizer.epsilon, optimizer.weight_decay) == (0.9, 1e-6, 0.01)
+        assert (config.model.hidden_dropout_prob, config.model.attention_probs_dropout_prob) == (0.1, 0.1)
 
 
 def test_the_identity_holds_all_settings_that_can_change_a_result(corpus: Corpus) -> None:
