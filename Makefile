@@ -5,6 +5,9 @@ BIN = .venv/bin
 HUB = .venv-hub
 KERNELS = .venv-gpu-kernels
 comma = ,
+# Paddle has two packages, of which an environment may have only one: the other one, and the extra that needs it.
+OTHER = paddlepaddle$(if $(findstring gpu,$(EXTRAS)),,-gpu)
+KIND = $(if $(findstring gpu,$(EXTRAS)),cpu,gpu)
 READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
 # The tests of the Spark engine run wherever Java is found.
 JAVA = $(or $(JAVA_HOME),$(shell command -v java))
@@ -53,8 +56,6 @@ bench: $(READY)
 
 # pip keeps a GPU package of Paddle that is already installed, unless this project needs another version.
 gpu-check:
-	@! $(BIN)/pip show --quiet paddlepaddle 2>/dev/null || \
-		{ echo "error: .venv has Paddle's package for CPUs; remove the folder .venv" >&2; exit 1; }
 	$(MAKE) EXTRAS=gpu .venv/ready-gpu
 	$(BIN)/python -m ernie_gram.gpu_check --overwrite $(CHECK)
 
@@ -83,6 +84,8 @@ $(KERNELS)/ready:
 	touch $@
 
 $(READY): setup.py
+	@! $(BIN)/pip show --quiet $(OTHER) 2>/dev/null || \
+		{ echo "error: .venv has $(OTHER); give make EXTRAS=$(KIND),test, or remove the folder .venv" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -qq --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $@
