@@ -8,9 +8,11 @@ if __name__ == "__main__":
     run_command("reader.build")
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -41,7 +43,7 @@ from reader.build_options import (
 )
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
-from reader.errors import InputError, OneLineParser
+from reader.errors import InputError, OneLineParser, OptionError
 from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.lexicon.local_engine import LocalEngine
@@ -49,9 +51,10 @@ from reader.lexicon.spark_engine import SparkEngine
 from reader.lexicon.spark_session import spark_context
 from reader.lexicon_report import coverage, cut_text, describe
 from reader.system.atomic_files import write_atomically
+from reader.system.lock_files import locked_name
 from reader.system.output_files import check_output_path, claimed_file
 from reader.system.progress import Phase, progress
-from reader.system.resumable_folder import resumable_folder
+from reader.system.resumable_folder import resumable_folder, stopped_plan
 from reader.tables.string_table import unpack_strings
 from reader.text.input_files import find_files, shard_files
 from reader.text.map_segments import Resources
@@ -96,14 +99,14 @@ def build_lexicon(args: argparse.Namespace) -> None:
     text = open_text(args, folder=False)
     check_output_path("--output", info_path(args.output), args.overwrite)
     settings = Settings(args.lowercase, args.segmenter, args.top, args.min_count)
-    conditions = resume_conditions(args, text, resources_from(args), segmenter=args.segmenter, engine=args.engine)
-    with resumable_folder(args.output, conditions) as folder:
+    plan, resources = resume_plan(args, text, segmenter=args.segmenter, engine=args.engine)
+    with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=False)  # another process may have written it meanwhile
-        with counting_engine(args, text, folder) as engine, progress("counting"):
+        with counting_engine(args, text, folder, resources) as engine, progress("counting"):
             result = CountingJob(engine, settings, print).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
-            raise InputError(
+            raise OptionError(
                 f"{', '.join(args.input)}: no n-gram is left; use more text, other orders in --top, a lower "
                 "--min_count or a higher --max_ngram_tokens"
             )
@@ -116,10 +119,10 @@ def build_lexicon(args: argparse.Namespace) -> None:
 
 
 @contextmanager
-def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path) -> Iterator[Engine]:
+def counting_engine(args: argparse.Namespace, text: TextFiles, folder: Path, resources: Resources) -> Iterator[Engine]:
     """Yield the engine of --engine; `folder` is the work folder of the local engine."""
     if args.engine == "local":
-        yield LocalEngine(text, resources_from(args), folder)
+        yield LocalEngine(text, resources, folder)
         return
     with spark_context(args.master) as context:
         yield SparkEngine(context, text)
@@ -134,9 +137,9 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     if args.shard:
         shard = f"{args.shard[0] + 1}/{args.shard[1]}"
         text = TextFiles(shard_files(text.paths, *args.shard), args.text_field)
-    resources = resources_from(args)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
-    with resumable_folder(args.output, resume_conditions(args, text, resources, **made_with)) as folder:
+    plan, resources = resume_plan(args, text, **made_with)
+    with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=True)
         build_corpus(text, vocabulary, lexicon, args.output, folder, resources, shard)
     print_corpus_summary(args.output)
@@ -146,7 +149,9 @@ def build_corpus_command(args: argparse.Namespace) -> None:
 def join_command(args: argparse.Namespace) -> None:
     """Join corpora that were built as shards, in the given order."""
     check_output(args, folder=True, inputs=args.input)
-    join_corpora(args.input, args.output)
+    with locked_name(args.output, f"{args.output}: is being written"):
+        check_output(args, folder=True, inputs=args.input)  # another process may have written it meanwhile
+        join_corpora(args.input, args.output)
     print_corpus_summary(args.output)
     print(f"next: {training_command(args.output)}")
 
@@ -163,17 +168,24 @@ def check_command(args: argparse.Namespace) -> None:
         raise InputError("; ".join(damaged))
 
 
-def resume_conditions(args: argparse.Namespace, text: TextFiles, resources: Resources, **other: str) -> dict[str, Any]:
-    """Return the values that must be unchanged for a stopped job to be resumed."""
+def resume_plan(args: argparse.Namespace, text: TextFiles, **other: str) -> tuple[dict[str, Any], Resources]:
+    """Return the values that must be unchanged for a stopped job to be resumed, and the resources of this one.
+
+    The segments of a stopped job keep their size, also with another number of processes, if the memory suffices.
+    """
     files = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in text.paths]
-    return {
+    plan = {
         "layout": WORK_LAYOUT,
         "files": files,
         "text_field": args.text_field,
         "lowercase": args.lowercase,
-        "segment_bytes": resources.segment_bytes(text),
         **other,
     }
+    resources, stopped = resources_from(args), stopped_plan(args.output) or {}
+    size = stopped.pop("segment_bytes", None)
+    if stopped == json.loads(json.dumps(plan)):
+        resources = replace(resources, resumed_segment_bytes=size)
+    return plan | {"segment_bytes": resources.segment_bytes(text)}, resources
 
 
 def inspect_lexicon(args: argparse.Namespace) -> None:

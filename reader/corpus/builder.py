@@ -113,21 +113,23 @@ def _write_corpus(
     vocabulary, lexicon, ngram_offsets = made_with.vocabulary, made_with.lexicon, made_with.ngram_offsets
     num_tokens, num_ngrams = len(vocabulary), len(ngram_offsets) - 1
     unit_counts = np.zeros(num_tokens + num_ngrams, np.int64)
-    documents = [np.zeros(1, np.int64)]
-    written = 0
+    written = num_documents = last_end = 0
     with atomic_folder(output) as folder, progress(f"writing {output}"):
-        with (folder / "units.bin").open("wb") as file:
+        with (folder / "units.bin").open("wb") as file, (folder / "documents.bin").open("wb") as documents:
+            documents.write(np.zeros(1, np.int64).data)
             for units, ends in parts:
                 file.write(np.ascontiguousarray(units).data)
                 # In blocks, because the identities are copied as int64, and a part may be a whole shard.
                 for first in range(0, len(units), BLOCK):
                     unit_counts += np.bincount(units[first : first + BLOCK], minlength=len(unit_counts))
-                documents.append(written + ends)
+                # Consecutive blank lines end a single document: the empty documents between them are dropped.
+                new_ends = written + ends
+                new_ends = new_ends[np.diff(new_ends, prepend=last_end) > 0]
+                documents.write(new_ends.data)
+                num_documents += len(new_ends)
+                last_end = int(new_ends[-1]) if len(new_ends) else last_end
                 written += len(units)
-        # Consecutive blank lines end a single document: `unique` drops the empty documents between them.
-        ends = np.unique(np.concatenate(documents))
         unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(ngram_offsets)])
-        (folder / "documents.bin").write_bytes(ends.tobytes())
         np.save(folder / "ngram_tokens.npy", made_with.ngram_tokens)
         np.save(folder / "ngram_offsets.npy", ngram_offsets)
         np.save(folder / "unit_counts.npy", unit_counts)
@@ -142,7 +144,7 @@ def _write_corpus(
             lowercase=vocabulary.lowercase,
             num_tokens=num_tokens,
             num_ngrams=num_ngrams,
-            documents=len(ends) - 1,
+            documents=num_documents,
             units=written,
             tokens=int(unit_counts @ unit_tokens),
             ngram_units=int(unit_counts[num_tokens:].sum()),

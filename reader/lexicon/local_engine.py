@@ -90,7 +90,8 @@ class LocalEngine:
             self._resources.workers if total > 1 << 20 else 1, -(-total // self._resources.max_merge_entries)
         )
         step = max(1, total // (256 * num_ranges))
-        sample = np.sort(np.concatenate([load_array(part, "entries")[::step] for part in parts]))
+        # Copies of parts of the mapped arrays: all of the entries would not fit into the memory.
+        sample = np.sort(np.concatenate([np.array(mapped_array(part, "entries")[::step]) for part in parts]))
         cuts = sample[[len(sample) * i // num_ranges for i in range(1, num_ranges)]] if len(sample) else sample
         # A range begins with the smallest entry of a key, so that all entries of a key are in the same range.
         starts = sorted({0, *(int(cut) >> count_bits << count_bits for cut in cuts)})

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from reader.errors import InputError, SystemRefusedError
+from reader.errors import InputError, OptionError, SystemRefusedError, print_note
 from reader.system.atomic_files import write_atomically
 from reader.system.lock_files import LOCK_FILE, lock_folder
 
@@ -20,22 +20,24 @@ PLAN_FILE = "plan.json"
 def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
     """Yield a folder for the finished parts of the job that creates `output`.
 
-    The folder is removed when the job is finished, or when its input is invalid. If an earlier job was stopped, its
-    folder is reused if its plan is equal to `plan`; otherwise its content is removed. Everything in the folder must be
-    written atomically (see atomic_files.py). Raises InUseError if another process runs the same job,
+    The folder is removed when the job is finished, or when its text is invalid. If an earlier job was stopped, its
+    folder is reused if its plan is equal to `plan`; otherwise its content is removed, with a note. Everything in the
+    folder must be written atomically (see atomic_files.py). Raises InUseError if another process runs the same job,
     SystemRefusedError if the folder cannot be written.
     """
-    folder = output.with_name(f".{output.name}.work")
+    folder = _work_folder(output)
     try:
         with lock_folder(folder, f"{output}: is being written"):
             plan_text = json.dumps(plan, sort_keys=True, indent=1) + "\n"
             path = folder / PLAN_FILE
             if not path.is_file() or path.read_text() != plan_text:
+                if path.is_file():
+                    print_note(f"{output}: starts anew; a stopped job had another text, other options or more memory")
                 _remove_content(folder)
                 write_atomically(path, plan_text)
             try:
                 yield folder
-            except SystemRefusedError:
+            except (SystemRefusedError, OptionError):
                 raise
             except InputError:
                 _remove_all(folder)
@@ -43,6 +45,19 @@ def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             _remove_all(folder)
     except OSError as error:
         raise SystemRefusedError(f"{error.filename or folder}: {error.strerror or error}") from error
+
+
+def stopped_plan(output: Path) -> dict[str, Any] | None:
+    """Return the plan of a stopped job that was to create `output`, None if there is none."""
+    path = _work_folder(output) / PLAN_FILE
+    with suppress(OSError, ValueError):
+        plan = json.loads(path.read_text())
+        return plan if isinstance(plan, dict) else None
+    return None
+
+
+def _work_folder(output: Path) -> Path:
+    return output.with_name(f".{output.name}.work")
 
 
 def _remove_content(folder: Path) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
-from reader.errors import InputError
+from reader.errors import InputError, SystemRefusedError
 from reader.text.digest import BlockDigests, file_digest, text_digest
 
 CHUNK_BYTES = 1 << 22
@@ -170,15 +170,16 @@ def digest_of(paths: list[Path], text_field: str, block_digests: Iterable[bytes]
 
 @contextmanager
 def convert_read_errors(path: Path) -> Iterator[None]:
-    """Convert an error that occurs while a file is read into an InputError that names the file."""
+    """Convert an error that occurs while a file is read into an InputError that names the file.
+
+    It is a SystemRefusedError if the content is not at fault, so that a job on network storage keeps its work.
+    """
     try:
         yield
-    except OSError as error:
-        if isinstance(error, gzip.BadGzipFile):
-            raise InputError(f"{path}: damaged or cut short: {error}") from error
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (EOFError, zlib.error) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: damaged or cut short: {error}") from error
+    except OSError as error:
+        raise SystemRefusedError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def read_first_lines(path: Path, max_bytes: int) -> bytes:

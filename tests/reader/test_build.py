@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from reader.build import build_parser, main
+from reader.build import build_parser, main, resume_plan
 from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
-from reader.errors import InputError
+from reader.errors import InputError, InUseError, OptionError, SystemRefusedError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import sha256_of
+from reader.system.lock_files import locked_name
 from reader.system.output_files import claimed_file
 from reader.system.resumable_folder import resumable_folder
 from reader.text.map_segments import (
@@ -24,6 +27,7 @@ from reader.text.map_segments import (
     PROCESSING_BYTES_PER_TEXT_BYTE,
     QUEUED_BYTES_PER_TEXT_BYTE,
 )
+from reader.text.text_files import TextFiles
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.support.commands import call
 
@@ -155,6 +159,60 @@ def test_a_result_that_another_process_has_written_meanwhile_is_kept(
     assert sha256_of(output / "units.bin" if theirs.is_dir() else output) == sha256_of(
         theirs / "units.bin" if theirs.is_dir() else theirs
     )
+
+
+def test_the_counts_stay_for_a_lexicon_with_other_options(built: Path, text: Path, tmp_path: Path) -> None:
+    arguments = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv"]
+    with pytest.raises(OptionError, match="no n-gram is left"):
+        run("lexicon", *arguments, "--min_count", "100")
+    work = tmp_path / ".l.tsv.work"
+    assert list(work.glob("*/0"))
+    run("lexicon", *arguments)
+    assert not work.exists()
+
+
+def test_a_failing_disk_of_the_text_does_not_cost_the_finished_segments(
+    built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text2.txt").write_text("more\n")
+    opened = Path.open
+
+    def fail(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path.name == "text2.txt":
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", fail)
+    arguments = ["--input", text, tmp_path / "text2.txt", "--vocab", built / "vocab.txt"]
+    with pytest.raises(SystemRefusedError, match=r"text2\.txt: cannot be read: Stale file handle"):
+        run("corpus", *arguments, "--output", tmp_path / "c")
+    assert (tmp_path / ".c.work" / "plan.json").is_file()
+
+
+@pytest.mark.parametrize(("size", "kept"), [(1 << 20, True), (1 << 24, True), (1 << 26, False)])
+def test_segments_of_a_stopped_job_keep_their_size_if_the_memory_suffices(
+    built: Path, text: Path, tmp_path: Path, size: int, kept: bool
+) -> None:
+    arguments = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "c"]
+    command = ["corpus", *arguments, "--memory", "2GB", "--processes"]
+    args = build_parser().parse_args(list(map(str, [*command, 4])))
+    text_files = TextFiles([text])
+    plan, _ = resume_plan(args, text_files, vocabulary="v")
+    with suppress(KeyboardInterrupt), resumable_folder(tmp_path / "c", plan | {"segment_bytes": size}):
+        raise KeyboardInterrupt
+    resumed, resources = resume_plan(args, text_files, vocabulary="v")
+    assert (resumed["segment_bytes"] == size) is kept
+    assert resources.segment_bytes(text_files) == resumed["segment_bytes"]
+    # Another text or vocabulary: nothing can be resumed.
+    assert resume_plan(args, text_files, vocabulary="w")[0]["segment_bytes"] == plan["segment_bytes"]
+
+
+def test_two_joins_cannot_write_the_same_corpus(built: Path, tmp_path: Path) -> None:
+    arguments = ["join", "--input", built / "corpus", "--output", tmp_path / "joined"]
+    with locked_name(tmp_path / "joined", "joined: is being written"), pytest.raises(InUseError, match="is being wri"):
+        run(*arguments)
+    run(*arguments)
+    assert Corpus(tmp_path / "joined").info.units == Corpus(built / "corpus").info.units
 
 
 def test_vocabularies_and_corpora_in_an_input_folder_are_not_read_as_text(text: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from reader.lexicon.extraction import CountingJob, CountingResult, Settings, est
 from reader.lexicon.lexicon_file import info_path
 from reader.lexicon.local_engine import LocalEngine
 from reader.lexicon.t_test import needed_count
+from reader.system.atomic_files import save_arrays
 from reader.tables.string_table import unpack_strings
 from reader.text import map_segments
 from reader.text.map_segments import Resources
@@ -199,3 +201,18 @@ def test_a_job_is_resumed_with_other_memory_and_workers(
         found.append(entries_of(result.best))
     # The second run finds all entries, made from words merged in one task, and merges the words in many tasks.
     assert found[0] == found[1] == reference_lexicon(path, TOP)
+
+
+def test_ranges_of_entries_are_chosen_without_reading_all_of_them(tmp_path: Path) -> None:
+    parts = [tmp_path / f"{i}" for i in range(16)]
+    for i, part in enumerate(parts):
+        save_arrays(part, entries=np.arange(i, i + (1 << 22), 4, np.uint64))
+    (tmp_path / "text").write_text("text")
+    engine = LocalEngine(TextFiles([tmp_path / "text"]), Resources(1 << 28, 2), tmp_path / "work")
+    tracemalloc.start()
+    ranges = engine._entry_ranges(parts, 2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(ranges) > 2
+    # The entries have 128 MB.
+    assert peak < 8 << 20

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reader.errors import InputError, SystemRefusedError
-from reader.system.resumable_folder import resumable_folder
+from reader.errors import InputError, OptionError, SystemRefusedError
+from reader.system.resumable_folder import resumable_folder, stopped_plan
 
 
 def stop_job(output: Path, plan: dict[str, int], error: BaseException) -> None:
@@ -24,7 +24,7 @@ def stop_job(output: Path, plan: dict[str, int], error: BaseException) -> None:
         job()
 
 
-@pytest.mark.parametrize("error", [SystemRefusedError("full"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [SystemRefusedError("full"), OptionError("--top"), KeyboardInterrupt()])
 def test_a_stopped_job_is_resumed(tmp_path: Path, error: BaseException) -> None:
     stop_job(tmp_path / "out", {"a": 1}, error)
     with resumable_folder(tmp_path / "out", {"a": 1}) as folder:
@@ -32,10 +32,16 @@ def test_a_stopped_job_is_resumed(tmp_path: Path, error: BaseException) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_job_with_another_plan_starts_from_scratch(tmp_path: Path) -> None:
+def test_a_job_with_another_plan_starts_from_scratch_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stopped_plan(tmp_path / "out") is None
     stop_job(tmp_path / "out", {"a": 1}, KeyboardInterrupt())
+    assert stopped_plan(tmp_path / "out") == {"a": 1}
+    assert capsys.readouterr().err == ""
     with resumable_folder(tmp_path / "out", {"a": 2}) as folder:
         assert not (folder / "part").exists()
+    assert f"note: {tmp_path}/out: starts anew; a stopped job had another text" in capsys.readouterr().err
 
 
 def test_the_folder_is_removed_if_the_input_is_invalid(tmp_path: Path) -> None:
