@@ -70,6 +70,7 @@ class FineTuned:
         """
         if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
             raise InputError(f"{ROWS}: give a list of rows, not {rows!r}")
+        rows = list(rows)
         if not rows:
             return []
         examples = self._examples(rows)

@@ -22,6 +22,8 @@ from reader.system.progress import progress
 
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"
+# The line between two attempts of a run in its file of output.
+_AGAIN = "--- started again\n"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -173,8 +175,9 @@ def _independent(
 
 
 def last_error(folder: Path) -> str:
-    """Return the last error that a run printed, or else its last line."""
-    return last_error_in((folder / CONSOLE).read_text(errors="replace"))
+    """Return the last error that the last attempt of a run printed, or else its last line."""
+    printed = (folder / CONSOLE).read_text(errors="replace")
+    return last_error_in(printed.rpartition(_AGAIN)[2]) or "no output"
 
 
 def _start(run: PlannedRun, processes: int, threads: int) -> subprocess.Popen[bytes]:
@@ -184,6 +187,9 @@ def _start(run: PlannedRun, processes: int, threads: int) -> subprocess.Popen[by
     )
     print(f"start {run.name}: {run.folder / CONSOLE}", flush=True)
     with (run.folder / CONSOLE).open("ab") as console:
+        if console.tell():
+            console.write(_AGAIN.encode())
+            console.flush()
         return subprocess.Popen(
             run.command,
             env=environment,

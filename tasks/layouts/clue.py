@@ -130,9 +130,11 @@ class Chid:
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the blanks of each file; with labels, `files` holds pairs of a file of passages and one of answers.
 
-        Raises InputError if a file of answers is not a JSON object.
+        Raises InputError if a file of answers is missing, or is not a JSON object.
         """
         labelled = wanted.labelled
+        if labelled and len(files) % 2:
+            raise InputError(f"{files[-1]}: has no file of answers; give pairs of a file of passages and its answers")
         for path, answers_path in zip(files[::2], files[1::2], strict=True) if labelled else ((p, None) for p in files):
             answers = None if answers_path is None else _answers(answers_path)
             seen: set[str] = set()

@@ -39,7 +39,8 @@ class Conll:
         columns = [self.token_column, *([self.tag_column] if labelled else [])]
         needed = max(max(column, -column) for column in columns)
         if labelled and self.tag_column < 0:
-            needed = max(needed, self.token_column + 1)
+            # The tag comes after the token.
+            needed = max(needed, self.token_column - self.tag_column)
         tokens: list[list[str]] = []
         for place, line in sentence:
             if isinstance(line, BadRow):

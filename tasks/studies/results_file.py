@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ernie_gram.config.checks import require
 from reader.errors import InputError, print_warning
 from reader.system.atomic_files import write_atomically
 
@@ -47,6 +48,7 @@ def append_record(path: Path, record: Mapping[str, Any]) -> None:
 def _parsed(path: Path) -> tuple[list[Record], str]:
     """Return the records, and the text of a broken last line."""
     records: dict[str, Record] = {}
+    require(not path.is_dir(), str(path), "is a folder; give the path of a file")
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     # Not `splitlines`, which also ends lines at other characters.
     lines = re.findall(r"[^\n]*\n|[^\n]+$", text)

@@ -76,6 +76,8 @@ class Summary:
 
     def mean_scores(self, variant: str) -> dict[int, float]:
         """Return the mean score over all tasks, for each seed of pre-training whose fine-tunings are all finished."""
+        if not self.tasks:
+            return {}
         found = [self.scores(variant, task) for task in self.tasks]
         planned = {seed: [(seed, number) for number in self.study.finetuning_seeds] for seed in self.seeds_of(variant)}
         return {

@@ -28,6 +28,7 @@ from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.plurals import counted
 from reader.system.atomic_files import remove_folder, write_atomically
+from reader.system.installation import is_settings_file
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
@@ -208,7 +209,7 @@ class Run:
         description = Description(
             self.task, self.config.kind_settings, self.tokenizer.segmenter, self.config.optimizer.precision
         )
-        own = Path(self.config.task) if Path(self.config.task).is_file() else None
+        own = Path(self.config.task) if is_settings_file(self.config.task) else None
         write_description(self.output, description, own)
         skipped = [f"{split.name}\t{place}\t{reason}\n" for split in self.splits for place, reason in split.report.bad]
         if skipped:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from reader.errors import InputError
@@ -55,6 +56,10 @@ def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mod
     expected = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     assert model.predict(rows) == expected
     assert model.predict(rows[:1]) == model.predict(rows[:1], batch_size=1)
+    array = np.empty(len(rows), object)
+    for i, row in enumerate(rows):
+        array[i] = row
+    assert model.predict(array) == expected  # type: ignore[arg-type]
     assert paddle.in_dynamic_mode()
     y.backward()
     assert x.grad is not None

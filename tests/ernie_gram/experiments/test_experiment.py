@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ernie_gram.experiments.experiment import append_result, run_experiment
+from ernie_gram.experiments.experiment import append_result, experiment_parser, parse_experiment, run_experiment
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import CONSOLE, last_error, time_left, train_all, train_each
 from ernie_gram.experiments.tables import Finished, spread_of
@@ -61,6 +61,23 @@ def test_runs_train_in_order_and_their_statuses_are_reported(tmp_path: Path) -> 
     assert last_error(tmp_path / "a") == "error: bad"
     threads = max(1, available_cores() // 2)
     assert (tmp_path / "b" / CONSOLE).read_text() == f"2 {threads}\n" == f"{last_error(tmp_path / 'b')}\n"
+
+
+def test_the_error_of_an_earlier_attempt_is_not_that_of_the_last_one(tmp_path: Path) -> None:
+    for script in ("echo 'error: a wrong path'; exit 2", "kill -9 $$"):
+        [_] = train_each([planned(tmp_path / "a", script)], 1, 1)
+    assert last_error(tmp_path / "a") == "no output"
+
+
+def test_options_of_runs_may_come_before_the_arguments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    parser = experiment_parser("")
+    parser.add_argument("task")
+    parser.add_argument("model")
+    command = ["--input.max_seq_len", "64", "cola", "--optimizer.epochs=3", "M", "--output", str(tmp_path / "o")]
+    monkeypatch.setattr(sys, "argv", ["sweep", *command])
+    options, overrides = parse_experiment(parser)
+    assert (options.task, options.model) == ("cola", "M")
+    assert overrides == ["--input.max_seq_len=64", "--optimizer.epochs=3"]
 
 
 def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:

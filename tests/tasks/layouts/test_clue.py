@@ -153,5 +153,7 @@ def test_answers_and_blanks_must_belong_together(tmp_path: Path) -> None:
         (f"{path}:3", "no list 'content"),
         (f"{answers}, #idiom9#", "an answer for a "),
     ]
+    with pytest.raises(InputError, match=r"dev\.json: has no file of answers"):
+        read(Chid(), path)
     with pytest.raises(InputError, match="answer file of ChID"):
         read(Chid(), path, write_json(tmp_path / "b.json", []))

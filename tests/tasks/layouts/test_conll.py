@@ -43,6 +43,10 @@ def test_a_line_with_too_few_fields_makes_its_sentence_bad(tmp_path: Path) -> No
     assert bad.place.line == 1
     assert "bad line 2: too few fields in 'rejects': 1 instead of at least 2" in bad.reason
     assert isinstance(good, Row)
+    # The last field but one is the tag: the token must come before it.
+    bad, good = read(Conll(tag_column=-2), write(tmp_path / "u", "EU I-ORG\n\nPeter I-PER _\n"))
+    assert "'EU I-ORG': 2 instead of at least 3" in bad.reason
+    assert good.values == {"tokens": ["Peter"], "tags": ["I-PER"]}
 
 
 def test_a_line_that_is_not_utf8_makes_its_sentence_bad(tmp_path: Path) -> None:

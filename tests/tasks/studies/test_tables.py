@@ -148,9 +148,20 @@ def test_the_command_needs_only_the_file_of_results(study: Path, tmp_path: Path)
     tables.unlink()
     assert f"{output / 'perplexities.png'}: {refusal}" in call(main, *command).stderr
     assert call(main, *command, "--overwrite").returncode == 0
+    folder = call(main, str(study), "--results", str(output), "--output", str(tmp_path / "new"))
+    assert folder.stderr == f"error: {output}: is a folder; give the path of a file\n"
     others = [{**record, "task": "cola"} if "task" in record else record for record in records()]
     results.write_text("".join(json.dumps(record) + "\n" for record in others))
     assert f"{results}: has no scores on the tasks of {study}, but on cola" in call(main, *command).stderr
+
+
+def test_a_study_without_fine_tuning_has_tables(tmp_path: Path) -> None:
+    study, results, output = tmp_path / "study.yaml", tmp_path / "results.jsonl", tmp_path / "tables"
+    study.write_text(json.dumps({key: value for key, value in STUDY.items() if key != "finetuning"}))
+    results.write_text(json.dumps(model("a", 1, 100.0, 1.0)) + "\n")
+    done = call(main, str(study), "--results", str(results), "--output", str(output))
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in output.iterdir()) == ["perplexities.png", "results.md"]
 
 
 @pytest.mark.parametrize(
