@@ -308,9 +308,10 @@ def test_a_norm_over_two_axes() -> None:
     assert any(name.startswith("py_op.compiled_layer_norm") for name in run_both(build))
 
 
-def test_operations_use_as_many_threads_as_paddle(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", ["1", ""])
+def test_operations_use_as_many_threads_as_paddle(monkeypatch: pytest.MonkeyPatch, threads: str) -> None:
     before = numba.get_num_threads()
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", threads)
     numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     try:
         assert custom_operations._guarded(numba.get_num_threads) == 1
