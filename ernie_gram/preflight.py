@@ -138,6 +138,10 @@ def main() -> None:
     if settings and not settings[0].startswith("-"):
         settings = ["--config", *settings]
     config, given = load_config(PretrainConfig, settings, sys.argv[0], DESCRIPTION, {})
+    if own.assume and config.paths.start is not None:
+        raise InputError(
+            "--assume: the model of paths.start is not read; give its sizes as --model.KEY, and --paths.start null"
+        )
     ranks = own.nodes * own.gpus
     config.check_processes(ranks)
     with progress("checking the settings and the corpora"):

@@ -10,7 +10,7 @@ import pytest
 
 from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
 from reader.errors import InputError
-from tests.support.commands import Done, call
+from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.configs import load
 from tests.support.runs import options
 
@@ -81,6 +81,15 @@ def test_more_assumed_tokens_than_rows_of_the_embedding_are_refused(tmp_path: Pa
     done = preflight("--config", "conf/pretrain/base_zh.yaml", *arguments)
     assert done.returncode == 2
     assert done.stderr == "error: --assume: 18001 tokens, but model.vocab_size is 18000; give --model.vocab_size null\n"
+
+
+def test_assumed_sizes_do_not_go_with_a_start_model(tmp_path: Path) -> None:
+    """Its sizes would be ignored."""
+    arguments = ["conf/pretrain/from_bert_en.yaml", "--assume=30522,300000,1.9", *SPEED]
+    message = "--assume: the model of paths.start is not read; give its sizes as --model.KEY, and --paths.start null"
+    assert_one_line_error(preflight(*arguments), message)
+    done = preflight(*arguments, "--paths.start=null", f"--paths.output={tmp_path / 'run'}")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_damaged_corpus_is_an_error(built: Path, tmp_path: Path) -> None:
