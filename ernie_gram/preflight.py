@@ -145,7 +145,8 @@ def main() -> None:
     ranks = own.nodes * own.gpus
     config.check_processes(ranks)
     with progress("checking the settings and the corpora"):
-        run = None if own.assume else prepare(config, ranks, RANK, given)
+        # With "check", nothing is written.
+        run = None if own.assume else prepare(config, ranks, RANK, {*given, "check"})
     if run:
         config = run.config
         check_output(run.output, is_first=False)

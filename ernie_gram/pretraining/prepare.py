@@ -15,7 +15,7 @@ from ernie_gram.config.loading import explained_yaml
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
-from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, lock_output, resume_checkpoint
+from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, found_checkpoints, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import LEXICON, UNITS, Corpus, CorpusInfo
 from reader.corpus.occurrences import large_lexicon_warning
@@ -40,6 +40,7 @@ class Run:
         identity: everything that can change its result; checkpoints to resume from must match it.
         train: the training data.
         held_out: the evaluation data, or None.
+        found: the checkpoints in its folder before one was chosen.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
         start: the given model of a warm start, or None; also None if the run resumes.
     """
@@ -49,6 +50,7 @@ class Run:
     identity: Identity
     train: Feeder
     held_out: Feeder | None
+    found: list[Path]
     resume_from: Path | None
     start: Start | None = None
 
@@ -108,9 +110,9 @@ class Run:
     def claim_output(self) -> IO[bytes]:
         """Lock the output folder, and write the settings, the vocabulary and the lexicon into it.
 
-        Returns the lock, see `lock_output`.
+        Returns the lock, see `lock_run`.
         """
-        lock = lock_output(self.output)
+        lock = lock_run(self.output, self.found)
         write_atomically(self.output / CONFIG, explained_yaml(self.config))
         # Records which text the evaluations in the log belong to.
         (self.output / HELD_OUT).unlink(missing_ok=True)
@@ -128,7 +130,8 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     """Check everything that process `rank` of a run on `world_size` processes needs.
 
     `given` holds the dotted keys that the user has set: at a warm start, the other keys of `model` are taken from the
-    given model (see fit_to_start). With the flag "check" in it, large files of a checkpoint are not read.
+    given model (see fit_to_start). With the flag "check" in it, large files of a checkpoint are not read, and nothing
+    is written.
 
     Raises InputError that names the key or file at fault.
     """
@@ -146,9 +149,10 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     _check_sizes(config, corpus)
     train, held_out = feeders(config, corpus)
     identity = config.identity(corpus.info, start.digest if start else None)
-    output = Path(paths.output)
-    resume_from = resume_checkpoint(output, config.trainer.resume, identity, rank == 0 and "check" not in given)
-    return Run(config, output, identity, train, held_out, resume_from, None if resume_from else start)
+    output, is_first = Path(paths.output), rank == 0 and "check" not in given
+    found = found_checkpoints(output, is_first)
+    resume_from = resume_checkpoint(output, config.trainer.resume, identity, is_first)
+    return Run(config, output, identity, train, held_out, found, resume_from, None if resume_from else start)
 
 
 def feeders(config: PretrainConfig, corpus: Corpus) -> tuple[Feeder, Feeder | None]:

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.run import checkpoint
-from reader.errors import InputError, print_warning
+from reader.errors import InputError, InUseError, print_warning
 from reader.system.lock_files import check_unlocked, lock_folder
 from reader.system.output_files import check_output_folder
 
@@ -42,6 +42,31 @@ def lock_output(output: Path, option: str = "paths.output") -> IO[bytes]:
     return lock_folder(output, f"{option}: {output} is in use")
 
 
+def lock_run(output: Path, found: list[Path]) -> IO[bytes]:
+    """Lock the folder of a run that has chosen its checkpoint among those that `found_checkpoints` has returned.
+
+    Raises InUseError as `lock_output` does, and if the checkpoints have changed: the run would remove those that
+    another process has written since then.
+    """
+    lock = lock_output(output)
+    if checkpoint.checkpoints(output) != found:
+        lock.close()
+        raise InUseError(f"paths.output: the checkpoints in {output} have changed meanwhile; run the command again")
+    return lock
+
+
+def found_checkpoints(output: Path, is_first: bool = True) -> list[Path]:
+    """Return the checkpoints in a run's folder, oldest first; to be called before `resume_checkpoint`.
+
+    Rank 0 also gives a checkpoint its name back that a killed process was replacing. Raises InUseError if another
+    process has locked the folder, which may be replacing one just now.
+    """
+    if is_first:
+        check_unlocked(output, f"paths.output: {output} is in use")
+        checkpoint.restore_replaced(output)
+    return checkpoint.checkpoints(output)
+
+
 def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: bool = True) -> Path | None:
     """Return the verified checkpoint from which training continues, or None if it starts from step 0.
 
@@ -59,8 +84,6 @@ def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: b
     with another identity.
     """
     require(not output.exists() or output.is_dir(), "paths.output", f"{output} is a file")
-    if is_first and output.exists():
-        checkpoint.restore_replaced(output)
     chosen = _chosen_checkpoint(output, resume, checkpoint.FILES if is_first else (checkpoint.STATE,))
     # A checkpoint elsewhere may be continued only in a folder of the same run. The state has the identity.
     newest = checkpoint.newest_valid(output, (checkpoint.STATE,)) if resume not in ("auto", "never") else None

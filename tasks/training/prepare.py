@@ -22,7 +22,7 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.planning.encoder_memory import Memory
 from ernie_gram.run.checkpoint import BEST
 from ernie_gram.run.prepared import prepared_once
-from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, lock_output, resume_checkpoint
+from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, found_checkpoints, lock_run, resume_checkpoint
 from reader.batches.sampler import accumulation_steps, rank_share
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
@@ -71,6 +71,7 @@ class Run:
         final: the other labelled splits, which are evaluated at the end.
         metric: the score that chooses the best evaluation.
         identity: everything that can change the result; checkpoints to resume from must match it.
+        found: the checkpoints in its folder before one was chosen.
         resume_from: a checkpoint that rank 0 has verified, or None to start from step 0.
         seconds: wall time of reading and encoding the data.
     """
@@ -85,6 +86,7 @@ class Run:
     final: tuple[SplitData, ...]
     metric: str
     identity: Identity
+    found: list[Path]
     resume_from: Path | None
     seconds: float
 
@@ -189,8 +191,8 @@ class Run:
         return lines
 
     def lock(self) -> IO[bytes]:
-        """Lock the output folder; see `lock_output`."""
-        return lock_output(self.output)
+        """Lock the output folder; see `lock_run`."""
+        return lock_run(self.output, self.found)
 
     def claim_output(self) -> None:
         """Write the files, other than parameters, that are needed to use the model into the locked folder.
@@ -246,9 +248,9 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
     kind, train, dev, final, metric = prepared_once(read)
     identity = _identity(config, kind, model, (train, *dev))
     seconds = time.monotonic() - began
-    resume_from = _resume_from(config, kind.task, identity, rank == 0)
+    found, resume_from = _resume_from(config, kind.task, identity, rank == 0)
     output = output_folder(config, kind.task)
-    return Run(config, output, model, kind, tokenizer, train, dev, final, metric, identity, resume_from, seconds)
+    return Run(config, output, model, kind, tokenizer, train, dev, final, metric, identity, found, resume_from, seconds)
 
 
 def check_settings(run: Run, config: FinetuneConfig, world_size: int) -> None:
@@ -264,9 +266,15 @@ def check_settings(run: Run, config: FinetuneConfig, world_size: int) -> None:
     _resume_from(config, run.task, {**run.identity, **config.identity()}, is_first=True)
 
 
-def _resume_from(config: FinetuneConfig, task: Task, identity: Identity, is_first: bool) -> Path | None:
-    """Return the checkpoint to resume from; raises InputError if the folder is that of a finished or another run."""
+def _resume_from(
+    config: FinetuneConfig, task: Task, identity: Identity, is_first: bool
+) -> tuple[list[Path], Path | None]:
+    """Return the checkpoints in the folder, and the one to resume from.
+
+    Raises InputError if the folder is that of a finished or another run.
+    """
     output = output_folder(config, task)
+    found = found_checkpoints(output, is_first)
     checkpoint = resume_checkpoint(output, config.trainer.resume, identity, is_first)
     require(
         checkpoint is not None or not (output / RESULT).exists(),
@@ -274,7 +282,7 @@ def _resume_from(config: FinetuneConfig, task: Task, identity: Identity, is_firs
         f"{output} has a finished run whose checkpoints were removed; choose another, or remove its {RESULT} to train "
         "again",
     )
-    return checkpoint
+    return found, checkpoint
 
 
 def output_folder(config: FinetuneConfig, task: Task) -> Path:

@@ -12,7 +12,7 @@ from ernie_gram.distributed.world import World  # import before Paddle: sets the
 from reader.errors import InputError
 from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.configs import load
-from tests.support.runs import options
+from tests.support.runs import FINISHED, options
 
 SPEED = ["--peak_tflops=0.1", "--bandwidth=1GB"]
 
@@ -21,6 +21,15 @@ def preflight(*arguments: str) -> Done:
     from ernie_gram.preflight import main
 
     return call(main, *arguments)
+
+
+def test_it_leaves_the_folder_of_a_run_as_it_is(built: Path, finished: Path, tmp_path: Path) -> None:
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    (output / "step_24").rename(output / ".step_24.old")  # a killed process was replacing it
+    before = sorted(output.rglob("*"))
+    done = preflight(*options(built, output, *FINISHED), *SPEED)
+    assert done.returncode == 0, done.stderr
+    assert sorted(output.rglob("*")) == before
 
 
 def test_it_checks_the_corpora_and_predicts_and_writes_nothing(built: Path, tmp_path: Path) -> None:

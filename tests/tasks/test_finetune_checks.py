@@ -13,6 +13,7 @@ from ernie_gram.config.loading import load_config
 from ernie_gram.formats.registry import read_model
 from ernie_gram.run.prepared import READ, WRITE, prepared_once
 from ernie_gram.run.run_folder import lock_output
+from reader.errors import InUseError
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import prepare
 from tests.support.commands import assert_one_line_error
@@ -157,6 +158,17 @@ def test_an_output_that_cannot_be_the_folder_of_a_run_is_refused_before_the_data
         done = finetune(tiny_task, tmp_path / "run", *more)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert f"paths.output: {tmp_path / 'run'} is in use by process {os.getpid()} on " in done.stderr
+
+
+def test_checkpoints_that_another_process_has_written_meanwhile_are_not_removed(
+    tiny_task: Path, finetuned: Path, tmp_path: Path
+) -> None:
+    config = load_config(FinetuneConfig, options(tiny_task, tmp_path / "run"), "finetune", "", {})[0]
+    run = prepare(config)
+    shutil.copytree(finetuned, tmp_path / "run")
+    with pytest.raises(InUseError, match=f"the checkpoints in {tmp_path / 'run'} have changed meanwhile; run the comm"):
+        run.lock()
+    prepare(config).lock().close()
 
 
 def test_no_file_of_a_run_may_be_an_output(finetuned: Path) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.run import checkpoint
-from reader.errors import InputError
+from ernie_gram.run.run_folder import lock_output
+from reader.errors import InputError, InUseError
 from reader.system.atomic_files import sha256_of
 from tests.support.commands import python, two_ranks
 from tests.support.configs import load
@@ -103,7 +104,13 @@ def test_a_checkpoint_that_was_being_replaced_is_found_again(built: Path, finish
     """A process was killed between two renames of `atomic_folder`."""
     output = Path(shutil.copytree(finished, tmp_path / "run"))
     (output / "step_24").rename(output / ".step_24.old")
-    assert prepare(load(*options(built, output, *FINISHED)), 1).resume_from == output / "step_24"
+    config = load(*options(built, output, *FINISHED))
+    with lock_output(output), pytest.raises(InUseError, match="is in use by process"):
+        prepare(config, 1)
+    assert not (output / "step_24").exists(), "the other process may be replacing it just now"
+    run = prepare(config, 1)
+    assert run.resume_from == output / "step_24"
+    run.claim_output().close()
 
 
 def test_old_checkpoints_that_cannot_be_removed_are_no_failure(

@@ -28,6 +28,24 @@ def test_a_run_folder_in_use_is_refused_by_the_training_and_its_check(
             assert done.stderr.count("\n") == 1
 
 
+def test_checkpoints_that_another_process_has_written_meanwhile_are_not_removed(
+    built: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends after this run has chosen its checkpoint, and before this run locks the folder."""
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    shutil.rmtree(output / "step_24")
+
+    def end_of_the_other(*_: object) -> None:
+        shutil.copytree(finished / "step_24", output / "step_24")
+
+    monkeypatch.setattr("ernie_gram.pretrain.check_output", end_of_the_other)
+    saved = (finished / "step_24" / checkpoint.STATE).stat().st_mtime_ns
+    done = pretrain(built, output, *FINISHED)
+    message = f"error: paths.output: the checkpoints in {output} have changed meanwhile; run the command again"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, message)
+    assert (output / "step_24" / checkpoint.STATE).stat().st_mtime_ns == saved
+
+
 def test_no_file_of_a_corpus_or_of_a_run_may_be_an_output(built: Path, finished: Path) -> None:
     assert_every_file_is_own(built / "corpus", "corpus")
     assert_every_file_is_own(finished, "(run|checkpoint)")
