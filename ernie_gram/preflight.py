@@ -169,7 +169,8 @@ def main() -> None:
     device = config.trainer.device
     cpu = device == "cpu" or (own.peak_tflops is None and not visible_gpus())
     cluster = Cluster(ranks, speeds.peak, utilisation, own.memory, speeds.bandwidth, cpu)
-    prediction = predict(config, sizes, shape, cluster)
+    held_out = len(run.held_out) if run and run.held_out else None
+    prediction = predict(config, sizes, shape, cluster, held_out)
     if RANK > 0:
         return
     if run:

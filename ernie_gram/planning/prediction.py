@@ -13,7 +13,7 @@ from ernie_gram.planning.exchange import Exchange, checkpoint_bytes, checkpoints
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import FORWARD, recomputed_flops, step_flops
+from ernie_gram.pretraining.terms.catalog import evaluation_flops, recomputed_flops, step_flops
 from reader.batches.sampler import accumulation_steps, largest_share
 from reader.plurals import counted
 
@@ -88,10 +88,14 @@ class Prediction:
         return self.compute + (self.waiting or 0.0)
 
 
-def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster) -> Prediction:
+def predict(
+    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, cluster: Cluster, held_out: int | None = None
+) -> Prediction:
     """Return the prediction for processes of a cluster that hold batches of `shape` at a time.
 
-    `shape.sequences` is config.largest_micro_batch of the number of processes.
+    Args:
+        shape: its `sequences` is config.largest_micro_batch of the number of processes.
+        held_out: number of held-out sequences; None if unknown, and then at least trainer.eval_sequences are assumed.
     """
     rate, ranks, trainer = cluster.peak * cluster.utilisation, cluster.ranks, config.trainer
     steps = accumulation_steps(config.data.batch_size, ranks, trainer.micro_batch)
@@ -107,9 +111,12 @@ def predict(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, clust
     waiting = exchange.sent(ranks) / cluster.bandwidth if cluster.bandwidth else 0.0 if ranks == 1 else None
     evaluation = 0.0
     if config.paths.held_out:
-        forward = sum(step_flops(config, sizes, computed, FORWARD).values()) / shape.sequences
+        # Held-out batches have no query rows, see `feeders`.
+        computed = replace(shape, queries=0, fine=0.0).computed(cluster.cpu)
+        forward = sum(evaluation_flops(config, sizes, computed).values()) / shape.sequences
         draws = trainer.eval_draws if config.objective.has_generator else 1
-        evaluation = draws * forward * -(-trainer.eval_sequences // ranks) / rate
+        sequences = trainer.eval_sequences if held_out is None else min(trainer.eval_sequences, held_out)
+        evaluation = draws * forward * -(-sequences // ranks) / rate
     evaluations = 1 + -(-trainer.max_steps // trainer.eval_every)
     checkpoint = checkpoint_bytes(config, sizes)
     return Prediction(

@@ -44,6 +44,15 @@ def test_it_checks_the_corpora_and_predicts_and_writes_nothing(built: Path, tmp_
     assert not list(tmp_path.iterdir())
 
 
+def test_it_predicts_evaluations_of_the_sequences_that_exist(built: Path, tmp_path: Path) -> None:
+    few, many = (
+        preflight(*options(built, tmp_path / "run"), "--peak_tflops=0.001", f"--trainer.eval_sequences={number}").stdout
+        for number in (10_000, 1_000_000)
+    )
+    assert few == many
+    assert re.search(r"evaluations of [\d.]+ s included", few)
+
+
 def test_without_a_corpus_it_predicts_from_assumed_sizes(tmp_path: Path) -> None:
     arguments = [f"--paths.output={tmp_path / 'run'}", "--assume=30522,300000,1.9", *SPEED]
     done = preflight(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
+from unittest.mock import patch
 
 import numpy as np
 
+from ernie_gram.pretraining import programs
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -59,13 +62,30 @@ def product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> f
         fetched = executor.run(opened.main, feed={name: batch[name] for name in opened.feeds}, fetch_list=shapes)
     flops = 0.0
     for index, op in enumerate(products):
-        left, right = (tuple(int(n) for n in fetched[2 * index + i]) for i in (0, 1))
-        attributes = op.attrs()
-        rows, inner = left[-2:][::-1] if attributes["transpose_x"] else left[-2:]
-        columns = right[-2] if attributes["transpose_y"] else right[-1]
-        if 1 not in (rows, inner, columns):
-            flops += 2.0 * times[_operands(op)] * float(np.prod(left[:-2])) * rows * inner * columns
+        flops += times[_operands(op)] * _operations(op, fetched[2 * index], fetched[2 * index + 1])
     return flops
+
+
+def evaluation_product_flops(config: PretrainConfig, sizes: CorpusSizes, batch: Batch) -> float:
+    """Return the operations of all matrix products of the evaluation program, counted as by `product_flops`."""
+    portable = partial(open_program, portable=True)
+    with fresh_scope() as executor, patch.object(programs, "open_program", portable):
+        program = programs.build_evaluation(config, sizes, 1)
+        products = [op for op in program.main.global_block().ops if op.name() == "pd_op.matmul"]
+        with paddle.static.program_guard(program.main):
+            shapes = [paddle.shape(op.operand_source(i)) for op in products for i in (0, 1)]
+        executor.run(program.startup)
+        fetched = executor.run(program.main, feed={name: batch[name] for name in program.feeds}, fetch_list=shapes)
+    return sum(_operations(op, fetched[2 * i], fetched[2 * i + 1]) for i, op in enumerate(products))
+
+
+def _operations(op: paddle.base.libpaddle.pir.Operation, left: np.ndarray, right: np.ndarray) -> float:
+    """Return the operations of a product of operands with these shapes, 0 if it has a dimension of 1."""
+    attributes = op.attrs()
+    rows, inner = left[-2:][::-1] if attributes["transpose_x"] else left[-2:]
+    columns = right[-2] if attributes["transpose_y"] else right[-1]
+    sizes = [float(size) for size in (rows, inner, columns)]
+    return 0.0 if 1 in sizes else 2.0 * float(np.prod([*left[:-2], *sizes]))
 
 
 def _operands(op: paddle.base.libpaddle.pir.Operation) -> tuple[int, int]:

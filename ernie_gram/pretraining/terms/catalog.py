@@ -53,16 +53,24 @@ def wanted_rows(objective: ObjectiveConfig, shape: BatchShape) -> int:
     return shape.rows if reads_context(terms_of(objective)) else shape.predicted_rows
 
 
-def step_flops(
-    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, factor: int = TRAINING
-) -> dict[str, float]:
+def step_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, float]:
     """Return the floating-point operations of a step of one process, by part of the network.
 
     Only matrix products are counted, which dominate (see products.py).
-
-    `factor` is TRAINING, or FORWARD for the forward pass alone.
     """
-    model, terms, wanted = config.model, terms_of(config.objective), wanted_rows(config.objective, shape)
+    return _flops(config, sizes, shape, terms_of(config.objective), TRAINING)
+
+
+def evaluation_flops(config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape) -> dict[str, float]:
+    """Return the operations of evaluating a batch, as `step_flops` does."""
+    return _flops(config, sizes, shape, evaluated(config.objective), FORWARD)
+
+
+def _flops(
+    config: PretrainConfig, sizes: CorpusSizes, shape: BatchShape, terms: list[Term], factor: int
+) -> dict[str, float]:
+    # Evaluation, too, returns the rows that training wants.
+    model, wanted = config.model, wanted_rows(config.objective, shape)
     parts = {
         "projections": projections(model, shape.rows, wanted),
         "feed-forward": feed_forward(model, shape.rows, wanted),

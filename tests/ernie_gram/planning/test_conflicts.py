@@ -60,7 +60,7 @@ def test_good_settings_have_no_conflict() -> None:
         ),
         (["--paths.held_out=null"], {}, "paths.held_out: not given"),
         (["--trainer.eval_every=1001"], {}, "trainer.eval_every: 1,001 is beyond the 1,000 steps"),
-        (["--trainer.eval_every=5"], {}, "trainer.eval_every: an evaluation takes"),
+        (["--trainer.eval_every=4"], {}, "trainer.eval_every: an evaluation takes"),
         (["--trainer.keep_checkpoints=1"], {}, "trainer.keep_checkpoints: with 1"),
         ([], {"padding": 0.4}, "data.max_seq_len: 40% of the slots of a batch are padding; set data.pack_documents"),
         (["--data.pack_documents=true"], {"padding": 0.4}, "data.max_seq_len: 40% of the slots"),

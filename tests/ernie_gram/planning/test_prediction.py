@@ -44,6 +44,13 @@ def test_time_is_operations_over_speed_and_exchange_and_evaluations() -> None:
     assert prediction.days == pytest.approx(seconds / 86400)
 
 
+@pytest.mark.parametrize(("held_out", "sequences"), [(None, 90), (91, 90), (10, 10)])
+def test_only_existing_sequences_are_evaluated(held_out: int | None, sequences: int) -> None:
+    alone = replace(CLUSTER, ranks=1)
+    one = predict(CONFIG, SIZES, SHAPE, alone, held_out=1).evaluation
+    assert predict(CONFIG, SIZES, SHAPE, alone, held_out).evaluation == pytest.approx(sequences * one)
+
+
 def test_a_short_time_is_in_minutes_or_hours() -> None:
     prediction = predict(CONFIG, SIZES, SHAPE, CLUSTER)
     for days, text in ((0.0021, "3.0 minutes"), (0.5, "12.0 hours"), (1.25, "1.25 days")):
@@ -61,7 +68,9 @@ def test_padding_takes_no_time_and_no_memory_on_a_cpu_without_query_rows(cpu: bo
     cluster, shape = replace(CLUSTER, cpu=cpu), replace(SHAPE, sequences=64, queries=queries)
     found = predict(config, SIZES, replace(shape, padding=0.2), cluster)
     expected = predict(config, SIZES, replace(shape, slots=slots), cluster)
-    assert (found.flops, found.evaluation) == (expected.flops, expected.evaluation)
+    assert found.flops == expected.flops
+    # Held-out batches have no query rows.
+    assert found.evaluation == predict(config, SIZES, replace(shape, slots=24 if cpu else 30), cluster).evaluation
     whole = predict(config, SIZES, shape, cluster).memory.total
     assert (found.memory.total < whole) == (slots < shape.slots)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
-from ernie_gram.pretraining.terms.catalog import FORWARD, recomputed_flops, step_flops
+from ernie_gram.pretraining.terms.catalog import evaluation_flops, recomputed_flops, step_flops
 from ernie_gram.training.config import TrainerConfig
 from tests.support.small_model import MODEL, NGRAMS, RUNGS, TOKENS, config_of, random_batch
 
@@ -37,9 +37,20 @@ def test_operations_are_those_of_the_built_program(case: str) -> None:
     assert predicted == pytest.approx(counted, rel=0.02)
 
 
-def test_a_forward_pass_has_a_third_of_the_operations_of_training_except_for_sampling() -> None:
+@pytest.mark.parametrize("rung", RUNGS)
+def test_operations_of_evaluation_are_those_of_the_built_program(rung: str) -> None:
+    from tests.support.paddle_program import evaluation_product_flops
+
+    sizes = CorpusSizes(TOKENS, NGRAMS)
+    counted = evaluation_product_flops(CASES[rung], sizes, random_batch(rung))
+    assert sum(evaluation_flops(CASES[rung], sizes, shape_of(rung)).values()) == pytest.approx(counted, rel=0.02)
+
+
+def test_evaluation_has_a_third_of_the_operations_of_training_except_for_sampling() -> None:
     config, sizes, shape = CASES["both"], CorpusSizes(TOKENS, NGRAMS), shape_of("both")
-    training, forward = step_flops(config, sizes, shape), step_flops(config, sizes, shape, FORWARD)
+    training, forward = step_flops(config, sizes, shape), evaluation_flops(config, sizes, shape)
+    for name in ("query rows", "fine head", "detection"):
+        assert training.pop(name) > 0  # not evaluated
     assert training.pop("sampling") == forward.pop("sampling") > 0
     assert {name: 3 * value for name, value in forward.items()} == training
 
