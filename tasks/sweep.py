@@ -78,10 +78,10 @@ def metric_of(finished: Finished) -> tuple[Metric, str]:
 def markdown(finished: Finished) -> str:
     """Return a Markdown table with a row for each combination, and a summary.
 
-    A row has the median, the best and the worst score over the seeds, and the medians of the scores that papers report.
-    The combination with the best median is in bold.
+    A row has the median, the best and the worst score over the seeds, and the medians of the scores that papers report,
+    over the runs that have them. The combination with the best median is in bold.
     """
-    (first, first_result), (metric, chosen) = finished[0], metric_of(finished)
+    (first, _), (metric, chosen) = finished[0], metric_of(finished)
     groups = by_setting(finished)
     spreads = {
         varied: spread_of([result["score"] for result in results], metric.direction)
@@ -89,14 +89,15 @@ def markdown(finished: Finished) -> str:
     }
     better = max if metric.direction == "max" else min
     best = better(spreads, key=lambda varied: spreads[varied].median)
-    names = list(scores_of(first_result))
+    names = list(dict.fromkeys(name for _, result in finished for name in scores_of(result)))
     rows = []
     for varied, results in groups.items():
         spread = spreads[varied]
         median = f"**{spread.median:.2f}**" if varied == best else f"{spread.median:.2f}"
         others = [f"{value:.2f}" for value in (spread.best, spread.worst)]
         others.append(f"{spread.deviation:.2f}" if spread.seeds > 1 else MISSING)
-        medians = [f"{spread_of([result[name] for result in results]).median:.2f}" for name in names]
+        found = [[result[name] for result in results if name in result] for name in names]
+        medians = [f"{spread_of(values).median:.2f}" if values else MISSING for values in found]
         rows.append([*(value for _, value in varied), str(spread.seeds), median, *others, *medians])
     head = [*first.varied, "seeds", "median", "best", "worst", "deviation", *(f"median {name}" for name in names)]
     splits = ", ".join(dict.fromkeys(name.partition(".")[0] for name in names))

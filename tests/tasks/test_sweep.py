@@ -114,6 +114,18 @@ def test_the_table_has_median_best_worst_and_deviation_of_each_combination(tmp_p
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_split_that_some_runs_lack_has_the_median_of_the_others(tmp_path: Path) -> None:
+    (first, result), *others = finished_sweep(tmp_path)
+    for finished, medians in (
+        ([(first, result | {"test.f1": 50.0}), *others], ("35.50 | 50.00 |", "37.50 | - |")),
+        ([(first, result), *[(run, each | {"test.f1": 40.0}) for run, each in others]], ("40.00 |", "40.00 |")),
+    ):
+        lines = markdown(finished).splitlines()
+        assert lines[0].endswith("on the first of the splits dev, test, in percent.")
+        assert lines[2].endswith("| median dev.f1 | median test.f1 |")
+        assert [line.endswith(end) for line, end in zip(lines[4:6], medians, strict=True)] == [True, True]
+
+
 def test_a_result_of_other_settings_is_refused(tmp_path: Path) -> None:
     finished_run(tmp_path, 0.001, 1, 0.7, 0.7)
     for options, message in (
