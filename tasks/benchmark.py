@@ -3,7 +3,8 @@
     ernie-gram benchmark english MODEL --data FOLDER --output output/english --seeds 3
 
 The benchmarks are the files in conf/benchmarks; the settings of each task are those of conf/tasks. Other options are
-passed to every run. After an interruption, the same command resumes; it does not repeat finished runs.
+passed to every run. After an interruption, the same command resumes; it does not repeat finished runs. The table has
+the finished runs of all tasks, also with --tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if __name__ == "__main__":
 from pathlib import Path
 
 from ernie_gram.config.checks import require
-from ernie_gram.experiments.experiment import parse_experiment, run_experiment
+from ernie_gram.experiments.experiment import check_earlier, parse_experiment, run_experiment
 from reader.errors import InputError, similar
 from tasks.sweeps.benchmarks import BENCHMARKS, available_tasks, read_benchmark, table
 from tasks.sweeps.runs import check_runs, finetuning_parser, plan
@@ -28,7 +29,7 @@ def main() -> None:
     names = ", ".join(sorted(path.stem for path in BENCHMARKS.glob("*.yaml")))
     parser.add_argument("benchmark", metavar="NAME", help=f"{names}, or a YAML file like those in conf/benchmarks")
     parser.add_argument("model", type=Path, metavar="MODEL", help="a model folder or a run")
-    parser.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks of the benchmark")
+    parser.add_argument("--tasks", nargs="+", metavar="TASK", help="train only these tasks of the benchmark")
     options, overrides = parse_experiment(parser)
     benchmark = read_benchmark(options.benchmark)
     for name in options.tasks or ():
@@ -36,15 +37,18 @@ def main() -> None:
         reason = f"{name} is not one of its tasks: {known}{similar(name, benchmark.tasks)}"
         require(name in benchmark.tasks, "--tasks", reason)
     wanted = [name for name in benchmark.tasks if name in (options.tasks or benchmark.tasks)]
-    there = [name for name in available_tasks(benchmark, options.data) if name in wanted]
+    there = available_tasks(benchmark, options.data)
     missing = [name for name in wanted if name not in there]
-    if not there:
+    if missing == wanted:
         raise InputError(f"{options.data}: has no files of {', '.join(wanted)}; see ernie-gram tasks")
     if missing:
         print(f"no files in {options.data}: {', '.join(missing)}", flush=True)
     seeds, overrides = range(1, options.seeds + 1), [*overrides, f"--paths.data={options.data}"]
-    runs = [
+    planned = [
         run for name in there for run in plan(name, options.model, options.output, {}, seeds, overrides, prefix=name)
     ]
+    check_earlier(planned, options.output)
+    # A task that is not to be trained keeps its rows in the table.
+    runs = [run for run in planned if run.config.task in wanted or run.result() is not None]
     check_runs(runs, options.processes)
     run_experiment(runs, options, lambda finished, _: table(benchmark, finished))

@@ -55,8 +55,27 @@ def test_the_tasks_that_are_there_are_trained_once_and_the_others_are_named(
     assert lines[lines.index(mean) + 1 :] == [
         f"{name}: PaddleNLP, examples/benchmark/clue." for name in ("BERT-Base-Chinese", "ERNIE-Gram-zh")
     ]
+    done = run(monkeypatch, *command, "--tasks", "lcqmc", "--seeds", "2")
+    assert "4 runs, 4 finished before" in done.stdout
+    assert (output / "table.md").read_text() == text
     done = run(monkeypatch, *command, "--tasks", "lcqmc", "--seeds", "1")
-    assert "1 run, 1 finished before" in done.stdout
+    assert f"--output: {output} has the result of lcqmc,seed=2 (and 1 more), which is not among" in done.stderr
+    assert (output / "table.md").read_text() == text
+
+
+def test_only_the_given_tasks_are_trained_and_the_table_keeps_the_others(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_data(tmp_path)
+    options = ["--data", str(tmp_path), "--output", str(tmp_path / "out"), *SETTINGS, "--optimizer.epochs=1"]
+    command = ["chinese", str(tiny_task / "model"), *options, "--tasks"]
+    done = run(monkeypatch, *command, "lcqmc")
+    assert "1 run, 0 finished before" in done.stdout
+    assert "| ChnSentiCorp | dev | accuracy | 0 | - |" in done.stdout
+    done = run(monkeypatch, *command, "chnsenticorp")
+    assert "2 runs, 1 finished before" in done.stdout
+    for task in ("LCQMC", "ChnSentiCorp"):
+        assert f"| {task} | dev | accuracy | 1 | " in (tmp_path / "out" / "table.md").read_text()
 
 
 def test_a_failed_task_is_named_and_the_others_are_in_the_table(
