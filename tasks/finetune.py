@@ -145,7 +145,7 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         confusion[split.name] = run.kind.confusion(predictions)
         if world.is_first:
             path = write_predictions(run.output, split.name, predictions)
-            headlines = headline(scores[split.name], run.metric)
+            headlines = headline(scores[split.name], run.metric, metric.main)
             shown = "  ".join(f"{name} {value:.4f}" for name, value in headlines.items())
             _say(f"final step {step}  {split.name}: {shown}  ({path})")
             if warning := equal_predictions(run.kind, split, predictions):

@@ -59,7 +59,7 @@ def selection_metric(
     require(bool(dev) or config.evaluation.patience is None, "evaluation.patience", missing)
     score = score or metric.main
     # The data may decide which scores there are, and whether the metric fits.
-    known = [scores_of_zeros(kind, split) for split in (*dev, *final)]
+    known = [scores_of_last_class(kind, split) for split in (*dev, *final)]
     names = [*known[0]] if dev else [score]
     require(
         score in names, "evaluation.metric", f"{score!r} is none of the scores of {metric.name}: {', '.join(names)}"
@@ -110,11 +110,14 @@ def _shown(distinct: set[Any]) -> str:
     return repr(*distinct) if distinct else repr(NO_VALUE)
 
 
-def scores_of_zeros(kind: Kind[Any, Any], split: SplitData) -> Scores:
-    """Return the scores that the metric gives a split if the network computes only zeros.
+def scores_of_last_class(kind: Kind[Any, Any], split: SplitData) -> Scores:
+    """Return the scores that the metric gives a split if the network always chooses the last class.
+
+    That is the tag O, so that the only types of entities with scores are those of the gold values.
 
     Raises InputError that names the files if the metric does not fit them.
     """
     scores: Float32s = np.zeros((split.features.num_units, kind.width), np.float32)
+    scores[:, -1] = 1
     with located(f"{', '.join(map(str, split.report.files))}: the metric {kind.task.metric} does not fit"):
         return kind.evaluate(kind.decode(scores, split.features, split.examples))

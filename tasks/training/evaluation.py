@@ -20,6 +20,7 @@ from reader.system.progress import progress
 from tasks.data.batches import evaluation_batches
 from tasks.data.features import Features, Float32s
 from tasks.kinds.base import Kind, Predictions
+from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Scores
 from tasks.reading.submissions import form_of
 from tasks.training.network import SCORES, TaskNetwork, build_prediction
@@ -95,17 +96,23 @@ class TaskEvaluator:
     def __call__(self, executor: paddle.static.Executor, world: World) -> Scores:
         """Return the headline scores of all splits."""
         metrics: Scores = {}
+        main = METRICS[self._kind.task.metric].main
         for split, predictions in self._predictor.predict(executor, self._splits, world):
-            scores = headline(self._kind.evaluate(predictions), self._metric)
+            scores = headline(self._kind.evaluate(predictions), self._metric, main)
             metrics |= {f"{split.name}_{name}": value for name, value in scores.items()}
         chosen = metrics.pop(f"{self._splits[0].name}_{self._metric}")
         return {SCORE: chosen, **metrics}
 
 
-def headline(scores: Scores, main: str) -> Scores:
-    """Return the main score and the next few scores that are no counts."""
-    others = [name for name, value in scores.items() if name != main and not isinstance(value, int)]
-    return {name: float(scores[name]) for name in (main, *others[: MAX_SHOWN - 1])}
+def headline(scores: Scores, chosen: str, main: str) -> Scores:
+    """Return the chosen score of a split and the next few scores that are no counts.
+
+    A split without the chosen score, such as that of a type of entities, has the metric's main score only.
+    """
+    if chosen not in scores:
+        return {main: float(scores[main])}
+    others = [name for name, value in scores.items() if name != chosen and not isinstance(value, int)]
+    return {name: float(scores[name]) for name in (chosen, *others[: MAX_SHOWN - 1])}
 
 
 def write_predictions(folder: Path, split: str, predictions: Predictions) -> Path:
