@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ernie_gram.config.checks import require
 from ernie_gram.experiments.processes import run_module
-from reader.build_options import parse_orders
+from reader.build import build_parser
 from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.corpus.occurrences import median_occurrences
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
-from reader.system.atomic_files import make_folder
+from reader.system.atomic_files import make_folder, write_atomically
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.text_files import TextFiles
-from reader.tokenization.vocabulary_file import FILE_NAMES, vocabulary_in
+from reader.tokenization.vocabulary_file import FILE_NAMES, load_vocabulary, vocabulary_in
 from tasks.studies.study_file import HELD_OUT_TEXT, OF_START, TRAIN_TEXT, Options, Study
 
 # The options that give the two texts.
 OPTIONS = {TRAIN_TEXT: "--input", HELD_OUT_TEXT: "--held_out"}
 SEGMENT_BYTES = 1 << 26
+# The options with which the vocabulary was made, beside it.
+MADE_WITH = "vocab.txt.json"
+VOCABULARY_OPTIONS = ("tokenizer", "size", "lowercase", "segmenter", "text_field")
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Prepared:
 
     Attributes:
         study: the study.
-        folder: has vocab.txt, NAME.tsv for each lexicon, and the folder NAME for each corpus.
+        folder: has vocab.txt and its options, NAME.tsv for each lexicon, and the folder NAME for each corpus.
         texts: "train" and "held_out" -> the files, if they are given.
         start: the given model, or None.
     """
@@ -105,20 +110,24 @@ class Prepared:
             make_folder(self.folder)
         for path, command in missing:
             print(f"build {path}", flush=True)
+            if path == self.vocabulary:
+                assert not isinstance(self.study.vocabulary, str)
+                options = _parsed("vocab", self.study.vocabulary)
+                made_with = {key: options[key] for key in VOCABULARY_OPTIONS}
+                write_atomically(self.folder / MADE_WITH, json.dumps(made_with) + "\n")
             run_module("reader.build", *command)
         self.check()
 
     def check(self) -> None:
         """Raise InputError if a part was made with other settings or from another text, or if parts do not fit."""
+        if not isinstance(self.study.vocabulary, str):
+            self._check_vocabulary(self.study.vocabulary)
         for name, options in self.study.lexicons.items():
             made = Lexicon.load(self.lexicon(name)).info
             top = {int(order): count for order, count in made.top.items()}
-            settings = {"top": top, "min_count": made.min_count, "max_ngram_tokens": made.max_ngram_tokens}
-            for key, found in settings.items():
-                if key in options:
-                    wanted = parse_orders(str(options[key])) if key == "top" else options[key]
-                    reason = f"{self.lexicon(name)} has {key} {found}, the study {wanted}; choose another --output"
-                    require(wanted == found, f"lexicons.{name}", reason)
+            found = {"top": top, "min_count": made.min_count, "max_ngram_tokens": made.max_ngram_tokens}
+            wanted = _parsed("lexicon", options)
+            _check_options(f"lexicons.{name}", self.lexicon(name), {**found, "segmenter": made.han}, wanted)
         texts: dict[str, tuple[str, str]] = {}
         vocabularies: dict[str, str] = {}
         for name, corpus in self.study.corpora.items():
@@ -136,6 +145,16 @@ class Prepared:
                 require(_digest(files, self.vocabulary) == texts[name][1], f"{OPTIONS[name]} {' '.join(files)}", reason)
         require(len(vocabularies) <= 1, str(self.folder), f"{', '.join(vocabularies.values())}: vocabularies differ")
 
+    def _check_vocabulary(self, options: Options) -> None:
+        made_with, wanted = self.folder / MADE_WITH, _parsed("vocab", options)
+        if made_with.is_file():
+            found = json.loads(made_with.read_text(encoding="utf-8"))
+        else:
+            # Of an earlier version, or the user's. A small text gives fewer tokens than were asked for.
+            count = len(load_vocabulary(self.vocabulary))
+            found = {"size": count} if "size" in options and count > wanted["size"] else {}
+        _check_options("vocabulary", self.vocabulary, found, wanted)
+
 
 def corpus_result(folder: Path) -> dict[str, float]:
     """Return the sizes of a corpus, its share of tokens in n-grams, and how often the n-grams occur in it."""
@@ -152,6 +171,19 @@ def _options(options: Options) -> list[str]:
     """Return settings as options of a command; `true` is an option without a value."""
     given = [(key, value) for key, value in options.items() if value is not False]
     return [part for key, value in given for part in ([f"--{key}"] if value is True else [f"--{key}", str(value)])]
+
+
+def _parsed(command: str, options: Options) -> dict[str, Any]:
+    """Return the options of a command that makes a vocabulary or a lexicon, with the defaults of those not given."""
+    needed = ["--input", "", "--output", "", *(["--vocab", ""] if command == "lexicon" else [])]
+    return vars(build_parser().parse_known_args([command, *_options(options), *needed])[0])
+
+
+def _check_options(where: str, path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Raise InputError if a file was made with other options than a study has."""
+    for key, value in found.items():
+        reason = f"{path} has {key} {value}, the study {wanted[key]}; choose another --output"
+        require(wanted[key] == value, where, reason)
 
 
 def _digest(files: list[str], vocabulary: Path) -> str:

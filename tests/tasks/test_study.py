@@ -192,6 +192,23 @@ def test_results_of_other_settings_or_of_another_text_are_refused(
         ),
         (
             before,
+            {"lexicons": {"lexicon": {}}},
+            "lexicon.tsv has top {2: 400, 3: 200}, the study {2: 200000, 3: 100000",
+        ),
+        (
+            before,
+            {"lexicons": {"lexicon": {"top": "2:400,3:200", "segmenter": "char"}}},
+            "lexicon.tsv has segmenter jieba, the study char; choose",
+        ),
+        (before, {"vocabulary": {"size": 999}}, "vocab.txt has size 1000, the study 999; choose"),
+        (before, {"vocabulary": {}}, "vocab.txt has size 1000, the study 30000; choose another --output"),
+        (
+            before,
+            {"vocabulary": {"size": 1000, "cased": True}},
+            "vocab.txt has lowercase True, the study False; choose",
+        ),
+        (
+            before,
             {"reference": "explict"},
             "reference: 'explict' is none of explicit, contiguous; did you mean explicit?",
         ),
@@ -205,6 +222,22 @@ def test_results_of_other_settings_or_of_another_text_are_refused(
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
         assert not (output / "models").exists()
+
+
+def test_the_size_of_a_vocabulary_whose_options_are_not_recorded_is_checked(
+    finished_study: Path, tiny_task: Path, tmp_path: Path, study: Run, prepared: list[str]
+) -> None:
+    (tmp_path / "out" / "prepared" / "vocab.txt.json").unlink()
+    results = ["--results", str(finished_study / "out" / "results.jsonl")]
+    count = len((tmp_path / "out" / "prepared" / "vocab.txt").read_text(encoding="utf-8").splitlines())
+    for vocabulary, message in (
+        ({"size": count - 1}, f"vocab.txt has size {count}, the study {count - 1}; choose another --output"),
+        ({"size": 1000}, ""),
+        ({}, ""),
+    ):
+        path = write_study(tmp_path, tiny_task / "data" / "task.yaml", vocabulary=vocabulary)
+        done = study(str(path), *prepared, *results)
+        assert (done.returncode, message in done.stderr) == (2 if message else 0, True), done.stderr
 
 
 def test_another_text_than_that_of_the_corpora_is_refused(
