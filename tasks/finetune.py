@@ -35,7 +35,7 @@ from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task
 from tasks.training.checks import equal_predictions
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import CURVES, NULL_THRESHOLD, Run, output_folder, prepare
+from tasks.training.prepare import CURVES, MADE_FROM, NULL_THRESHOLD, Run, output_folder, prepare
 
 if TYPE_CHECKING:
     from ernie_gram.training.trainer import Trainer
@@ -172,6 +172,7 @@ def predict(run: Run, trainer: Trainer, predictor: Predictor, world: World) -> d
         "seconds": {"prediction": time.monotonic() - began},
         "processes": world.size,
         "model": {"source": str(run.model.source), "digest": run.identity["model"]},
+        MADE_FROM: run.made_from,
         "settings": asdict(run.config),
     }
 

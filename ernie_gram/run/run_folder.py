@@ -93,15 +93,15 @@ def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: b
     return chosen
 
 
-def identity_differences(checkpoint_identity: Identity, run_identity: Identity) -> list[str]:
-    """Return one line for each entry that differs between a checkpoint's identity and this run's.
+def identity_differences(earlier: Identity, run_identity: Identity, where: str = "the checkpoint") -> list[str]:
+    """Return one line for each entry that differs between an earlier identity, that of `where`, and this run's.
 
     Whole values are compared; of digests, the first characters are shown.
     """
-    keys = sorted(checkpoint_identity.keys() | run_identity.keys())
-    pairs = ((key, checkpoint_identity.get(key), run_identity.get(key)) for key in keys)
+    keys = sorted(earlier.keys() | run_identity.keys())
+    pairs = ((key, earlier.get(key), run_identity.get(key)) for key in keys)
     return [
-        f"{NAMES.get(key, key)}: {_shown(there)} in the checkpoint, {_shown(here)} in this run"
+        f"{NAMES.get(key, key)}: {_shown(there)} in {where}, {_shown(here)} in this run"
         for key, there, here in pairs
         if there != here
     ]

@@ -16,6 +16,7 @@ from reader.corpus.memmap import Corpus
 from tasks.studies.plan import CORPUS, COUNTS, FINETUNING, PRETRAINING, Planned, check_record
 from tasks.studies.preparation import Prepared, corpus_result
 from tasks.studies.results_file import append_record, read_results
+from tasks.sweeps.runs import FinetuneRun, check_finished
 
 
 class StudyRunner:
@@ -69,6 +70,8 @@ class StudyRunner:
 
     def check(self, processes: int) -> None:
         """Raise InputError if a training cannot be started, as far as this can be known beforehand."""
+        # Kept folders whose results are not recorded yet.
+        check_finished(each.run for each in self.missing if isinstance(each.run, FinetuneRun))
         runs = [each.run for each in self.to_train() if each.run]
         check_folders_and_devices(runs, processes)
         known = [each.run for each in self.planned if isinstance(each.run, PretrainingRun) and each.kind == PRETRAINING]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from ernie_gram.config.loading import flatten, load_config, read_yaml
 from ernie_gram.experiments.experiment import check_overrides, experiment_parser
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import check_folders_and_devices
-from ernie_gram.run.run_folder import RESULT
-from reader.errors import InputError, similar
+from ernie_gram.formats.registry import read_model
+from ernie_gram.run.run_folder import RESULT, Identity, identity_differences
+from reader.errors import InputError, located, similar
 from reader.system.installation import CONF, named_settings
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
@@ -24,7 +26,7 @@ from tasks.reading.data_option import add_data_option
 from tasks.registry.settings_file import settings_of
 from tasks.registry.task_file import find_task
 from tasks.training.config import FinetuneConfig
-from tasks.training.prepare import check_settings, prepare
+from tasks.training.prepare import FINAL, MADE_FROM, check_settings, data_identity, model_identity, prepare
 
 LAUNCHER = "tasks.run_finetune"
 GRIDS = CONF / "grids"
@@ -79,6 +81,20 @@ class FinetuneRun(PlannedRun):
         }
         numbers = {"score": reported_value(self.metric, score), **scores}
         return {**numbers, "chosen_step": chosen, "steps": steps, "seconds": seconds}
+
+    def check_made_from(self, today: Identity) -> None:
+        """Raise InputError if the result is of another task, another model or other data than those of `today`.
+
+        A split that is only evaluated at the end may be there now and not then, or then and not now.
+        """
+        found = json.loads((self.folder / RESULT).read_text(encoding="utf-8"))
+        # Earlier versions recorded the digest of the model only.
+        before = found.get(MADE_FROM, {"model": found.get("model", {}).get("digest")})
+        left_out = {key for key in before.keys() ^ today.keys() if key.startswith(FINAL) or MADE_FROM not in found}
+        here, now = ({key: value for key, value in each.items() if key not in left_out} for each in (before, today))
+        differences = "; ".join(identity_differences(here, now, RESULT))
+        reason = f"has the result of another run ({differences}); choose another --output, or remove this folder"
+        require(not differences, str(self.folder), reason)
 
 
 def scores_of(result: Result) -> dict[str, float]:
@@ -152,11 +168,28 @@ def plan(
     return runs
 
 
+def check_finished(runs: Iterable[FinetuneRun]) -> None:
+    """Raise InputError if a finished run has the result of another task, another model or other data than today's.
+
+    Each model is read once, and the files of each task.
+    """
+    of_model = cache(lambda model: model_identity(read_model(Path(model))))
+    of_data = cache(lambda task, data, on_bad_row: data_identity(task, Path(data), on_bad_row))
+    for run in runs:
+        if run.result() is not None:
+            config = run.config
+            with located(run.folder):
+                data = of_data(config.task, config.paths.data, config.on_bad_row)
+                today = {**data, **of_model(config.paths.model)}
+            run.check_made_from(today)
+
+
 def check_runs(runs: Sequence[FinetuneRun], processes: int) -> None:
-    """Raise InputError if an unfinished run cannot be trained, or cannot be compared with the others.
+    """Raise InputError if an unfinished run cannot be trained, or if runs cannot be compared.
 
     The runs of a task have the same data and the same model, which are read once; the settings are checked with them.
     """
+    check_finished(runs)
     unfinished = [run for run in runs if run.result() is None]
     check_folders_and_devices(unfinished, processes)
     for task in dict.fromkeys(run.config.task for run in unfinished):

@@ -37,18 +37,22 @@ from tasks.data.features import Int64s
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import TRAIN, Task
-from tasks.reading.load import with_labels
+from tasks.reading.load import OnBadRow, with_labels
+from tasks.reading.official_files import find_files
 from tasks.registry.task_file import find_task
 from tasks.training.checks import check_batches, check_model, equal_gold_values, selection_metric
 from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
 from tasks.training.memory import finetuning_memory
-from tasks.training.splits import SplitData, evaluated_splits, load_splits, unseen_labels
+from tasks.training.splits import SplitData, digest_of_files, evaluated_splits, load_splits, unseen_labels
 
 SKIPPED, CURVES = "skipped_rows.txt", "curves.png"
 PREDICTIONS = "predictions_"
 # The key in result.json of the threshold for "no answer", which was chosen on the first dev split unless it was set.
 NULL_THRESHOLD = "null_threshold"
+# The key in result.json of digests of the task, the model and the data. Those of splits that are only evaluated at the
+# end, which are no part of a run's identity, begin with FINAL.
+MADE_FROM, FINAL = "made_from", "final."
 # A batch with more than this share of the samples of an epoch gives a warning.
 LARGE_SHARE = 0.2
 # The summary of a run mentions micro-batches of this size if they reduce the share of padding by more than this.
@@ -109,6 +113,13 @@ class Run:
     def splits(self) -> tuple[SplitData, ...]:
         """All splits."""
         return (self.train, *self.evaluated)
+
+    @property
+    def made_from(self) -> Identity:
+        """What can change the result besides the settings, see `model_identity` and `data_identity`."""
+        settings = self.config.identity()
+        found = {key: value for key, value in self.identity.items() if key not in settings}
+        return {**found, **{f"{FINAL}{split.name}": split.digest for split in self.final}}
 
     @property
     def max_steps(self) -> int:
@@ -297,15 +308,30 @@ def _needed_lexicon(model: Model) -> Lexicon | None:
 
 def _identity(config: FinetuneConfig, kind: Kind[Any, Any], model: Model, splits: tuple[SplitData, ...]) -> Identity:
     """Return everything that can change the result of a run."""
-    assert model.vocabulary is not None
-    task = kind.task
+    data = {f"data.{split.name}": split.digest for split in splits}
+    return {**_task_identity(kind.task), **config.identity(), **model_identity(model), **data}
+
+
+def _task_identity(task: Task) -> Identity:
     definition = hashlib.sha256(repr(replace(task, title="")).encode()).hexdigest()
+    return {"task": f"{task.name} ({definition[:16]})"}
+
+
+def model_identity(model: Model) -> Identity:
+    """Return digests of a model that has a vocabulary."""
+    assert model.vocabulary is not None
     lexicon = _needed_lexicon(model)
     return {
-        "task": f"{task.name} ({definition[:16]})",
-        **config.identity(),
         "model": digest_of(model.parameters),
         "vocabulary": model.vocabulary.fingerprint,
         "lexicon": None if lexicon is None else lexicon.fingerprint,
-        **{f"data.{split.name}": split.digest for split in splits},
     }
+
+
+def data_identity(name: str, folder: Path, on_bad_row: OnBadRow) -> Identity:
+    """Return digests of a task and of the files of its labelled splits in a folder; raises InputError as `prepare`."""
+    task = with_labels(find_task(name), folder, on_bad_row)
+    during, at_end = evaluated_splits(task, folder)
+    keys = {**{f"data.{split}": split for split in (TRAIN, *during)}, **{f"{FINAL}{split}": split for split in at_end}}
+    digests = {key: digest_of_files(find_files(task, folder, split).files) for key, split in keys.items()}
+    return {**_task_identity(task), **digests}

@@ -51,10 +51,7 @@ class SplitData:
     @property
     def digest(self) -> str:
         """The SHA-256 of the contents of the split's files."""
-        digest = hashlib.sha256()
-        for inside, content in file_digests(self.report.files):
-            digest.update(f"{inside} {content}\n".encode())
-        return digest.hexdigest()
+        return digest_of_files(self.report.files)
 
     def describe(self) -> list[str]:
         """Return lines with the number of rows, of examples and of samples, the time, and the unusual rows."""
@@ -73,6 +70,14 @@ class SplitData:
             f"         read in {reading:.1f} s, encoded in {encoding:.1f} s ({speed:,.0f} examples/s)",
             *report.lines(MAX_LISTED)[1:],
         ]
+
+
+def digest_of_files(files: Iterable[Path]) -> str:
+    """Return the SHA-256 of the contents of some files, and of the texts in folders."""
+    digest = hashlib.sha256()
+    for inside, content in file_digests(files):
+        digest.update(f"{inside} {content}\n".encode())
+    return digest.hexdigest()
 
 
 def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:

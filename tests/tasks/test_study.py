@@ -140,7 +140,7 @@ def test_studies_with_one_file_of_results_share_what_they_have_in_common(
     assert records["explicit_1,task,seed=1"]["settings"]["optimizer.learning_rate"] > 1e-5
 
 
-def test_only_finished_models_are_fine_tuned_on_request(
+def test_only_finished_models_are_fine_tuned_on_request_and_kept_results_must_fit(
     finished_study: Path, tmp_path: Path, study: Run, prepared: list[str]
 ) -> None:
     output = tmp_path / "out"
@@ -152,6 +152,17 @@ def test_only_finished_models_are_fine_tuned_on_request(
     assert {each.name for each in (output / "finetuned").iterdir()} == {
         f"contiguous_1,task,seed={number}" for number in (1, 2)
     }
+    # With another file of results, those of the kept folders are taken, unless they are of other data.
+    done = study(*command, "--results", str(tmp_path / "second.jsonl"))
+    assert without_times(tmp_path / "second.jsonl") == without_times(output / "results.jsonl"), done.stderr
+    kept = output / "finetuned" / "contiguous_1,task,seed=2"
+    result = json.loads((kept / "result.json").read_text())
+    result.setdefault("made_from", {})["data.dev"] = "0" * 64
+    (kept / "result.json").write_text(json.dumps(result))
+    done = study(*command, "--results", str(tmp_path / "third.jsonl"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"{kept}: has the result of another run (data.dev: 000000000000 in result.json, " in done.stderr
+    assert not (tmp_path / "third.jsonl").exists()
 
 
 def test_a_model_whose_last_checkpoint_is_missing_is_not_finished(

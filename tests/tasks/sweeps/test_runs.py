@@ -1,18 +1,22 @@
-"""Grids: those of the project, and that of a task of one's own."""
+"""Grids: those of the project, and that of a task of one's own; finished runs of what has changed since."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
+import shutil
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ernie_gram.config.loading import flatten, read_tree, read_yaml
+from ernie_gram.config.loading import flatten, load_config, read_tree, read_yaml
+from ernie_gram.formats.registry import read_model, write_model
 from reader.errors import InputError
-from tasks.sweeps.runs import GRIDS, plan, read_grid
+from tasks.sweeps.runs import GRIDS, LAUNCHER, FinetuneRun, check_runs, plan, read_grid
 from tasks.training.config import FinetuneConfig
 from tests.support.task_files import write
-from tests.support.tiny_task import TASK
+from tests.support.tiny_task import TASK, options
 
 EPOCHS = "optimizer.epochs"
 
@@ -106,3 +110,59 @@ def test_the_settings_of_chinese_tasks_are_those_of_the_paper() -> None:
         keys = ("optimizer.batch_size", "optimizer.learning_rate", "optimizer.epochs")
         assert [settings[key] for key in keys] == expected, task
         assert {settings[part] for part in ("head.dropout", "dropout.hidden", "dropout.attention")} == {dropout}
+
+
+def finished_copy(tiny_task: Path, finetuned: Path, folder: Path) -> tuple[Path, FinetuneRun, dict[str, Any]]:
+    """Return a copy of a tiny task, a finished run of the copy in `folder`, and its result."""
+    task, output = Path(shutil.copytree(tiny_task, folder / "task")), folder / "run"
+    config, _ = load_config(FinetuneConfig, options(task, output), "", "", {})
+    result = json.loads((finetuned / "result.json").read_text()) | {"settings": asdict(config)}
+    write(output / "result.json", json.dumps(result))
+    return task, FinetuneRun(output, {}, 1, LAUNCHER, (), config), result
+
+
+@pytest.mark.parametrize("changed", ["model", "vocabulary", "task", "data.train", "data.dev"])
+def test_the_result_of_another_model_task_or_other_data_is_refused(
+    tiny_task: Path, finetuned: Path, tmp_path: Path, changed: str
+) -> None:
+    task, run, result = finished_copy(tiny_task, finetuned, tmp_path)
+    check_runs([run], 1)
+    if changed == "model":
+        model = read_model(task / "model")
+        parameters = {**model.parameters, "pos_embedding": model.parameters["pos_embedding"] + 1}
+        shutil.rmtree(task / "model")
+        write_model(replace(model, parameters=parameters), task / "model", "ernie_gram")
+    else:
+        vocabulary, description = task / "model" / "vocab.txt", task / "data" / "task.yaml"
+        path = {"vocabulary": vocabulary, "task": description}.get(changed, task / "data" / f"{changed[5:]}.tsv")
+        before = path.read_text()
+        path.write_text(
+            before.replace("\na\nb\n", "\nb\na\n").replace("metric: accuracy", "metric: macro_f1")
+            if changed in ("vocabulary", "task")
+            else f"{before}a b\t1\n"
+        )
+    with pytest.raises(InputError) as error:
+        check_runs([run], 1)
+    message = str(error.value)
+    assert message.startswith(f"{run.folder}: has the result of another run ({changed}: ")
+    assert message.endswith(" in this run); choose another --output, or remove this folder")
+    assert message.count(" in result.json, ") == 1
+    # Earlier versions recorded the digest of the model only.
+    del result["made_from"]
+    write(run.folder / "result.json", json.dumps(result))
+    if changed == "model":
+        with pytest.raises(InputError, match=r"has the result of another run \(model: "):
+            check_runs([run], 1)
+    else:
+        check_runs([run], 1)
+
+
+def test_a_split_that_is_evaluated_at_the_end_may_lack_but_not_differ(
+    tiny_task: Path, finetuned: Path, tmp_path: Path
+) -> None:
+    _, run, result = finished_copy(tiny_task, finetuned, tmp_path)
+    result["made_from"]["final.test"] = "0" * 64
+    write(run.folder / "result.json", json.dumps(result))
+    check_runs([run], 1)
+    with pytest.raises(InputError, match=r"final\.test: 000000000000 in result\.json, 111111111111 in this run"):
+        run.check_made_from({**result["made_from"], "final.test": "1" * 64})
