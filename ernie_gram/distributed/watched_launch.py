@@ -17,7 +17,8 @@ from paddle.distributed.launch.main import launch
 from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
 from reader.commands import INTERRUPTED
-from reader.errors import InputError, print_error
+from reader.errors import InputError, InUseError, print_error
+from reader.system.lock_files import LOCK_FILE, lock_file
 
 
 class WatchedController(controllers.CollectiveController):
@@ -33,9 +34,11 @@ class WatchedController(controllers.CollectiveController):
         """Describe the ranks; with fewer GPUs than ranks, none is assigned.
 
         Paddle would index beyond the list of GPUs. The ranks of a job on CPUs need none, and others refuse to start
-        (see device.py). Raises InputError for a GPU of --devices that is not there, and for too few of them.
+        (see device.py). Raises InputError for a GPU of --devices that is not there, and for too few of them, and
+        InUseError if another job has the same folder of logs.
         """
         device, arguments = self.ctx.node.device, self.ctx.args
+        self._lock_logs(Path(arguments.log_dir))
         try:
             gpus = device.get_selected_devices(arguments.devices)
         except ValueError as error:
@@ -48,10 +51,21 @@ class WatchedController(controllers.CollectiveController):
             device.labels, arguments.devices = [], None
         return bool(super().build_pod())
 
+    def _lock_logs(self, folder: Path) -> None:
+        """Lock the folder of logs until this process ends: two jobs would mix up their outputs and heartbeats."""
+        # Some network storage has no locks.
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self._lock = lock_file(folder / LOCK_FILE, f"LOG_DIR: {folder} is in use")
+            except InUseError as error:
+                raise InUseError(f"{error}; set LOG_DIR to another folder") from error
+
     def add_container(self, container: Any = None, envs: dict[str, str] | None = None, **options: Any) -> None:
         """Add a rank, which is told its heartbeat file and its parent."""
         folder = os.path.abspath(self.ctx.args.log_dir)
-        path = Path(folder) / f"heartbeat.{(envs or {}).get('PADDLE_TRAINER_ID', 'init')}"
+        # With the name of the machine, because some network storage has no locks that keep other jobs away.
+        path = Path(folder) / f"heartbeat.{(envs or {}).get('PADDLE_TRAINER_ID', 'init')}.{platform.node()}"
         path.unlink(missing_ok=True)
         ours = {"ERNIE_GRAM_HEARTBEAT": str(path), "ERNIE_GRAM_LAUNCHER": str(os.getpid())}
         super().add_container(container, envs={**(envs or {}), **ours}, **options)
@@ -130,7 +144,7 @@ def launch_watched() -> None:
         status = 0 if ended.code is None else ended.code
     except InputError as error:
         print_error(str(error))
-        status = 2
+        status = 1 if isinstance(error, InUseError) else 2
     except KeyboardInterrupt:
         # Before Paddle's launcher handles signals.
         print_error("interrupted")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import random
 import re
 import signal
@@ -86,7 +87,7 @@ class Training:
 
     def heartbeat(self, rank: int) -> Path:
         """Return the heartbeat file of a rank."""
-        return self.log / f"heartbeat.{rank}"
+        return self.log / f"heartbeat.{rank}.{platform.node()}"
 
     def processes(self) -> dict[int, int | None]:
         """Return process -> rank of all processes of this training; None for the launcher."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import subprocess
 from pathlib import Path
@@ -34,5 +35,7 @@ def test_a_killed_rank_ends_the_job_although_the_other_waits_for_it(built: Path,
     # It was killed while it waited.
     assert "waits as NCCL does" in waiting
     assert "lost the connection" not in waiting
+    # Jobs of several machines have different files, also on storage without locks.
+    assert {path.name for path in log.glob("heartbeat*")} == {f"heartbeat.{rank}.{platform.node()}" for rank in (0, 1)}
     left = subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, text=True, check=False)
     assert left.stdout == ""
