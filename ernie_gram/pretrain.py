@@ -22,6 +22,7 @@ from ernie_gram.run.lost_peer import lost_peer_error
 from ernie_gram.run.run_folder import check_output
 from ernie_gram.run.termination import end_at_signals
 from reader.errors import print_warning
+from reader.system.console import write_or_drop
 from reader.system.progress import progress
 
 DESCRIPTION = (
@@ -40,7 +41,7 @@ def main() -> None:
         run = prepare(config, WORLD_SIZE, RANK, given)
     check_output(run.output, RANK == 0)
     if RANK == 0:
-        print(run.describe(), flush=True)
+        write_or_drop(sys.stdout, f"{run.describe()}\n")
         for line in run.warnings():
             print_warning(line)
     if "check" in given:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
+from reader.system.console import write_or_drop
+
 
 class InputError(Exception):
     """The input is invalid. The message names the file, line or key, and says what to do."""
@@ -68,7 +70,7 @@ def one_line_errors(main: Callable[[], None]) -> None:
 def print_error(message: str) -> None:
     """Print an error as one line on standard error."""
     # One write: lines of several processes on the same console must not be mixed, as print's two writes may be.
-    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    write_or_drop(sys.stderr, f"error: {' '.join(message.split())}\n")
 
 
 def last_error_in(printed: str) -> str:
@@ -81,7 +83,7 @@ def last_error_in(printed: str) -> str:
 
 def print_note(message: str) -> None:
     """Print what the user should know although nothing failed, as one line on standard error."""
-    sys.stderr.write(f"note: {' '.join(message.split())}\n")
+    write_or_drop(sys.stderr, f"note: {' '.join(message.split())}\n")
 
 
 def print_warning(message: str) -> None:
@@ -91,7 +93,7 @@ def print_warning(message: str) -> None:
     """
     if os.environ.get("NO_WARNINGS") == "1":
         return
-    sys.stderr.write(f"warning: {' '.join(message.split())}\n")
+    write_or_drop(sys.stderr, f"warning: {' '.join(message.split())}\n")
 
 
 def similar(name: object, known: Iterable[object]) -> str:

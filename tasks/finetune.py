@@ -30,6 +30,7 @@ from ernie_gram.run.run_folder import RESULT, check_output
 from ernie_gram.run.termination import end_at_signals
 from reader.errors import print_warning
 from reader.system.atomic_files import write_atomically
+from reader.system.console import write_or_drop
 from reader.system.progress import progress
 from tasks.metrics.catalog import METRICS
 from tasks.registry.task_file import find_task
@@ -71,7 +72,7 @@ def main() -> None:
 def _say(line: str) -> None:
     """Print a line, on rank 0."""
     if RANK == 0:
-        print(line, flush=True)
+        write_or_drop(sys.stdout, f"{line}\n")
 
 
 def finetune(run: Run) -> dict[str, Any]:

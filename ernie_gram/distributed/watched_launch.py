@@ -18,6 +18,7 @@ from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
 from reader.commands import INTERRUPTED
 from reader.errors import InputError, InUseError, print_error
+from reader.system.console import write_or_drop
 from reader.system.lock_files import LOCK_FILE, lock_file
 
 
@@ -103,7 +104,7 @@ class WatchedController(controllers.CollectiveController):
         others = OtherMachines(client, self.job.id, name) if client else None
 
         def say(line: str) -> None:
-            print(line, file=sys.stderr, flush=True)
+            write_or_drop(sys.stderr, f"{line}\n")
             if others and not others.failure:
                 others.fail(line.removeprefix("error: "))
 
@@ -121,7 +122,7 @@ class WatchedController(controllers.CollectiveController):
         """Print what the first rank of this machine has printed since the last call."""
         while self.pod.containers[0].logs():
             pass
-        sys.stdout.flush()
+        write_or_drop(sys.stdout)
 
     def finalize(self, exit: bool = True) -> None:
         """End with the status of the job."""

@@ -41,7 +41,7 @@ class BackgroundSaver:
         def write() -> None:
             if self._check:
                 self._check()
-            self._say(f"saved {checkpoint.save(self._folder, state, model, optimizer, self._keep)}")
+            checkpoint.save(self._folder, state, model, optimizer, self._keep)
 
         self._start((f"step_{state.step}", write))
 
@@ -85,8 +85,8 @@ class BackgroundSaver:
         try:
             if self._best and self._attempt("best", checkpoint.BEST, self._best):
                 self._best = None
-            if save:
-                self._attempt("newest", *save)
+            if save and self._attempt("newest", *save):
+                self._say(f"saved {self._folder / save[0]}")
         except BaseException as error:
             self._error = error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from reader.errors import print_warning
 from reader.system.atomic_files import write_atomically
+from reader.system.console import write_or_drop
 
 LOG = "log.jsonl"
 
@@ -116,7 +118,7 @@ class RunLog:
     def say(self, text: str) -> None:
         """Print a line on the console."""
         if self.writes:
-            print(text, flush=True)
+            write_or_drop(sys.stdout, f"{text}\n")
 
     def record(self, kind: str, step: int, values: dict[str, float], unshown: Collection[str] = ()) -> None:
         """Write one record, and print it without the values named in `unshown`."""

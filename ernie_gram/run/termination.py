@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
+from reader.system.console import write_or_drop
+
 Item = TypeVar("Item")
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -66,8 +68,7 @@ def end(number: int) -> NoReturn:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")  # at once: `print` writes the end of the line separately
-    sys.stderr.flush()
+    write_or_drop(sys.stderr, f"{line}\n")  # at once: `print` writes the end of the line separately
 
 
 def until_requested(items: Iterable[Item]) -> Iterator[Item]:

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
+from reader.system.console import write_or_drop
+
 # Time between two drawings of the bar.
 REDRAW_SECONDS = 0.5
 # Without a terminal: time from the start of the process to the first line; minimum time between two lines, absolute and
@@ -129,14 +131,13 @@ class _Display:
     def erase(self) -> None:
         if self._is_drawn:
             self._is_drawn = False
-            self._stream.write(ERASE)
-            self._stream.flush()
+            write_or_drop(self._stream, ERASE)
 
     def _run(self, ended: threading.Event) -> None:
         # Other threads must receive these signals: one of them may wait until it is safe to end.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         while not ended.wait(REDRAW_SECONDS):
-            # The terminal may be gone.
+            # The stream may be closed.
             with suppress(OSError, ValueError), self.lock:
                 if self.phases and not (self.is_hidden or ended.is_set()):
                     self._show(self.phases[-1])
@@ -146,12 +147,11 @@ class _Display:
         if self._replaced:
             if self.is_at_line_start:
                 is_plain = not (self._stream.encoding or "").lower().startswith("utf")
-                self._stream.write(f"\r{phase.text(shutil.get_terminal_size().columns - 1, is_plain)}\x1b[K")
+                write_or_drop(self._stream, f"\r{phase.text(shutil.get_terminal_size().columns - 1, is_plain)}\x1b[K")
                 self._is_drawn = True
         elif now >= self._next_line:
-            self._stream.write(f"{phase.text()}\n")
+            write_or_drop(self._stream, f"{phase.text()}\n")
             self._next_line = now + max(LINE_SECONDS, LINE_SHARE * (now - self._started))
-        self._stream.flush()
 
     def hide(self) -> None:
         self.is_hidden, self.lock, self._is_drawn = True, threading.RLock(), False

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from reader.system.lock_files import LOCK_FILE, lock_folder
-from tests.support.commands import python, two_ranks
+from tests.support.commands import ROOT, python, two_ranks
 
 # Paddle's launcher with the thread of its store, which does not end by itself.
 CODE = """
@@ -46,3 +50,39 @@ def test_a_second_job_with_the_same_folder_of_logs_is_refused(tmp_path: Path) ->
     assert done.stderr.startswith(f"error: LOG_DIR: {log} is in use by process ")
     assert done.stderr.endswith("; set LOG_DIR to another folder\n")
     assert [path.name for path in log.iterdir()] == [LOCK_FILE]
+
+
+RANK = """
+import os, pathlib, signal, sys, time
+
+def save(*_):
+    print("saves", flush=True)
+    time.sleep(1.5)
+    pathlib.Path(__file__).with_name("saved." + os.environ["PADDLE_TRAINER_ID"]).touch()
+    sys.exit(130)
+
+signal.signal(signal.SIGINT, save)
+print("trains", flush=True)
+time.sleep(60)
+"""
+
+
+def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
+    """As after `2>&1 | tee` and Ctrl-C."""
+    script = tmp_path / "rank.py"
+    script.write_text(RANK)
+    command = [sys.executable, *two_ranks(tmp_path / "log", str(script))]
+    # Python without a buffer would see the error elsewhere, where Paddle ignores it.
+    buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "trains\n"
+            process.stdout.close()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()
+    assert {path.name for path in tmp_path.glob("saved.*")} == {"saved.0", "saved.1"}

@@ -95,6 +95,25 @@ def test_a_process_ends(code: str, numbers: list[int | None], stdout: str, stder
     assert found == (stdout, stderr.replace("{}", name))
 
 
+def test_a_second_signal_ends_a_process_although_nobody_reads_the_notice_of_the_first() -> None:
+    """As after `2>&1 | tee` and Ctrl-C, or with a full disk."""
+    command = [sys.executable, "-c", WAITING.format(f"with deferred(): {BLOCKED}")]
+    with (
+        open("/dev/full", "w") as full,
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=full, text=True) as process,
+    ):
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.3)  # until the process is inside the call
+        try:
+            process.terminate()
+            time.sleep(1.2)
+            process.terminate()
+            assert process.wait(20) == 143
+        finally:
+            process.kill()
+
+
 def test_the_former_handlers_return_after_the_context() -> None:
     from ernie_gram.run.termination import SIGNALS, end_at_signals
 
@@ -106,20 +125,22 @@ def test_the_former_handlers_return_after_the_context() -> None:
 
 @pytest.mark.parametrize("moment", ["step", "evaluation"])
 def test_a_training_process_saves_and_releases_its_folder(built: Path, tmp_path: Path, moment: str) -> None:
-    """Paddle's own handler could block for ever here, with the folder locked (2 of 9 runs)."""
+    """Paddle's own handler could block for ever here, with the folder locked (2 of 9 runs).
+
+    Lines on the console are lost, because its disk is full.
+    """
     output = tmp_path / "run"
     command = [sys.executable, "-m", "ernie_gram.pretrain"]
     more = ["--trainer.max_steps=100000", "--optimizer.decay_steps=100000"]
     if moment == "evaluation":
         # It has some 40 batches; those after the first are not computed any more.
         more += ["--trainer.eval_every=5", "--data.batch_size=2", "--trainer.save_every=3"]
-    with subprocess.Popen(
-        [*command, *options(built, output, *more)],
-        cwd=ROOT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with (
+        open("/dev/full", "w") as full,
+        subprocess.Popen(
+            [*command, *options(built, output, *more)], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
         deadline = time.monotonic() + 60
         steps: list[int] = []
         while (not steps or steps[-1] < 5) and process.poll() is None and time.monotonic() < deadline:

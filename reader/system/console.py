@@ -1,0 +1,32 @@
+"""Lines on a console that may be gone, as after `| tee` and Ctrl-C, or full. They are lost; the work goes on."""
+
+from __future__ import annotations
+
+import os
+from typing import TextIO
+
+
+def write_or_drop(stream: TextIO | None, text: str = "") -> None:
+    """Write a text, with all that the stream holds back, or drop both if the system refuses it.
+
+    Args:
+        stream: None if the process was started without it.
+    """
+    if stream is None:
+        return
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError:
+        _drop(stream)
+
+
+def _drop(stream: TextIO) -> None:
+    """Forget what a stream holds back. Python would write it at the end of the process, and exit with status 120."""
+    number = stream.fileno()
+    kept = os.dup(number)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), number)
+        stream.flush()
+        os.dup2(kept, number)
+    os.close(kept)
