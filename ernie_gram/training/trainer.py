@@ -8,6 +8,7 @@ import zlib
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import paddle
@@ -209,10 +210,7 @@ class Trainer:
         last = self.updater.read()
         step, reason = self.log.start + last.steps, reason_to_stop(last.values, self.job.trainer)
         if reason:
-            self.saver.wait()
-            # Only rank 0 reads large files.
-            files = checkpoint.FILES if self.world.is_first else (checkpoint.STATE,)
-            saved = checkpoint.newest_valid(self.job.folder, files)
+            saved = self._last_checkpoint()
             raise InputError(
                 f"step {step}: {reason}; stopped. The last checkpoint is {saved or 'none'}. A lower "
                 "optimizer.learning_rate or a longer warm-up, in another paths.output, may help"
@@ -221,6 +219,18 @@ class Trainer:
             self.log.say(skip_message(step, last.values))
             self._said_skipped = step
         return last.values
+
+    def _last_checkpoint(self) -> Path | None:
+        """Return the newest valid checkpoint, the same on all ranks, when rank 0 has completed its write.
+
+        If another rank failed before that, the launcher would end rank 0.
+        """
+        self.saver.wait()
+        # Only rank 0 reads large files.
+        saved = checkpoint.newest_valid(self.job.folder) if self.world.is_first else None
+        own = float(checkpoint.step_of(saved)) if saved else 0.0
+        step = int(sum_array(self.executor, np.array([own]), self.world)[0])
+        return self.job.folder / f"step_{step}" if step else None
 
     def _evaluate_if_due(self) -> None:
         """Evaluate every eval_every steps and at the last step, unless this evaluation is already known."""

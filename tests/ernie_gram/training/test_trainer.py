@@ -8,18 +8,24 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
+from ernie_gram.training import trainer as training
+from ernie_gram.training.config import TrainerConfig
 from ernie_gram.training.job import StartValues
 from ernie_gram.training.meters import METERS
-from ernie_gram.training.step_values import add_step_values, not_finite, read_step_values
+from ernie_gram.training.step_values import LastStep, add_step_values, not_finite, read_step_values
 from reader.errors import InputError
 from tests.support.objectives import as_options
 from tests.support.runs import FINISHED, pretrain, trained_steps
@@ -145,6 +151,46 @@ def test_a_step_that_is_not_finite_is_found_before_anything_is_logged_saved_or_e
     assert f"The last checkpoint is {saved if saved.exists() else 'none'}." in str(error.value)
     assert checkpoint.newest_valid(tmp_path) == (saved if saved.exists() else None)
     assert max((record["step"] for record in read_log(tmp_path)), default=0) <= 6
+
+
+def test_no_rank_ends_before_rank_0_has_completed_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a loss that is not finite. Otherwise the launcher would end rank 0 while it writes."""
+    both, gate, given, messages = threading.Barrier(2), threading.Event(), [], {}
+
+    def sum_(_: object, array: np.ndarray, __: object) -> np.ndarray:
+        given.append(array)
+        both.wait(60)
+        return given[0] + given[1]
+
+    def write() -> None:
+        gate.wait(60)
+        checkpoint.save(tmp_path, checkpoint.State(200, 0, 0.1, {}, {}), {"w": np.ones(3, np.float32)}, {}, keep=2)
+
+    def stop(rank: int) -> None:
+        trainer: Any = object.__new__(training.Trainer)
+        trainer.executor, trainer.world = None, World(rank, 2, None)
+        trainer.job = SimpleNamespace(folder=tmp_path, trainer=TrainerConfig())
+        last = LastStep({"loss": np.nan, "grad_norm": np.nan}, 207)
+        trainer.updater = SimpleNamespace(read=lambda: last)
+        trainer.log = SimpleNamespace(start=0)
+        trainer.saver = SimpleNamespace(wait=(lambda: None) if rank else write)
+        with pytest.raises(InputError) as error:
+            trainer._values()
+        messages[rank] = str(error.value)
+
+    monkeypatch.setattr(training, "sum_array", sum_)
+    ranks = [threading.Thread(target=stop, args=(rank,), daemon=True) for rank in (0, 1)]
+    for rank in ranks:
+        rank.start()
+    ranks[1].join(0.1)
+    assert ranks[1].is_alive()
+    gate.set()
+    for rank in ranks:
+        rank.join(60)
+    assert f"The last checkpoint is {tmp_path / 'step_200'}." in messages[0]
+    assert messages[0] == messages[1]
 
 
 def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:
