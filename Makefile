@@ -5,9 +5,8 @@ BIN = .venv/bin
 HUB = .venv-hub
 KERNELS = .venv-gpu-kernels
 comma = ,
-# Paddle has two packages, of which an environment may have only one: the other one, and the extra that needs it.
+# Paddle has two packages, of which an environment may have only one. This is the other one.
 OTHER = paddlepaddle$(if $(findstring gpu,$(EXTRAS)),,-gpu)
-KIND = $(if $(findstring gpu,$(EXTRAS)),cpu,gpu)
 READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
 # The tests of the Spark engine run wherever Java is found.
 JAVA = $(or $(JAVA_HOME),$(shell command -v java))
@@ -85,7 +84,7 @@ $(KERNELS)/ready:
 
 $(READY): setup.py
 	@! $(BIN)/pip show --quiet $(OTHER) 2>/dev/null || \
-		{ echo "error: .venv has $(OTHER); give make EXTRAS=$(KIND),test, or remove the folder .venv" >&2; exit 1; }
+		{ echo "error: .venv has $(OTHER), not the package for EXTRAS=$(EXTRAS); remove the folder .venv" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -qq --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $@

@@ -166,7 +166,14 @@ def files_to_write(output: Path, task: Task, split: str, as_records: bool) -> li
 def start_processes(count: int) -> None:
     """Replace this process with a launcher that starts `count` processes of the same command."""
     command = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
-    command += ["--nproc_per_node", str(count), "--log_dir", os.environ.get("LOG_DIR", "log"), __file__, *sys.argv[1:]]
+    command += [
+        "--nproc_per_node",
+        str(count),
+        "--log_dir",
+        os.environ.get("LOG_DIR") or "log",
+        __file__,
+        *sys.argv[1:],
+    ]
     sys.stdout.flush()
     os.execve(sys.executable, command, child_environment())
 

@@ -29,7 +29,7 @@ ENVIRONMENT = """Environment variables:
   NPROC        number of processes on this machine (default: one per GPU that Paddle sees, or 1 without a GPU)
   LAUNCH_ARGS  additional arguments of paddle.distributed.launch, e.g. "--master HOST:PORT --nnodes 4 --rank 0"; in a
                job step of Slurm (srun) with several tasks, these three are set from Slurm's variables
-  LOG_DIR      folder for the output of each process, written by the launcher (default: log); with --nnodes, each
+  LOG_DIR      folder for the output of each process, for one job at a time (default: log); with --nnodes, each
                machine writes into the subfolder machine_RANK
   PADDLE_VERBOSE=1  show Paddle's own messages as well"""
 # The supported options of Paddle's launcher; each has a value. The others do not work with watch.py, which replaces

@@ -19,7 +19,10 @@ from ernie_gram.distributed.watch import Rank, watch
 from reader.commands import INTERRUPTED
 from reader.errors import InputError, InUseError, print_error
 from reader.system.console import write_or_drop
-from reader.system.lock_files import LOCK_FILE, lock_file
+from reader.system.lock_files import lock_file
+
+# Not the lock of a run: its folder may be LOG_DIR.
+LAUNCHER_LOCK = ".launcher.lock"
 
 
 class WatchedController(controllers.CollectiveController):
@@ -58,7 +61,7 @@ class WatchedController(controllers.CollectiveController):
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             try:
-                self._lock = lock_file(folder / LOCK_FILE, f"LOG_DIR: {folder} is in use")
+                self._lock = lock_file(folder / LAUNCHER_LOCK, f"LOG_DIR: {folder} is in use")
             except InUseError as error:
                 raise InUseError(f"{error}; set LOG_DIR to another folder") from error
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,8 +24,6 @@ from reader.system.atomic_files import write_atomically
 from reader.system.output_files import RUN, kind_of
 
 TABLE, CSV = "table.md", "table.csv"
-# An option of the runs without a value: their keys have a section, those of experiments have none.
-_RUN_OPTION = re.compile(r"--[^=.]+\.[^=]+")
 
 
 def experiment_parser(description: str | None, with_seeds: bool = True) -> OneLineParser:
@@ -48,19 +45,21 @@ def experiment_parser(description: str | None, with_seeds: bool = True) -> OneLi
 
 def parse_experiment(parser: argparse.ArgumentParser) -> tuple[argparse.Namespace, list[str]]:
     """Return the parsed options, and those of the runs; raises InputError if --output cannot be written."""
-    options, overrides = parser.parse_known_args(_with_values(sys.argv[1:]))
+    options, overrides = parser.parse_known_args(_with_values(sys.argv[1:], parser))
     check_folder(options.output)
     return options, overrides
 
 
-def _with_values(arguments: Sequence[str]) -> list[str]:
-    """Return arguments with `--a.b VALUE`, the options of runs, as `--a.b=VALUE`.
+def _with_values(arguments: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """Return arguments with `--a.b VALUE`, the options that the parser does not know, as `--a.b=VALUE`.
 
-    Otherwise the parser, which does not know them, would take their values for its own arguments.
+    They are those of the runs. Otherwise the parser would take their values for its own arguments.
     """
     joined: list[str] = []
     for argument in arguments:
-        is_value = bool(joined) and _RUN_OPTION.fullmatch(joined[-1]) and not argument.startswith("--")
+        last = joined[-1] if joined else ""
+        is_unknown = last.startswith("--") and "=" not in last and last not in parser._option_string_actions
+        is_value = is_unknown and not argument.startswith("--")
         joined[-1:] = [f"{joined[-1]}={argument}"] if is_value else [*joined[-1:], argument]
     return joined
 

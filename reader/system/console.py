@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TextIO
+
+# Reentrant: a signal handler may write while its thread does.
+_dropping = threading.RLock()
 
 
 def write_or_drop(stream: TextIO | None, text: str = "") -> None:
@@ -23,10 +27,10 @@ def write_or_drop(stream: TextIO | None, text: str = "") -> None:
 
 def _drop(stream: TextIO) -> None:
     """Forget what a stream holds back. Python would write it at the end of the process, and exit with status 120."""
-    number = stream.fileno()
-    kept = os.dup(number)
-    with open(os.devnull, "wb") as nowhere:
+    with _dropping, open(os.devnull, "wb") as nowhere:
+        number = stream.fileno()
+        kept = os.dup(number)
         os.dup2(nowhere.fileno(), number)
         stream.flush()
         os.dup2(kept, number)
-    os.close(kept)
+        os.close(kept)

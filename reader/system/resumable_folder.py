@@ -32,7 +32,7 @@ def resumable_folder(output: Path, plan: dict[str, Any]) -> Iterator[Path]:
             path = folder / PLAN_FILE
             if not path.is_file() or path.read_text() != plan_text:
                 if path.is_file():
-                    print_note(f"{output}: starts anew; a stopped job had another text, other options or more memory")
+                    print_note(f"{output}: starts anew; a stopped job had another text, version, options or memory")
                 _remove_content(folder)
                 write_atomically(path, plan_text)
             try:

@@ -113,7 +113,7 @@ def _shown(distinct: set[Any]) -> str:
 def scores_of_last_class(kind: Kind[Any, Any], split: SplitData) -> Scores:
     """Return the scores that the metric gives a split if the network always chooses the last class.
 
-    That is the tag O, so that the only types of entities with scores are those of the gold values.
+    For tagging this is the tag O, so that the only types of entities with scores are those of the gold values.
 
     Raises InputError that names the files if the metric does not fit them.
     """

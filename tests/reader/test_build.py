@@ -161,14 +161,25 @@ def test_a_result_that_another_process_has_written_meanwhile_is_kept(
     )
 
 
-def test_the_counts_stay_for_a_lexicon_with_other_options(built: Path, text: Path, tmp_path: Path) -> None:
-    arguments = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv"]
+def test_the_counts_stay_for_a_lexicon_with_other_options(
+    built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = ["--input", text, "--vocab", built / "vocab.txt"]
+    run("lexicon", *inputs, "--output", tmp_path / "fresh.tsv")
+    lexicon_bytes = (tmp_path / "fresh.tsv").read_bytes()
+    arguments = [*inputs, "--output", tmp_path / "l.tsv"]
     with pytest.raises(OptionError, match="no n-gram is left"):
         run("lexicon", *arguments, "--min_count", "100")
     work = tmp_path / ".l.tsv.work"
     assert list(work.glob("*/0"))
+
+    def split(*_: object) -> None:
+        raise AssertionError("the text is split again")
+
+    monkeypatch.setattr("reader.lexicon.local_engine._save_words", split)
     run("lexicon", *arguments)
     assert not work.exists()
+    assert (tmp_path / "l.tsv").read_bytes() == lexicon_bytes
 
 
 def test_a_failing_disk_of_the_text_does_not_cost_the_finished_segments(

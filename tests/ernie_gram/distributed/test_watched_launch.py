@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reader.system.lock_files import LOCK_FILE, lock_folder
+from ernie_gram.distributed.watched_launch import LAUNCHER_LOCK
+from reader.system.lock_files import LOCK_FILE, lock_file
 from tests.support.commands import ROOT, python, two_ranks
 
 # Paddle's launcher with the thread of its store, which does not end by itself.
@@ -44,12 +45,15 @@ def test_a_job_ends_although_its_store_still_runs(end: str, status: int, error: 
 def test_a_second_job_with_the_same_folder_of_logs_is_refused(tmp_path: Path) -> None:
     """It would replace the heartbeats of the first one, whose launcher would then take its own ranks for hanging."""
     log = tmp_path / "log"
-    with lock_folder(log, "the first job"):
+    log.mkdir()
+    with lock_file(log / LAUNCHER_LOCK, "the first job"):
         done = python(*two_ranks(log), timeout=120)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: LOG_DIR: {log} is in use by process ")
     assert done.stderr.endswith("; set LOG_DIR to another folder\n")
-    assert [path.name for path in log.iterdir()] == [LOCK_FILE]
+    assert [path.name for path in log.iterdir()] == [LAUNCHER_LOCK]
+    # The folder of logs may be that of the run, which has a lock of its own.
+    assert LAUNCHER_LOCK != LOCK_FILE
 
 
 RANK = """

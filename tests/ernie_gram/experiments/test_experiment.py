@@ -73,11 +73,12 @@ def test_options_of_runs_may_come_before_the_arguments(monkeypatch: pytest.Monke
     parser = experiment_parser("")
     parser.add_argument("task")
     parser.add_argument("model")
-    command = ["--input.max_seq_len", "64", "cola", "--optimizer.epochs=3", "M", "--output", str(tmp_path / "o")]
+    options_of_runs = ["--input.max_seq_len", "64", "--on_bad_row", "skip", "cola", "--optimizer.epochs=3"]
+    command = ["--jobs", "2", *options_of_runs, "M", "--output", str(tmp_path / "o")]
     monkeypatch.setattr(sys, "argv", ["sweep", *command])
     options, overrides = parse_experiment(parser)
-    assert (options.task, options.model) == ("cola", "M")
-    assert overrides == ["--input.max_seq_len=64", "--optimizer.epochs=3"]
+    assert (options.task, options.model, options.jobs) == ("cola", "M", 2)
+    assert overrides == ["--input.max_seq_len=64", "--on_bad_row=skip", "--optimizer.epochs=3"]
 
 
 def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
