@@ -13,6 +13,7 @@ import pytest
 from reader.build import main
 from reader.corpus import builder
 from reader.corpus.memmap import Corpus
+from reader.text import map_segments
 from tests.reader.corpus.test_units import tokens_of
 from tests.support.commands import build, call, kill_when, python
 
@@ -139,6 +140,20 @@ def test_shards_of_files_with_the_same_text_are_joined(
     joined, whole = Corpus(tmp_path / "joined"), Corpus(tmp_path / "whole")
     assert np.array_equal(joined.units, whole.units)
     assert np.array_equal(joined.unit_counts, np.bincount(whole.units, minlength=whole.num_units))
+
+
+def test_documents_do_not_depend_on_segments_that_end_between_blank_lines(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.txt").write_text("\n\n" + "a b\n\n\n\n\n\n\n\nc\n" * 60)
+    arguments = ["--input", str(tmp_path / "text.txt"), "--vocab", str(built / "vocab.txt"), "--processes", "1"]
+    build("corpus", *arguments, "--output", str(tmp_path / "whole"))
+    for name in ("MIN_SEGMENT_BYTES", "MAX_SEGMENT_BYTES"):
+        monkeypatch.setattr(map_segments, name, 8)
+    build("corpus", *arguments, "--output", str(tmp_path / "parts"))
+    whole, parts = Corpus(tmp_path / "whole"), Corpus(tmp_path / "parts")
+    assert parts.documents.tolist() == whole.documents.tolist()
+    assert parts.info.documents == whole.info.documents == 61
 
 
 def test_segments_may_outnumber_the_limit_of_open_files(built: Path, tmp_path: Path) -> None:
