@@ -188,9 +188,8 @@ def _check(module: str, arguments: Sequence[str], processes: int, options: Seque
         PADDLE_TRAINERS_NUM=str(processes * machines),
         PADDLE_TRAINER_ID=str(rank * processes),
         PADDLE_LOCAL_SIZE=str(processes),
-        # A run that follows prints the warnings itself.
-        **({} if CHECK in arguments else {"NO_WARNINGS": "1"}),
-        **{WRITE: prepared},
+        # A run that follows prints the warnings itself, and reads what was prepared.
+        **({} if CHECK in arguments else {"NO_WARNINGS": "1", WRITE: prepared}),
     )
     os.environ[READ] = prepared
     return printed

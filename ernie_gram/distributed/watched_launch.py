@@ -17,7 +17,7 @@ from paddle.distributed.launch.main import launch
 from ernie_gram.distributed.other_machines import OtherMachines
 from ernie_gram.distributed.watch import Rank, watch
 from reader.commands import INTERRUPTED
-from reader.errors import InputError, InUseError, print_error
+from reader.errors import InputError, InUseError, exit_status, print_error
 from reader.system.console import write_or_drop
 from reader.system.lock_files import lock_file
 
@@ -148,7 +148,7 @@ def launch_watched() -> None:
         status = 0 if ended.code is None else ended.code
     except InputError as error:
         print_error(str(error))
-        status = 1 if isinstance(error, InUseError) else 2
+        status = exit_status(error)
     except KeyboardInterrupt:
         # Before Paddle's launcher handles signals.
         print_error("interrupted")

@@ -59,8 +59,10 @@ def _with_values(arguments: Sequence[str], parser: argparse.ArgumentParser) -> l
     for argument in arguments:
         last = joined[-1] if joined else ""
         is_unknown = last.startswith("--") and "=" not in last and last not in parser._option_string_actions
-        is_value = is_unknown and not argument.startswith("--")
-        joined[-1:] = [f"{joined[-1]}={argument}"] if is_value else [*joined[-1:], argument]
+        if is_unknown and not argument.startswith("--"):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
     return joined
 
 
