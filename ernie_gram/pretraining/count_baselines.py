@@ -27,6 +27,7 @@ from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT
 from reader.batches import fields
 from reader.batches.feeder import Feeder
+from reader.batches.sequences import CUT_VERSION
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser
 from reader.system.progress import progress
@@ -214,10 +215,12 @@ def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
     if held_out.corpus.info.lexicon != corpus.info.lexicon:
         raise InputError("paths.held_out: was made with another lexicon than paths.corpus; its units have no counts")
     newest = checkpoint.newest_valid(run, (checkpoint.STATE,))
-    trained_on = checkpoint.load_state(newest).identity.get("corpus") if newest else corpus.info.fingerprint
+    identity = checkpoint.load_state(newest).identity if newest else config.identity(corpus.info)
     evaluated_on, now = run / HELD_OUT, held_out.corpus.path / CORPUS_INFO
-    if trained_on != corpus.info.fingerprint:
+    if identity.get("corpus") != corpus.info.fingerprint:
         raise InputError(f"paths.corpus: {corpus.path} is not the corpus that {run} was trained on")
+    if identity.get("data.cut") != CUT_VERSION:
+        raise InputError(f"{run}: was evaluated on sequences that another version of this package cut from the text")
     if evaluated_on.is_file() and evaluated_on.read_bytes() != now.read_bytes():
         raise InputError(f"paths.held_out: {held_out.corpus.path} is not the corpus that {run} was evaluated on")
     return corpus, held_out, config.trainer.eval_sequences

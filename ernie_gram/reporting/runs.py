@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 from ernie_gram.config.loading import flatten, read_yaml
 from ernie_gram.experiments.planned_run import RESULTS, recorded_runs
+from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, RESULT
 from ernie_gram.run.run_log import LOG, Record, is_record, read_json_lines
 from reader.errors import InputError
@@ -149,15 +150,7 @@ def _read_run(folder: Path, name: str, notes: list[str]) -> ReportedRun | None:
 
 def _read_object(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file, an empty one if there is no file; raises InputError if it is damaged."""
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path}: damaged: {error}") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: damaged: not a JSON object")
-    return found
+    return read_json(path) if path.is_file() else {}
 
 
 def inner(tree: Mapping[str, Any], *keys: str) -> dict[str, Any]:

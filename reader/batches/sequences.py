@@ -15,7 +15,7 @@ Each epoch draws new keys, so the ends change from epoch to epoch. The starts ar
 always holds that many, so no text is left out; neighbouring sequences overlap by the hidden tokens of their reserved
 units, about 5 % of the text. If the starts were as far apart as the mean sequence is long, text with few n-grams would
 have gaps, at the same places in every epoch. As the starts are fixed, any sample of any epoch can be computed directly,
-and all rungs of an ablation have the same sequences.
+and all rungs of an ablation on the same corpus have the same sequences.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def draw_perplexities(summary: Summary, target: Path) -> bool:
         label = f"{name} ({len(curves)})"
         axes.plot(
             steps,
-            [np.exp(np.mean(np.log(each))) for each in values],
+            [np.mean(each) for each in values],
             "o-" if number < 10 else "o--",  # there are ten colours
             markersize=3,
             color=color,

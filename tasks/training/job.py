@@ -66,7 +66,7 @@ def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
         optimizer=settings,
         trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
         resume_from=run.resume_from,
-        row_counts=network.row_counts,
+        row_counts=run.kind.row_counts,
     )
 
 

@@ -17,7 +17,7 @@ from ernie_gram.model.config import ModelConfig
 from ernie_gram.model.encoder import Encoder
 from ernie_gram.training.job import Feeds, LossTerm
 from ernie_gram.training.program import Program, open_program
-from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch, Field
+from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Field
 from tasks.kinds.base import Kind
 from tasks.kinds.networks import TaskHead
 
@@ -74,10 +74,6 @@ class TaskNetwork:
         scores = model(feeds).astype("float32")
         terms: list[LossTerm] = model.head.losses(scores, feeds, self.kind.settings.head)
         return terms
-
-    def row_counts(self, batch: Batch) -> list[int]:
-        """Return the number of rows of each term of `losses` in a batch."""
-        return self.kind.row_counts(batch)
 
     def scores(self, feeds: Feeds) -> paddle.Tensor:
         """Build the network without dropout; return the scores of the units of a batch, float32 [U, W]."""

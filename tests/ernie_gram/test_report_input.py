@@ -125,7 +125,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         ),
         ([tmp_path / "nowhere"], f"{tmp_path / 'nowhere'}: no such folder; give the folders of runs or experiments"),
         ([run, other], f"{run} and {other}: have different vocabularies, so their perplexities cannot be compared"),
-        ([tuned], f"{tuned / 'result.json'}: damaged: "),
+        ([tuned], f"{tuned / 'result.json'}: line 1, column 2: "),
         ([begun], f"{begun}: no run has records yet"),
         ([run, "--baselines", other / "vocab.txt"], f"--baselines: {other / 'vocab.txt'} is not the output of"),
         ([run, "--baselines", tmp_path / "nowhere"], f"--baselines: {tmp_path / 'nowhere'}: No such file"),

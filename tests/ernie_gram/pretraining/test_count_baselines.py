@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ernie_gram.pretraining import count_baselines
 from ernie_gram.pretraining.count_baselines import HIDDEN, MaskedUnits, NeighbourCounts, held_out_units, main
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
@@ -135,6 +136,11 @@ def test_moved_corpora_are_read_and_others_are_refused(built: Path, finished: Pa
     assert_one_line_error(done, f"paths.corpus: {built / 'held_out'} is not the corpus that {finished} was trained on")
     done = call(main, str(finished), "--paths.held_out", str(built / "corpus"))
     assert_one_line_error(done, f"paths.held_out: {built / 'corpus'} is not the corpus that {finished} was evaluated")
+
+
+def test_sequences_of_another_version_are_refused(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(count_baselines, "CUT_VERSION", 3)
+    assert_one_line_error(call(main, str(finished)), f"{finished}: was evaluated on sequences that another version of ")
 
 
 def test_a_folder_that_is_no_run_or_was_not_evaluated_is_refused(

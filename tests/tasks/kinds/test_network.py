@@ -96,7 +96,7 @@ def test_the_rows_of_each_loss_are_counted_in_the_batch(name: str) -> None:
     batch = kind.encode(examples * 3, tokenizer(), training=True).batch(np.arange(3))
     rows = {"span": batch["input_ids"].size, "multiple_choice": 9, "tagging": 6}.get(name, 3)
     losses = losses_of(name, np.zeros((rows, kind.width)), batch, kind.settings.head)
-    counted = TaskNetwork(kind, MODEL, len(TOKENS), False).row_counts(batch)
+    counted = kind.row_counts(batch)
     assert [count for _, _, count in losses.values()] == counted
 
 
