@@ -121,7 +121,9 @@ def _term_weights() -> list[str]:
 class GeneratorConfig:
     """The small encoder that proposes replacements (paper, section 3.4). Other settings are those of the main model.
 
-    Its feed-forward networks are as wide in proportion to its hidden size as those of the main model.
+    Its feed-forward networks are as wide in proportion to its hidden size as those of the main model. If
+    model.relative_position_start is "zero", as at a warm start, its own bias starts from "distance": its weights are
+    drawn, and without a bias they hardly learn in thousands of steps.
 
     Attributes:
         num_hidden_layers: number of layers; null means as many as the main model has.
@@ -148,6 +150,7 @@ class GeneratorConfig:
         width = main.hidden_size // main.num_attention_heads
         layers = self.num_hidden_layers or main.num_hidden_layers
         inner = main.intermediate_size and max(1, main.intermediate_size * heads // main.num_attention_heads)
+        start = main.relative_position_start
         return replace(
             main,
             hidden_size=heads * width,
@@ -155,6 +158,7 @@ class GeneratorConfig:
             intermediate_size=inner,
             num_attention_heads=heads,
             num_hidden_layers=layers,
+            relative_position_start="distance" if start == "zero" else start,
         )
 
 
