@@ -18,6 +18,7 @@ import numpy as np
 from ernie_gram.formats.model import Model
 from ernie_gram.model.config import NUM_BUCKETS
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.sizes import log_frequencies
 from ernie_gram.run.checkpoint import Arrays
 from reader.corpus.memmap import Corpus
 
@@ -143,7 +144,7 @@ class _Heads:
             values[out] = self._classes(table, ngrams, how, self._ngram_rows(out, table))
         if bias is not None:
             out = f"{name}_out_fc.b_0"
-            values[out] = self._classes(bias, ngrams, how, self._ngram_biases(out))
+            values[out] = self._classes(bias, ngrams, how, self._ngram_biases(out, bias))
         return values
 
     def ngram_table(self, name: str, token_rows: np.ndarray) -> Values:
@@ -177,13 +178,22 @@ class _Heads:
         shape, seed = (self.ngrams, token_rows.shape[1]), (self.config.seed, crc32(name.encode()))
         return StartValue(partial(_drawn, shape, self.config.model.initializer_range, seed), "drawn")
 
-    def _ngram_biases(self, name: str) -> StartValue:
-        """Return output biases of n-grams, float32 [N]."""
+    def _ngram_biases(self, name: str, found: np.ndarray) -> StartValue:
+        """Return output biases of n-grams, float32 [N]: their log frequencies, shifted as the biases of their tokens.
+
+        A constant that is added to all biases `found` of tokens changes nothing in the given model, and a part of the
+        tokens' frequencies may be in their rows. So the shift is the mean of (bias - log frequency) of the tokens.
+        """
+        corpus, num_tokens = self.corpus, self.corpus.info.num_tokens
         biases = self.biases.get(name)
-        if biases is None:
-            return StartValue(partial(np.zeros, self.ngrams, np.float32), "zero")
-        of_ngrams = biases[self.corpus.info.num_tokens :]
-        return StartValue(lambda: of_ngrams, "log frequencies")
+        logs, own = (0, 0) if biases is None else (log_frequencies(corpus.token_counts), biases[num_tokens:])
+        shifts = (found[:num_tokens] - logs)[:, np.newaxis]
+
+        def make() -> np.ndarray:
+            means = ngram_means(shifts, corpus.ngram_tokens, corpus.ngram_offsets)[:, 0]
+            return (own + means).astype(np.float32)
+
+        return StartValue(make, "log frequencies on the scale of these biases")
 
 
 def _taken(array: np.ndarray, how: str = "") -> StartValue:

@@ -22,20 +22,20 @@ def test_buckets_equal_the_reference(length: int) -> None:
     assert table.tolist() == [[reference.bucket(q, k) for k in range(length)] for q in range(length)]
 
 
-def start_value(head: int, bucket: int) -> float:
+def start_value(head: int, bucket: int, heads: int) -> float:
     """Return the start value of the distance start, from a search for a query and a key in this bucket."""
     slope = [1, 1, 1 / 2, 1 / 2, 0, 0][head % 6]
     query, key = next((q, k) for q in (100, 1, 0) for k in (*range(1, 200), 0) if reference.bucket(q, k) == bucket)
-    to_the_preferred_side = key - query if head % 2 == 0 else query - key
+    to_the_preferred_side = abs(key - query) if heads == 1 else key - query if head % 2 == 0 else query - key
     is_preferred = to_the_preferred_side > 0 and key > 0 and query > 0
     return -slope * (min(to_the_preferred_side, 8) if is_preferred else 8)
 
 
 @pytest.mark.parametrize("heads", [1, 2, 6, 16])
-def test_the_distance_start_prefers_near_keys_on_one_side(heads: int) -> None:
+def test_the_distance_start_prefers_near_keys_on_one_side_or_both_if_there_is_one_head(heads: int) -> None:
     from ernie_gram.model.parameters import distance_start
 
-    expected = [[start_value(head, bucket) for head in range(heads)] for bucket in range(33)]
+    expected = [[start_value(head, bucket, heads) for head in range(heads)] for bucket in range(33)]
     assert distance_start(heads).tolist() == expected
 
 

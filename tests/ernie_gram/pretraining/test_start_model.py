@@ -84,7 +84,7 @@ def test_a_model_with_relative_positions_or_query_rows_keeps_them(corpus: Corpus
     config = PretrainConfig(data=DataConfig(max_seq_len=32), paths=PathsConfig(start="given"))
     settings = fit_to_start(config, (), model)[0].model
     assert (settings.use_relative_position, settings.relative_position_start, settings.max_ngram_tokens) == (
-        *(True, "normal"),
+        *(True, "distance"),
         6,
     )
     for key, value, message in (

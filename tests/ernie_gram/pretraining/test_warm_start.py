@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -117,11 +118,16 @@ def test_a_given_head_is_taken_for_the_tokens_and_for_query_rows(corpus: Corpus)
         for head in ("mask_lm", "fine_lm"):
             assert np.array_equal(arrays[f"{head}_{part}"], given[f"mask_lm_{part}"])
     assert np.array_equal(arrays["fine_lm_out_fc.b_0"], given["mask_lm_out_fc.b_0"])
-    expected = np.concatenate([given["mask_lm_out_fc.b_0"], np.arange(F, F + N)])
-    assert np.array_equal(arrays["mask_lm_out_fc.b_0"], expected)
-    assert how["mask_lm_out_fc.b_0"] == "tokens from it; n-grams: log frequencies"
+    given_biases, counts = given["mask_lm_out_fc.b_0"], corpus.token_counts
+    assert np.array_equal(arrays["mask_lm_out_fc.b_0"][:F], given_biases)
+    shifts = [bias - np.log((count + 1) / (counts.sum() + F)) for bias, count in zip(given_biases, counts, strict=True)]
+    tokens = [corpus.ngram_tokens[first:last] for first, last in itertools.pairwise(corpus.ngram_offsets)]
+    expected = [F + i + np.mean([shifts[token] for token in ids]) for i, ids in enumerate(tokens)]
+    np.testing.assert_allclose(arrays["mask_lm_out_fc.b_0"][F:], expected, rtol=1e-5)
+    assert how["mask_lm_out_fc.b_0"] == "tokens from it; n-grams: log frequencies on the scale of these biases"
     without, _ = values_of(model, config_of(model, "cnp"), corpus)
-    assert not without["mask_lm_out_fc.b_0"][F:].any()
+    means = [np.mean(given_biases[ids]) for ids in tokens]
+    np.testing.assert_allclose(without["mask_lm_out_fc.b_0"][F:], means, rtol=1e-4, atol=1e-6)
 
 
 def test_a_low_rank_head_is_drawn_unless_the_model_has_one_of_its_size(corpus: Corpus) -> None:
