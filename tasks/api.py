@@ -66,10 +66,13 @@ class FineTuned:
                 For tagging, a text, or a list of tokens.
             batch_size: number of samples that are computed together.
 
-        Raises InputError that names the row, counted from 1, if a value is missing or not a text.
+        Raises InputError that names the row, counted from 1, if a value is missing or not a text, or for a batch size
+        that is not positive.
         """
         if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
             raise InputError(f"{ROWS}: give a list of rows, not {rows!r}")
+        if batch_size < 1:
+            raise InputError(f"batch_size: {batch_size} is not positive")
         rows = list(rows)
         if not rows:
             return []

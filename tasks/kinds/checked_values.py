@@ -63,7 +63,7 @@ def label_of(value: Any, task: Task) -> str:
     """
     if isinstance(value, (bool, int)):
         value = str(value).lower()
-    label = text_of(value, "the label").strip()
+    label = _one_field(text_of(value, "the label").strip(), "label")
     if label in task.omitted_labels:
         raise OmittedError(f"no gold label ({label})")
     label = task.label_aliases.get(label, label)
@@ -128,6 +128,10 @@ def id_of(values: Mapping[str, Any], default: str) -> str:
     """
     value = values.get("id", default)
     row_id = str(value) if type(value) is int else text_of(value, "the id")
-    if any(character in row_id for character in "\t\n\r"):
-        raise RowError(f"the id {shown(row_id)} has a tab or a line break")
-    return row_id
+    return _one_field(row_id, "id")
+
+
+def _one_field(text: str, what: str) -> str:
+    if any(character in text for character in "\t\n\r"):
+        raise RowError(f"the {what} {shown(text)} has a tab or a line break")
+    return text

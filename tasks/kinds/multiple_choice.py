@@ -25,6 +25,7 @@ from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, choice_of, id_of, shown, text_of, texts_of
 from tasks.kinds.sentences import truncated_pair
 from tasks.kinds.token_table import Ranges, tokenize_texts
+from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.questions import Race
 from tasks.layouts.rows import ID, Role, Row, RowError
 
@@ -120,12 +121,15 @@ class MultipleChoice(Kind[MultipleChoiceExample, ChoiceFeatures]):
         if not all(option.strip() for option in options):
             reading.notes["questions with an empty option"] += 1
         question = text_of(values.get("question", ""), "question", may_be_empty=True)
+        answer = values.get("answer")
+        if isinstance(reading.task.layout, JsonLines) and type(answer) is int:
+            answer = str(answer)  # It may be the text of an option, as in a table.
         return MultipleChoiceExample(
             id=id_of(values, default_id),
             context=text_of(values.get("context"), "context"),
             question=question,
             options=options,
-            answer=choice_of(values.get("answer"), options) if reading.labelled else None,
+            answer=choice_of(answer, options) if reading.labelled else None,
             place=row.place,
             group=values.get("group"),
             blank=values.get("blank"),

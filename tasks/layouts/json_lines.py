@@ -54,7 +54,8 @@ class JsonLines(ObjectLines):
             found = [value_at(record, key, MISSING) for key in keys]
             missing = next((key for key, value in zip(keys, found, strict=True) if value is MISSING), None)
             if missing is None:
-                values[name] = _joined(found) if not role.is_list else found if len(found) > 1 else found[0]
+                is_whole = len(found) == 1 and (role.is_list or role.is_gold)
+                values[name] = found[0] if is_whole else found if role.is_list else _joined(found)
             elif not role.may_lack:
                 raise RowError(f"no key {missing!r} in the object{similar(missing, list(record))}")
         return cleaned(values, self.clean)

@@ -220,6 +220,12 @@ class JsonObject:
             yield from (Row(Place(path, part=key), {"id": key, "answer": value}) for key, value in values.items())
 
 
+class TagColumns(Conll):
+    """What `tag_columns` writes: a token may look like a document mark."""
+
+    document_marks = ()
+
+
 TABLE, LINES = Tsv({"id": "index", "answer": "prediction"}), JsonLines({"id": "id", "answer": "label"})
 FORMS = {
     "glue": Form(glue_file_name, index_table, TABLE),
@@ -228,5 +234,5 @@ FORMS = {
     "json_object": Form(clue_file_name, answers_by_id, JsonObject()),
     "table": Form(lambda task, split: f"{task.name}_{split}.tsv", index_table, TABLE),
     "letters": Form(predictions_file_name, letters_by_id, JsonObject()),
-    "tag_columns": Form(lambda task, split: f"{task.name}_{split}.txt", tag_columns, Conll()),
+    "tag_columns": Form(lambda task, split: f"{task.name}_{split}.txt", tag_columns, TagColumns()),
 }

@@ -28,7 +28,7 @@ from tasks.registry.task_file import find_task
 from tasks.studies.preparation import Prepared
 from tasks.studies.results_file import Record
 from tasks.studies.study_file import Options, Variant
-from tasks.sweeps.runs import LAUNCHER, NO_DEV_SPLIT, OWN, FinetuneRun
+from tasks.sweeps.runs import LAUNCHER, NO_DEV_SPLIT, OWN, FinetuneRun, option_text
 from tasks.training.config import FinetuneConfig
 
 Of = Mapping[str, str | int]
@@ -158,7 +158,7 @@ def check_settings(prepared: Prepared, output: Path, data: Path | None) -> None:
 
 def _pretraining_options(prepared: Prepared, variant: Variant, seed: int, folder: Path) -> list[str]:
     assert variant.config is not None
-    options = ["--config", variant.config, *(f"--{key}={_text(value)}" for key, value in variant.options.items())]
+    options = ["--config", variant.config, *(f"--{key}={option_text(value)}" for key, value in variant.options.items())]
     options += [f"--paths.corpus={prepared.corpus(variant.corpus)}"]
     options += [f"--paths.held_out={prepared.corpus(variant.held_out)}"]
     options += [f"--paths.start={prepared.start}"] if variant.start else []
@@ -206,7 +206,7 @@ def _required(data: Path | None) -> Path:
 
 def _overrides(options: Options, data: Path | None) -> tuple[str, ...]:
     """Return the options of every fine-tuning on a task."""
-    return (*(f"--{key}={_text(value)}" for key, value in options.items()), f"--paths.data={data}")
+    return (*(f"--{key}={option_text(value)}" for key, value in options.items()), f"--paths.data={data}")
 
 
 @cache
@@ -254,7 +254,3 @@ def _settings(config: Any) -> dict[str, Any]:
         for key, value in flatten(asdict(config)).items()
         if value != defaults[key] and (key in kept or not key.startswith(("paths.", "trainer.")))
     }
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)

@@ -127,6 +127,11 @@ def read_grid(name: str, task: str) -> Grid:
     return grid
 
 
+def option_text(value: Any) -> str:
+    """Return a value of a YAML file as the command line has it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
 def plan(
     task: str, model: Path, output: Path, grid: Grid, seeds: Sequence[int], overrides: Sequence[str], prefix: str = ""
 ) -> list[FinetuneRun]:
@@ -148,12 +153,12 @@ def plan(
     runs = []
     for seed in seeds:
         for values in itertools.product(*grid.values()):
-            options = [f"--{key}={value}" for key, value in zip(grid, values, strict=True)]
+            options = [f"--{key}={option_text(value)}" for key, value in zip(grid, values, strict=True)]
             arguments = [*start, "--paths.model", str(model), *overrides, *options, f"--seed={seed}"]
             config, _ = load_config(FinetuneConfig, arguments, "tasks.sweep", "", {})
             # One spelling for each value, because 5e-5 and 0.00005 are the same run.
             flat = flatten(asdict(config))
-            varied = {key: flat[key] if isinstance(flat[key], str) else json.dumps(flat[key]) for key in grid}
+            varied = {key: option_text(flat[key]) for key in grid}
             parts = [prefix] if prefix else []
             parts += [f"{key.rpartition('.')[2]}={value}" for key, value in varied.items()]
             folder = output / ",".join([*parts, f"seed={seed}"])

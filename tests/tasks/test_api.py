@@ -86,6 +86,9 @@ def test_errors_name_the_row_and_leave_the_caller_in_dynamic_mode(tmp_path: Path
     for rows in ("a text", "", {"text_a": "it", "text_b": "ran"}, 3):
         with pytest.raises(InputError, match=r"^rows: give a list of rows, not "):
             model.predict(rows)  # type: ignore[arg-type]
+    for size in (0, -1):
+        with pytest.raises(InputError, match=f"^batch_size: {size} is not positive$"):
+            model.predict([("it", "ran")], batch_size=size)
     (run / "best" / "model.safetensors").write_bytes(b"")
     with pytest.raises(InputError):
         FineTuned.load(run)

@@ -18,6 +18,7 @@ from tasks.kinds.sentences import SentenceExample
 from tasks.kinds.span.example import Answer, SpanExample
 from tasks.kinds.tagging.example import TaggingExample
 from tasks.kinds.task import Task, files
+from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.questions import Race
 from tasks.layouts.rows import Row
 from tasks.layouts.tables import Tsv
@@ -68,6 +69,7 @@ def test_a_row_without_gold_label_is_omitted_whatever_its_texts_are() -> None:
         ({"text_a": "a", "label": ""}, "the label is empty"),
         ({"text_a": "a"}, "the label is missing"),
         ({"text_a": "a", "label": 1.5}, "the label is not a text but 1.5"),
+        ({"text_a": "a", "label": "y\tes"}, r"the label 'y\\tes' has a tab or a line break"),
         ({"text_a": " \t\u3000", "label": "no"}, "text_a is empty"),
         ({"text_a": "a", "text_b": "", "label": "no"}, "text_b is empty"),
         ({"text_a": None, "label": "no"}, "text_a is missing"),
@@ -112,6 +114,14 @@ def test_the_first_of_equal_options_is_right() -> None:
     assert make(CHOICE, context="c", options=["0", "1", "5"], answer="1").answer == 1  # the text and the number agree
     assert make(CHOICE, context="c", options=["3", "2", "1"], answer="B").answer == 1
     assert notes == {"questions with equal options": 1}
+
+
+def test_a_number_in_a_json_line_may_not_be_the_text_of_another_option() -> None:
+    lines = dataclasses.replace(CHOICE, layout=JsonLines({}))
+    assert make(lines, context="c", options=["x", "y", "z"], answer=2).answer == 2
+    with pytest.raises(RowError, match="the answer '2' is the text of one option, and the letter or number of another"):
+        make(lines, context="c", options=["1", "2", "3"], answer=2)
+    assert make(CHOICE, context="c", options=["1", "2", "3"], answer=2).answer == 2  # an index, as from C3's files
 
 
 def test_empty_texts_are_read_where_official_files_have_them() -> None:

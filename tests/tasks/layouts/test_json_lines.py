@@ -15,6 +15,11 @@ def test_values_are_found_by_key_and_lists_of_texts_are_joined(tmp_path: Path) -
     assert values(LAYOUT, path) == [{"text_a": "a b", "text_b": "c", "label": "1"}]
 
 
+def test_a_list_of_labels_is_not_joined(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "t", {"keyword": "a", "abst": "c", "label": ["x", "y"]})
+    assert values(LAYOUT, path) == [{"text_a": "a", "text_b": "c", "label": ["x", "y"]}]
+
+
 def test_files_without_labels_have_ids(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "t", {"id": 3, "keyword": ["a"], "abst": "c"})
     assert values(LAYOUT, path, labelled=False) == [{"id": 3, "text_a": "a", "text_b": "c"}]

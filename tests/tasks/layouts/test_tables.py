@@ -111,6 +111,18 @@ def test_several_columns_make_a_list_or_one_text(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("fields", "options"),
+    [("x\ty\t", ["x", "y"]), ("x\t\t ", ["x"]), ("x\t\ty", ["x", "", "y"]), ("\t\t", [""]), ("\ty\t", ["", "y"])],
+)
+def test_a_list_of_several_columns_ends_with_the_last_field_that_is_not_empty(
+    fields: str, options: list[str], tmp_path: Path
+) -> None:
+    path = write(tmp_path / "t", f"text_a\tp\tq\tr\nb\t{fields}\n")
+    layout = Tsv({"text_a": "text_a", "options": ("p", "q", "r")})
+    assert values(layout, path) == [{"text_a": "b", "options": options}]
+
+
 def test_a_line_that_is_not_utf8_is_a_bad_row_but_as_a_header_it_is_refused(tmp_path: Path) -> None:
     bad, good = read(Tsv({"text_a": "a"}), write(tmp_path / "t", b"a\n\xff\nx\n"))
     assert isinstance(bad, BadRow)

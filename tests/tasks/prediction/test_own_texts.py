@@ -56,6 +56,7 @@ TEXT = [("0", "it, ran"), ("1", "the")]
         (Tsv(STARS, where={"lang": "en"}), "lang\treview\tstars\nen\tit, ran\t9\nzh\tit\t\nen\tthe\t9\n"),
         (Tsv(STARS, header="no", names=("review", "stars")), "it, ran\nthe\n"),
         (Tsv(STARS, header="auto", names=("review", "stars")), "stars\treview\n9\tit, ran\n\tthe\n"),
+        (Tsv({"text_a": 1, "label": 2}, header="auto"), "it, ran\nthe\n"),
         (
             JsonLines({"text_a": "doc.body", "label": "stars"}),
             '{"doc": {"body": "it, ran"}}\n{"doc": {"body": "the"}}\n',

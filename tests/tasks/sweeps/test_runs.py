@@ -39,6 +39,12 @@ def test_the_grid_of_a_task_of_ones_own_has_the_name_of_the_task(tmp_path: Path)
             read_grid(path, str(star))
 
 
+def test_a_value_may_be_null(tmp_path: Path) -> None:
+    grid = str(write(tmp_path / "grid.yaml", "mrpc: {dropout.hidden: [null, 0.2]}\n"))
+    runs = plan("mrpc", tmp_path / "model", tmp_path / "out", read_grid(grid, "mrpc"), [1], [])
+    assert [run.config.dropout.hidden for run in runs] == [None, 0.2]
+
+
 # ernie-gram/task_conf of the branch repro of PaddlePaddle/ERNIE: learning rates, epochs, weight decay, sequence length.
 TASK_CONF: dict[str, tuple[list[float], list[int], float, int]] = {
     "mnli": ([8e-5, 1e-4], [3], 0.1, 256),
