@@ -131,6 +131,9 @@ class Span(Kind[SpanExample, SpanFeatures]):
             starts, ends = self._gold_slots(examples, table, example_of, windows, kept[example_of] + 2)
             used = starts != LEFT_OUT
             counts["windows left out of training"] = int((~used).sum())
+            # If input.doc_stride is nearly the room of a window, windows hardly overlap.
+            answered = sum(not example.is_impossible for example in examples)
+            counts["answers in no window"] = answered - len(np.unique(example_of[starts > 0]))
             starts, ends, example_of, windows = starts[used], ends[used], example_of[used], windows.take(used)
         inputs = table.assemble(
             [questions.take(example_of).first(kept[example_of])],

@@ -204,7 +204,19 @@ def test_an_answer_without_tokens_is_left_out_of_training() -> None:
     example = SpanExample("0", "a \u200b b", "q", (Answer("\u200b", CharSpan(2, 3)),), False, PLACE)
     features = span_kind("squad1").encode([example], tokenizer(), training=True)
     assert len(features) == 0
-    assert features.counts["windows left out of training"] == 1
+    assert features.counts["windows left out of training"] == features.counts["answers in no window"] == 1
+
+
+@pytest.mark.parametrize(("stride", "missing"), [(12, 1), (10, 0)])
+def test_answers_in_no_window_are_counted(stride: int, missing: int) -> None:
+    """A window has 12 tokens of the context; the first answer is in two windows that do not overlap."""
+    context = " ".join("abcdefghijklmnop")
+    answers = [Answer(text, CharSpan(at := context.index(text), at + len(text))) for text in ("l m", "b c")]
+    examples = [SpanExample(answer.text, context, "q", (answer,), False, PLACE) for answer in answers]
+    examples.append(SpanExample("none", context, "q", (), True, PLACE))
+    inputs = InputSettings(max_seq_len=16, max_query_len=3, doc_stride=stride)
+    features = span_kind("squad2", inputs).encode(examples, tokenizer(), training=True)
+    assert features.counts["answers in no window"] == missing
 
 
 def test_a_question_must_leave_room_for_its_context() -> None:
