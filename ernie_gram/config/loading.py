@@ -84,7 +84,7 @@ def _parse(
     """
     parser.add_class_arguments(config_type)
     flat = flatten(tree)
-    settings = [f"--{key}={_as_argument(value)}" for key, value in flat.items()]
+    settings = [f"--{key}={as_argument(value)}" for key, value in flat.items()]
     try:
         parser.parse_args(settings)
     except ArgumentError as error:
@@ -110,7 +110,7 @@ def _type_error(
         return InputError(f"command line: {message}")
     key = found[1]
     value = values.get(key, found[2])
-    shown = repr(value) if isinstance(value, str) else _as_argument(value)
+    shown = repr(value) if isinstance(value, str) else as_argument(value)
     return InputError(f"{places.get(key, 'command line')}: {key}: expected {_expected(config_type, key)}, got {shown}")
 
 
@@ -141,7 +141,7 @@ def read_tree(config_type: type, path: Path, files: dict[str, Path]) -> Tree:
         if dataclasses.is_dataclass(_types(config_type).get(name)):
             tree[name] = {} if value is None else value
             if not isinstance(tree[name], dict):
-                found = _as_argument(value)
+                found = as_argument(value)
                 raise InputError(f"{path}: {name}: expected a section (`key: value` lines), found {found}")
         inner = tree[name] if isinstance(tree[name], dict) else {}
         for key, part in ((name, tree[name]), *((f"{name}.{key}", part) for key, part in inner.items())):
@@ -228,7 +228,8 @@ def _check_key(config_type: type, key: str, where: str) -> None:
         raise InputError(f"{where}: unknown key {key}{hint}")
 
 
-def _as_argument(value: Any) -> str:
+def as_argument(value: Any) -> str:
+    """Return a value of a YAML file as the command line has it."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

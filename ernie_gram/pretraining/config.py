@@ -64,7 +64,8 @@ class ObjectiveConfig:
             model reads a sample from the generator in each masked slot (section 3.4).
         rtd_weight: weight of replaced token detection (section 3.4).
         output_bias: start values of the output biases: "frequency", the logarithm of the frequency of each class in the
-            training corpus, so that the model does not have to learn it; or "zero".
+            training corpus, so that the model does not have to learn it; or "zero". Those of a head that the model in
+            paths.start has are kept, and those of n-grams are on the same scale.
         ngram_start: start values of the rows of n-grams in embeddings and output tables at a warm start (paths.start):
             "mean", the mean of the rows of the n-gram's tokens, or "drawn", like all weights. Has no effect without
             paths.start or without n-grams.
@@ -122,8 +123,8 @@ class GeneratorConfig:
     """The small encoder that proposes replacements (paper, section 3.4). Other settings are those of the main model.
 
     Its feed-forward networks are as wide in proportion to its hidden size as those of the main model. If
-    model.relative_position_start is "zero", as at a warm start, its own bias starts from "distance": its weights are
-    drawn, and without a bias they hardly learn in thousands of steps.
+    model.relative_position_start is "zero", as at a warm start from a model without this bias, its own bias starts from
+    "distance": its weights are drawn, and without a bias they hardly learn in thousands of steps.
 
     Attributes:
         num_hidden_layers: number of layers; null means as many as the main model has.

@@ -60,7 +60,7 @@ def fit_to_start(config: PretrainConfig, given: Container[str], model: Model) ->
     theirs = replace(theirs, attention=config.model.attention)
     has_table = "rel_pos_embedding" in model.parameters
     # Without a table no bias, so that the run begins with the function that the given model computes. With one, this is
-    # the start of the generator only, whose weights are drawn.
+    # the start of a generator that is drawn.
     theirs = replace(theirs, relative_position_start="distance" if has_table else "zero")
     require(
         changes.get("use_relative_position", True) or not theirs.use_relative_position,

@@ -15,6 +15,7 @@ from zlib import crc32
 
 import numpy as np
 
+from ernie_gram.formats.heads import is_explicit
 from ernie_gram.formats.model import Model
 from ernie_gram.model.config import NUM_BUCKETS
 from ernie_gram.pretraining.config import PretrainConfig
@@ -68,8 +69,7 @@ def warm_start_values(model: Model, config: PretrainConfig, corpus: Corpus, bias
     values = {name: _taken(array) for name, array in found.items() if not name.startswith(OF_OBJECTIVE)}
     values["pos_embedding"] = _taken(found["pos_embedding"][:positions])
     if settings.use_relative_position and settings.relative_position_start == "zero":
-        zero = partial(np.zeros, (NUM_BUCKETS, settings.num_attention_heads), np.float32)
-        values.setdefault("rel_pos_embedding", StartValue(zero, "zero"))
+        values.setdefault("rel_pos_embedding", _no_bias(settings.num_attention_heads))
     if objective.has_queries:
         mask_row = found["word_embedding"][corpus.vocabulary.mask]
         copies = partial(np.tile, mask_row, (settings.max_ngram_tokens, 1))
@@ -97,6 +97,8 @@ def _generator_values(heads: _Heads) -> Values:
     values = {n: _taken(a) for n, a in found.items() if n.startswith(GENERATOR) and not n.startswith(of_classes)}
     positions = f"{GENERATOR}pos_embedding"
     values[positions] = _taken(found[positions][: small.max_position_embeddings])
+    if small.use_relative_position:
+        values.setdefault(f"{GENERATOR}rel_pos_embedding", _no_bias(small.num_attention_heads))
     word, shares = found.get(f"{GENERATOR}word_embedding"), config.generator.share_embeddings
     if word is not None and not shares and not small.out_emb_size:
         values |= heads.ngram_table(f"{GENERATOR}ngram_embedding", word)
@@ -183,17 +185,26 @@ class _Heads:
 
         A constant that is added to all biases `found` of tokens changes nothing in the given model, and a part of the
         tokens' frequencies may be in their rows. So the shift is the mean of (bias - log frequency) of the tokens.
+        Without frequencies (objective.output_bias "zero"), the bias is the mean of those of the tokens.
         """
-        corpus, num_tokens = self.corpus, self.corpus.info.num_tokens
-        biases = self.biases.get(name)
-        logs, own = (0, 0) if biases is None else (log_frequencies(corpus.token_counts), biases[num_tokens:])
-        shifts = (found[:num_tokens] - logs)[:, np.newaxis]
+        corpus, pretraining = self.corpus, self.model.pretraining
+        biases, num_tokens = self.biases.get(name), corpus.info.num_tokens
+        # Tokens inside of n-grams are not counted in the biases of a model that predicts n-grams.
+        by_units = pretraining is not None and is_explicit(pretraining)
 
         def make() -> np.ndarray:
-            means = ngram_means(shifts, corpus.ngram_tokens, corpus.ngram_offsets)[:, 0]
-            return (own + means).astype(np.float32)
+            counts = corpus.unit_counts if by_units else corpus.token_counts
+            logs, own = (0, 0) if biases is None else (log_frequencies(counts)[:num_tokens], biases[num_tokens:])
+            shifts = (found[:num_tokens] - logs).astype(np.float32)[:, np.newaxis]
+            return own + ngram_means(shifts, corpus.ngram_tokens, corpus.ngram_offsets)[:, 0]
 
-        return StartValue(make, "log frequencies on the scale of these biases")
+        frequencies = "log frequencies on the scale of these biases"
+        return StartValue(make, "means of those of their tokens" if biases is None else frequencies)
+
+
+def _no_bias(heads: int) -> StartValue:
+    """Return the relative bias of an encoder that was trained without one."""
+    return StartValue(partial(np.zeros, (NUM_BUCKETS, heads), np.float32), "zero")
 
 
 def _taken(array: np.ndarray, how: str = "") -> StartValue:

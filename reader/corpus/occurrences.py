@@ -30,6 +30,6 @@ def large_lexicon_warning(corpus: Corpus) -> str | None:
         )
     return (
         f"the lexicon is too large for this text: half of its {corpus.info.num_ngrams:,} n-grams occur at most "
-        f"{median:,.0f} times, and a model hardly learns n-grams with fewer than {MIN_MEDIAN_OCCURRENCES} occurrences; "
-        "make one with fewer n-grams (--top, --min_count), or use more text"
+        f"{median:,.0f} times, which should be {MIN_MEDIAN_OCCURRENCES} times or more, so that a model predicts them "
+        "often enough to learn them; make one with fewer n-grams (--top, --min_count), or use more text"
     )

@@ -63,10 +63,10 @@ def label_of(value: Any, task: Task) -> str:
     """
     if isinstance(value, (bool, int)):
         value = str(value).lower()
-    label = _one_field(text_of(value, "the label").strip(), "label")
+    label = text_of(value, "the label").strip()
     if label in task.omitted_labels:
         raise OmittedError(f"no gold label ({label})")
-    label = task.label_aliases.get(label, label)
+    label = _one_field(task.label_aliases.get(label, label), "label")
     check_label(label, task, "label")
     return label
 

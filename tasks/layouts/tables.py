@@ -188,4 +188,4 @@ def value_of(role: Role, parts: Sequence[str], list_separator: str | None) -> st
         return " ".join(part for part in parts if part) if len(parts) > 1 else parts[0]
     if len(parts) == 1 and list_separator is not None:
         return parts[0].split(list_separator)
-    return list(parts[: max((i for i, part in enumerate(parts, start=1) if part.strip()), default=1)])
+    return list(parts[: max((i for i, part in enumerate(parts, start=1) if part), default=1)])

@@ -30,7 +30,7 @@ from tasks.data.examples import Example, Place, json_id
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
-from tasks.layouts.conll import Conll
+from tasks.layouts.conll import DOCUMENT_START, Conll
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.lines import read_json
 from tasks.layouts.rows import Layout, OmittedError, Row, RowError, Wanted
@@ -90,7 +90,11 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
     answers: dict[str, Any] = {}
     unknown: list[tuple[Place, str]] = []
     by_id = {example.id: example for example in examples}
-    for number, row in enumerate(form_of(kind.task).layout.rows([path], Wanted(labelled=True))):
+    layout = form_of(kind.task).layout
+    tokens = (token for example in examples for token in getattr(example, "tokens", ()))
+    if isinstance(layout, TagColumns) and not any(token.startswith(DOCUMENT_START) for token in tokens):
+        layout = Conll()  # other programs keep the document marks of CoNLL-2003
+    for number, row in enumerate(layout.rows([path], Wanted(labelled=True))):
         if not isinstance(row, Row):
             raise InputError(f"{row.place}: {row.reason}")
         if "tokens" in row.values:

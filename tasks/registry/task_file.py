@@ -157,6 +157,10 @@ def _label(value: Any, key: str) -> str:
         return str(value)
     if not isinstance(value, str) or not value:
         raise _expected(key, "labels; put quotation marks around each", value)
+    if any(character in value for character in "\t\n\r"):
+        raise InputError(
+            f"{key}: the label {value!r} has a tab or a line break, which files of predictions cannot hold"
+        )
     return value
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import flatten, load_config
+from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.experiments.experiment import check_overrides
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.formats.model import digest_of
@@ -28,7 +28,7 @@ from tasks.registry.task_file import find_task
 from tasks.studies.preparation import Prepared
 from tasks.studies.results_file import Record
 from tasks.studies.study_file import Options, Variant
-from tasks.sweeps.runs import LAUNCHER, NO_DEV_SPLIT, OWN, FinetuneRun, option_text
+from tasks.sweeps.runs import LAUNCHER, NO_DEV_SPLIT, OWN, FinetuneRun
 from tasks.training.config import FinetuneConfig
 
 Of = Mapping[str, str | int]
@@ -158,7 +158,7 @@ def check_settings(prepared: Prepared, output: Path, data: Path | None) -> None:
 
 def _pretraining_options(prepared: Prepared, variant: Variant, seed: int, folder: Path) -> list[str]:
     assert variant.config is not None
-    options = ["--config", variant.config, *(f"--{key}={option_text(value)}" for key, value in variant.options.items())]
+    options = ["--config", variant.config, *(f"--{key}={as_argument(value)}" for key, value in variant.options.items())]
     options += [f"--paths.corpus={prepared.corpus(variant.corpus)}"]
     options += [f"--paths.held_out={prepared.corpus(variant.held_out)}"]
     options += [f"--paths.start={prepared.start}"] if variant.start else []
@@ -206,7 +206,7 @@ def _required(data: Path | None) -> Path:
 
 def _overrides(options: Options, data: Path | None) -> tuple[str, ...]:
     """Return the options of every fine-tuning on a task."""
-    return (*(f"--{key}={option_text(value)}" for key, value in options.items()), f"--paths.data={data}")
+    return (*(f"--{key}={as_argument(value)}" for key, value in options.items()), f"--paths.data={data}")
 
 
 @cache

@@ -90,8 +90,8 @@ def _pretraining(summary: Summary) -> list[str]:
     equal = f" Equal CPU time is {seconds:,.0f} s." if seconds else ""
     title = (
         "Held-out perplexities; mean over the seeds of pre-training (minimum - maximum). CPU seconds are the median of "
-        "the seeds. Output biases start from log frequencies, so variants that predict n-grams as classes are ahead "
-        "over n-grams before the first step."
+        "the seeds. Unless objective.output_bias is zero, output biases start from log frequencies, which puts "
+        "variants that predict n-grams as classes ahead over n-grams before the first step."
     )
     tables = [*markdown_table(head, rows), "", *_ratios(summary), *_counts(summary)]
     return ["## Pre-training", "", f"{title}{equal}", "", *tables]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import flatten, load_config, read_yaml
+from ernie_gram.config.loading import as_argument, flatten, load_config, read_yaml
 from ernie_gram.experiments.experiment import check_overrides, experiment_parser
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import check_folders_and_devices
@@ -127,11 +127,6 @@ def read_grid(name: str, task: str) -> Grid:
     return grid
 
 
-def option_text(value: Any) -> str:
-    """Return a value of a YAML file as the command line has it."""
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 def plan(
     task: str, model: Path, output: Path, grid: Grid, seeds: Sequence[int], overrides: Sequence[str], prefix: str = ""
 ) -> list[FinetuneRun]:
@@ -153,12 +148,12 @@ def plan(
     runs = []
     for seed in seeds:
         for values in itertools.product(*grid.values()):
-            options = [f"--{key}={option_text(value)}" for key, value in zip(grid, values, strict=True)]
+            options = [f"--{key}={as_argument(value)}" for key, value in zip(grid, values, strict=True)]
             arguments = [*start, "--paths.model", str(model), *overrides, *options, f"--seed={seed}"]
             config, _ = load_config(FinetuneConfig, arguments, "tasks.sweep", "", {})
             # One spelling for each value, because 5e-5 and 0.00005 are the same run.
             flat = flatten(asdict(config))
-            varied = {key: option_text(flat[key]) for key in grid}
+            varied = {key: as_argument(flat[key]) for key in grid}
             parts = [prefix] if prefix else []
             parts += [f"{key.rpartition('.')[2]}={value}" for key, value in varied.items()]
             folder = output / ",".join([*parts, f"seed={seed}"])

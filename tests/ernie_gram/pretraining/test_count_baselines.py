@@ -139,7 +139,7 @@ def test_moved_corpora_are_read_and_others_are_refused(built: Path, finished: Pa
 
 
 def test_sequences_of_another_version_are_refused(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(count_baselines, "CUT_VERSION", 3)
+    monkeypatch.setattr(count_baselines, "CUT_VERSION", count_baselines.CUT_VERSION + 1)
     assert_one_line_error(call(main, str(finished)), f"{finished}: was evaluated on sequences that another version of ")
 
 

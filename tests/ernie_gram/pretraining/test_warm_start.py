@@ -125,7 +125,15 @@ def test_a_given_head_is_taken_for_the_tokens_and_for_query_rows(corpus: Corpus)
     expected = [F + i + np.mean([shifts[token] for token in ids]) for i, ids in enumerate(tokens)]
     np.testing.assert_allclose(arrays["mask_lm_out_fc.b_0"][F:], expected, rtol=1e-5)
     assert how["mask_lm_out_fc.b_0"] == "tokens from it; n-grams: log frequencies on the scale of these biases"
-    without, _ = values_of(model, config_of(model, "cnp"), corpus)
+    # A model that predicts n-grams has counted the tokens outside of n-grams only.
+    logs = np.log((corpus.unit_counts + 1) / (corpus.unit_counts.sum() + F + N)).astype(np.float32)
+    explicit = dataclasses.replace(model, pretraining={"objective": {"masking": "explicit"}})
+    explicit.parameters["mask_lm_out_fc.b_0"] = logs[:F]
+    by_units, _ = values_of(explicit, config_of(model, "cnp"), corpus, {"mask_lm_out_fc.b_0": logs})
+    np.testing.assert_allclose(by_units["mask_lm_out_fc.b_0"], logs, atol=1e-5)
+    given["mask_lm_out_fc.b_0"] = given_biases
+    without, how = values_of(model, config_of(model, "cnp"), corpus)
+    assert how["mask_lm_out_fc.b_0"] == "tokens from it; n-grams: means of those of their tokens"
     means = [np.mean(given_biases[ids]) for ids in tokens]
     np.testing.assert_allclose(without["mask_lm_out_fc.b_0"][F:], means, rtol=1e-4, atol=1e-6)
 
@@ -195,6 +203,11 @@ def test_a_model_of_the_same_run_and_lexicon_gives_every_parameter(corpus: Corpu
     np.testing.assert_allclose(arrays[table], slow_means(given["word_embedding"], corpus), atol=1e-5)
     for name in set(given) - {table, f"generator_{table}"}:
         assert np.array_equal(arrays[name][:F], given[name][:F]), name
+    # A generator that was trained without relative positions keeps its function.
+    assert "generator_rel_pos_embedding" not in given
+    with_bias = dataclasses.replace(config.model, use_relative_position=True, relative_position_start="zero")
+    arrays, _ = values_of(model, dataclasses.replace(config, model=with_bias), corpus)
+    assert not arrays["generator_rel_pos_embedding"].any()
     # A generator of another size is drawn.
     other = dataclasses.replace(config, generator=dataclasses.replace(config.generator, num_attention_heads=2))
     assert not [name for name in values_of(model, other, corpus)[0] if name.startswith("generator_")]

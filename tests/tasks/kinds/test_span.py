@@ -209,7 +209,7 @@ def test_an_answer_without_tokens_is_left_out_of_training() -> None:
 
 @pytest.mark.parametrize(("stride", "missing"), [(12, 1), (10, 0)])
 def test_answers_in_no_window_are_counted(stride: int, missing: int) -> None:
-    """A window has 12 tokens of the context; the first answer is in two windows that do not overlap."""
+    """A window has 12 tokens of the context; the first answer crosses the end of the first window."""
     context = " ".join("abcdefghijklmnop")
     answers = [Answer(text, CharSpan(at := context.index(text), at + len(text))) for text in ("l m", "b c")]
     examples = [SpanExample(answer.text, context, "q", (answer,), False, PLACE) for answer in answers]

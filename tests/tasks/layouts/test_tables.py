@@ -113,7 +113,14 @@ def test_several_columns_make_a_list_or_one_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "options"),
-    [("x\ty\t", ["x", "y"]), ("x\t\t ", ["x"]), ("x\t\ty", ["x", "", "y"]), ("\t\t", [""]), ("\ty\t", ["", "y"])],
+    [
+        ("x\ty\t", ["x", "y"]),
+        ("x\t\t", ["x"]),
+        ("x\t\t ", ["x", "", " "]),
+        ("x\t\ty", ["x", "", "y"]),
+        ("\t\t", [""]),
+        ("\ty\t", ["", "y"]),
+    ],
 )
 def test_a_list_of_several_columns_ends_with_the_last_field_that_is_not_empty(
     fields: str, options: list[str], tmp_path: Path

@@ -183,6 +183,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
             "labels: [yes, no]\nmetric:",
             "labels: expected labels; put quotation marks around each, found True",
         ),
+        ("metric:", 'labels: ["a\\tb", c]\nmetric:', r"labels: the label 'a\\tb' has a tab or a line break"),
         ("metric:", "labels: [a, a]\nmetric:", "labels: a label is given twice"),
         ("metric:", "labels: a\nmetric:", r"labels: expected a list \[a, b\], found 'a'"),
         ("metric:", "names: [review, stars]\nmetric:", "names: are those of a file without a header; give header: no"),
