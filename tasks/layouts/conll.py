@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import ClassVar
 
 from tasks.data.examples import Place
 from tasks.layouts.lines import read_lines
@@ -27,12 +26,11 @@ class Conll:
 
     token_column: int = 1
     tag_column: int = -1
-    document_marks: ClassVar[tuple[str, ...]] = (DOCUMENT_START,)
 
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the sentences of each file."""
         for path in files:
-            for is_sentence, lines in groupby(read_lines(path), lambda placed: self._is_of_sentence(placed[1])):
+            for is_sentence, lines in groupby(read_lines(path), key=lambda placed: _is_of_sentence(placed[1])):
                 if is_sentence:
                     yield self._row(list(lines), wanted.labelled)
 
@@ -55,5 +53,6 @@ class Conll:
             tokens.append([fields[column - (column > 0)] for column in columns])
         return Row(first, dict(zip(("tokens", "tags"), map(list, zip(*tokens, strict=True)), strict=False)))
 
-    def _is_of_sentence(self, line: str | BadRow) -> bool:
-        return isinstance(line, BadRow) or (bool(line.strip(" \t")) and not line.startswith(self.document_marks))
+
+def _is_of_sentence(line: str | BadRow) -> bool:
+    return isinstance(line, BadRow) or (bool(line.strip(" \t")) and not line.startswith(DOCUMENT_START))

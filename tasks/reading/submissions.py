@@ -30,7 +30,7 @@ from tasks.data.examples import Example, Place, json_id
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
-from tasks.layouts.conll import DOCUMENT_START, Conll
+from tasks.layouts.conll import Conll
 from tasks.layouts.json_lines import JsonLines
 from tasks.layouts.lines import read_json
 from tasks.layouts.rows import Layout, OmittedError, Row, RowError, Wanted
@@ -90,11 +90,7 @@ def read_predictions(path: Path, kind: Kind[Any, Any], examples: Sequence[Exampl
     answers: dict[str, Any] = {}
     unknown: list[tuple[Place, str]] = []
     by_id = {example.id: example for example in examples}
-    layout = form_of(kind.task).layout
-    tokens = (token for example in examples for token in getattr(example, "tokens", ()))
-    if isinstance(layout, TagColumns) and not any(token.startswith(DOCUMENT_START) for token in tokens):
-        layout = Conll()  # other programs keep the document marks of CoNLL-2003
-    for number, row in enumerate(layout.rows([path], Wanted(labelled=True))):
+    for number, row in enumerate(form_of(kind.task).layout.rows([path], Wanted(labelled=True))):
         if not isinstance(row, Row):
             raise InputError(f"{row.place}: {row.reason}")
         if "tokens" in row.values:
@@ -224,12 +220,6 @@ class JsonObject:
             yield from (Row(Place(path, part=key), {"id": key, "answer": value}) for key, value in values.items())
 
 
-class TagColumns(Conll):
-    """What `tag_columns` writes: a token may look like a document mark."""
-
-    document_marks = ()
-
-
 TABLE, LINES = Tsv({"id": "index", "answer": "prediction"}), JsonLines({"id": "id", "answer": "label"})
 FORMS = {
     "glue": Form(glue_file_name, index_table, TABLE),
@@ -238,5 +228,5 @@ FORMS = {
     "json_object": Form(clue_file_name, answers_by_id, JsonObject()),
     "table": Form(lambda task, split: f"{task.name}_{split}.tsv", index_table, TABLE),
     "letters": Form(predictions_file_name, letters_by_id, JsonObject()),
-    "tag_columns": Form(lambda task, split: f"{task.name}_{split}.txt", tag_columns, TagColumns()),
+    "tag_columns": Form(lambda task, split: f"{task.name}_{split}.txt", tag_columns, Conll()),
 }

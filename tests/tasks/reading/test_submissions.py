@@ -210,13 +210,6 @@ def test_tag_columns_are_scored_as_conlleval_does(tmp_path: Path) -> None:
         assert found == scores_of(TASKS["conll2003"], "dev", tmp_path, tags)
 
 
-def test_a_token_may_look_like_a_document_mark(tmp_path: Path) -> None:
-    write(tmp_path / "test.tsv", "text_a\tlabel\n-DOCSTART-\x02x\tB-LOC\x02O\n-DOCSTART-\tO\n")
-    tags = [["B-LOC", "O"], ["O"]]
-    [(name, content)] = submit(TASKS["msra_ner"], "test", tmp_path, tags, [{"tags": row} for row in tags]).items()
-    assert score("msra_ner", "test", tmp_path / name, content)["recall"] == 100
-
-
 def test_white_space_is_a_token_of_a_column(tmp_path: Path) -> None:
     write(tmp_path / "test.tsv", "text_a\tlabel\n北\x02 \x02京\tB-LOC\x02O\x02B-LOC\n")
     tags = [["B-LOC", "O", "O"]]
