@@ -19,12 +19,12 @@ import numpy.typing as npt
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import Model as ModelRecord
+from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, Description, load_description
 from ernie_gram.inference.texts import EncodedText, Int64s, TextEncoder, padded
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
 from ernie_gram.pretraining.config import max_tokens, prediction_config
-from ernie_gram.run.checkpoint import Arrays
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.memmap import LEXICON
@@ -144,12 +144,19 @@ class Model:
         Returns:
             What was lost, one line each.
 
-        Raises InputError if the folder exists, if the format cannot hold the model, and for an exported program.
+        Raises InputError if the folder exists, if the format cannot hold the model, if a parameter has numbers that are
+        not finite, and for an exported program.
         """
-        present: Arrays = {}
+        record = self._record
         if self._layer is not None:
-            present = {parameter.name: parameter.numpy() for parameter in self._layer.parameters()}
-        record = replace(self._record, parameters=self._record.parameters | present)
+            from ernie_gram.eager import float32_parameters
+
+            present = float32_parameters(self._layer)
+            check_numbers(present, "layer")
+            is_trained = any(not np.array_equal(values, record.parameters[name]) for name, values in present.items())
+            # Its scores are those of the parameters that were read.
+            training = record.training and replace(record.training, scores={} if is_trained else record.training.scores)
+            record = replace(record, parameters=record.parameters | present, training=training)
         return write_model(record, Path(folder), format, accept_loss)
 
     def check_heads(self) -> None:

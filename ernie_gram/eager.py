@@ -24,6 +24,7 @@ from ernie_gram.pretraining.config import prediction_config
 from ernie_gram.pretraining.network import PretrainModel
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.pretraining.terms.catalog import fields_of
+from ernie_gram.run.checkpoint import Arrays
 from ernie_gram.training.variables import check_array
 from reader.batches import fields
 from reader.batches.fields import Batch
@@ -112,6 +113,12 @@ def load_layer(model: Model) -> ModelLayer:
             parameter.get_tensor().set(arrays[parameter.name], place)
     layer.eval()
     return layer
+
+
+def float32_parameters(layer: nn.Layer) -> Arrays:
+    """Return the current values of the parameters, float32 whatever their precision, by name."""
+    with dynamic_mode(), paddle.no_grad():
+        return {parameter.name: parameter.astype("float32").numpy() for parameter in layer.parameters()}
 
 
 def run_layer(layer: ModelLayer, batch: Batch, names: Sequence[str], seed: int | None = None) -> dict[str, np.ndarray]:
