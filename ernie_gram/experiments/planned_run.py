@@ -16,6 +16,8 @@ from ernie_gram.run.run_log import read_json_lines
 
 # The records of the finished runs of an experiment, in its folder.
 RESULTS = "results.jsonl"
+# The folders of a study that hold its runs.
+MODELS, FINETUNED = "models", "finetuned"
 # The numbers of a finished run by name; the first one is shown when it ends.
 Result = dict[str, float]
 # Settings that do not change the result of a run.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from ernie_gram.config.loading import flatten, read_yaml
-from ernie_gram.experiments.planned_run import RESULTS, recorded_runs
+from ernie_gram.experiments.planned_run import FINETUNED, MODELS, RESULTS, recorded_runs
 from ernie_gram.formats.untrusted.json_file import read_json
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, RESULT
 from ernie_gram.run.run_log import LOG, Record, is_record, read_json_lines
@@ -91,7 +91,7 @@ def is_run(folder: Path) -> bool:
 
 
 def run_folders(path: Path) -> list[Path]:
-    """Return a run's folder, or the folders of the runs of an experiment: those with results first.
+    """Return a run's folder, or the folders of the runs of an experiment or study: those with results first.
 
     Raises InputError for any other folder.
     """
@@ -103,6 +103,11 @@ def run_folders(path: Path) -> list[Path]:
     names = [name for name in recorded_runs(path) if Path(name).name == name]
     others = sorted(each.name for each in path.iterdir() if each.name not in names)
     found = [path / name for name in (*names, *others) if is_run(path / name)]
+    if not found:
+        inside = [
+            each for part in (MODELS, FINETUNED) if (path / part).is_dir() for each in sorted((path / part).iterdir())
+        ]
+        found = [each for each in inside if is_run(each)]
     if not found and not (path / RESULTS).is_file():
         raise InputError(f"{path}: not the folder of a run ({LOG}, {CONFIG}), nor one of an experiment ({RESULTS})")
     return found

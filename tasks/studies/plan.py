@@ -13,7 +13,7 @@ from typing import Any
 from ernie_gram.config.checks import require
 from ernie_gram.config.loading import as_argument, flatten, load_config
 from ernie_gram.experiments.experiment import check_overrides
-from ernie_gram.experiments.planned_run import PlannedRun, Result
+from ernie_gram.experiments.planned_run import FINETUNED, MODELS, PlannedRun, Result
 from ernie_gram.formats.model import digest_of
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
@@ -33,7 +33,6 @@ from tasks.training.config import FinetuneConfig
 
 Of = Mapping[str, str | int]
 PRETRAINING, FINETUNING, CORPUS, COUNTS = "pre-training", "fine-tuning", "corpus", "counts"
-MODELS, FINETUNED = "models", "finetuned"
 # Settings of the trainer that can change a result; the others change only its cost.
 TRAINER = ("max_steps", "eval_every", "eval_sequences", "eval_draws")
 

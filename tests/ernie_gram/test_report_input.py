@@ -57,6 +57,15 @@ def test_the_page_of_seven_long_runs_is_small(tmp_path: Path) -> None:
     assert (len(points), points[-1]) == (150, "99950:1.23457")
 
 
+def test_the_models_of_a_study_are_its_runs(tmp_path: Path) -> None:
+    (tmp_path / "study" / "models").mkdir(parents=True)
+    for name, end in (("token_1", 1.0), ("explicit_1", 2.0)):
+        made_run(tmp_path / "study" / "models" / name, perplexities(end, 8.0))
+    (tmp_path / "study" / "results.jsonl").write_text('{"kind": "pre-training", "run": "token_1"}\n')
+    page, _ = report(tmp_path, tmp_path / "study")
+    assert set(curves(page)["Held-out perplexity, all masked units"]) == {"explicit_1", "token_1"}
+
+
 def test_what_is_left_out_is_a_note(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", perplexities(50.0, 60.0))
     with (run / "log.jsonl").open("a") as log:
