@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from reader.system.progress import progress
 
 POLL_SECONDS = 0.5
 CONSOLE = "console.txt"
+VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 # The line between two attempts of a run in its file of output.
 _AGAIN = "--- started again\n"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -51,19 +53,20 @@ def _delayed_signals() -> Iterator[None]:
             signal.raise_signal(received)
 
 
-def check_folders_and_devices(runs: Sequence[PlannedRun], processes: int) -> None:
+def check_folders_and_devices(runs: Sequence[PlannedRun], jobs: int, processes: int) -> None:
     """Raise InputError if runs cannot be written to their folders, or trained on their devices.
 
     Another process looks for GPUs, so that this one never loads Paddle, which would hold memory while the runs train.
 
     Args:
+        jobs: number of runs at a time.
         processes: of each run.
     """
     for run in runs:
         if run.folder.exists():
             check_output(run.folder)
     for device in dict.fromkeys(run.device for run in runs):
-        run_module("ernie_gram.distributed.check_device", *device, str(processes))
+        run_module("ernie_gram.distributed.check_device", *device, str(min(jobs, len(runs)) * processes))
 
 
 def run_module(module: str, *arguments: str) -> None:
@@ -133,14 +136,15 @@ def train_each(
     that still train get SIGTERM.
 
     Args:
-        processes: of each run, as NPROC.
+        processes: of each run, as NPROC. Of several runs at a time, each sees its own share of the GPUs only.
         needs: run -> the run of the list that must finish before it starts. If that run fails or has no result, neither
             it nor a run that needs it starts.
         threads: of each process; None divides the cores among all processes.
     """
     waiting, needs = list(runs), needs or {}
     threads = threads or max(1, available_cores() // (jobs * processes))
-    active: dict[PlannedRun, tuple[subprocess.Popen[bytes], float]] = {}
+    active: dict[PlannedRun, tuple[subprocess.Popen[bytes], float, dict[str, str]]] = {}
+    shares = [gpus_of_job(job, processes) for job in range(jobs)] if jobs > 1 else [{}]
     with progress("training", len(runs), " runs") as phase:
         try:
             while waiting or active:
@@ -148,19 +152,21 @@ def train_each(
                 for run in [run for run in waiting if needs.get(run) not in busy][: jobs - len(active)]:
                     waiting.remove(run)
                     with _delayed_signals():
-                        active[run] = _start(run, processes, threads), time.monotonic()
+                        gpus = shares.pop(0)
+                        active[run] = _start(run, processes, threads, gpus), time.monotonic(), gpus
                 time.sleep(POLL_SECONDS)
-                for run, (process, began) in list(active.items()):
+                for run, (process, began, gpus) in list(active.items()):
                     if process.poll() is not None:
                         del active[run]
+                        shares.insert(0, gpus)
                         phase.advance(1)
                         if process.returncode or run.result() is None:
                             waiting = _independent(waiting, run, needs)
                         yield run, process.returncode, time.monotonic() - began
         finally:
-            for process, _ in active.values():
+            for process, *_ in active.values():
                 process.terminate()
-            for process, _ in active.values():
+            for process, *_ in active.values():
                 process.wait()
 
 
@@ -180,10 +186,23 @@ def last_error(folder: Path) -> str:
     return last_error_in(printed.rpartition(_AGAIN)[2]) or "no output"
 
 
-def _start(run: PlannedRun, processes: int, threads: int) -> subprocess.Popen[bytes]:
+def gpus_of_job(job: int, processes: int) -> dict[str, str]:
+    """Return the environment that shows a run its own share of the GPUs; it has no effect on a machine without GPUs.
+
+    Args:
+        job: number of the run among those that train at the same time.
+        processes: of the run; each needs a GPU.
+    """
+    first, end = job * processes, (job + 1) * processes
+    visible = os.environ.get(VISIBLE_GPUS)
+    names = [str(gpu) for gpu in range(end)] if visible is None else visible.split(",")
+    return {VISIBLE_GPUS: ",".join(names[first:end])}
+
+
+def _start(run: PlannedRun, processes: int, threads: int, gpus: Mapping[str, str]) -> subprocess.Popen[bytes]:
     run.folder.mkdir(exist_ok=True)
     environment = child_environment(
-        NPROC=str(processes), LOG_DIR=str(run.folder / "launcher"), OMP_NUM_THREADS=str(threads)
+        NPROC=str(processes), LOG_DIR=str(run.folder / "launcher"), OMP_NUM_THREADS=str(threads), **gpus
     )
     print(f"start {run.name}: {run.folder / CONSOLE}", flush=True)
     with (run.folder / CONSOLE).open("ab") as console:

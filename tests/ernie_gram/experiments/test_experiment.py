@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ernie_gram.experiments import processes
 from ernie_gram.experiments.experiment import append_result, experiment_parser, parse_experiment, run_experiment
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.experiments.processes import CONSOLE, last_error, time_left, train_all, train_each
@@ -88,6 +90,33 @@ def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
     runs = [planned(tmp_path / str(number), script) for number in range(4)]
     assert all(seconds >= 0.3 for _, _, seconds in train_each(runs, 2, 1))
     assert {int(last_error(run.folder)) for run in runs} <= {1, 2}
+
+
+def test_runs_at_the_same_time_see_gpus_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def seen(jobs: int, processes: int, runs: int = 3) -> list[str]:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        # The first run lasts longer than the others, which follow each other.
+        scripts = ["echo [$CUDA_VISIBLE_DEVICES]; sleep 1", *["echo [$CUDA_VISIBLE_DEVICES]"] * (runs - 1)]
+        planned_runs = [planned(folder / str(i), script) for i, script in enumerate(scripts)]
+        assert len(list(train_each(planned_runs, jobs, processes))) == runs
+        return [last_error(run.folder) for run in planned_runs]
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert seen(2, 1) == ["[0]", "[1]", "[1]"]
+    assert seen(2, 2) == ["[0,1]", "[2,3]", "[2,3]"]
+    assert seen(1, 2, runs=1) == ["[]"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,GPU-a7,2")
+    assert seen(2, 1) == ["[5]", "[GPU-a7]", "[GPU-a7]"]
+    assert seen(1, 1, runs=1) == ["[5,GPU-a7,2]"]
+
+
+def test_the_devices_are_checked_for_all_runs_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = list[str]()
+    monkeypatch.setattr(ShellRun, "device", ("auto", "float32", "plain"))
+    monkeypatch.setattr(processes, "run_module", lambda *arguments: checked.append(arguments[-1]))
+    for jobs in (2, 9):
+        processes.check_folders_and_devices([planned(tmp_path / name, "") for name in "abc"], jobs, 4)
+    assert checked == ["8", "12"]
 
 
 def test_a_run_starts_when_the_one_that_it_needs_has_ended_and_not_at_all_if_that_failed(tmp_path: Path) -> None:
