@@ -13,18 +13,18 @@ if __name__ == "__main__":
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
 from ernie_gram.config.checks import require
 from ernie_gram.distributed.device import check_device, visible_gpus
+from ernie_gram.distributed.launcher import start_ranks
+from ernie_gram.distributed.loading import forget_own_threads
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.build_options import parse_positive
 from reader.errors import OneLineParser, first_line, print_warning
 from reader.plurals import counted
 from reader.system.atomic_files import write_atomically
-from reader.system.installation import child_environment
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress
 from tasks.kinds.catalog import KINDS
@@ -163,21 +163,6 @@ def files_to_write(output: Path, task: Task, split: str, as_records: bool) -> li
     return [main, *(main.parent / name for name in (() if as_records else companions_of(task)))]
 
 
-def start_processes(count: int) -> None:
-    """Replace this process with a launcher that starts `count` processes of the same command."""
-    command = [sys.executable, "-m", "ernie_gram.distributed.launch", "--log_level", "ERROR"]
-    command += [
-        "--nproc_per_node",
-        str(count),
-        "--log_dir",
-        os.environ.get("LOG_DIR") or "log",
-        __file__,
-        *sys.argv[1:],
-    ]
-    sys.stdout.flush()
-    os.execve(sys.executable, command, child_environment())
-
-
 def main() -> None:
     """Run the command line."""
     arguments = parse_arguments()
@@ -199,7 +184,8 @@ def main() -> None:
     for path in paths:  # their names in a folder are known only now
         check_output_path("--output", path, arguments.overwrite, rows.report.files)
     if arguments.processes > 1 and WORLD_SIZE == 1:
-        start_processes(arguments.processes)
+        forget_own_threads()
+        start_ranks(__file__, sys.argv[1:], arguments.processes)
     if RANK == 0:
         print("\n".join(rows.report.lines(MAX_LISTED)), flush=True)
     features = finetuned.encode(rows.examples)

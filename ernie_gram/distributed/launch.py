@@ -12,10 +12,11 @@ from reader.commands import run_command
 if __name__ == "__main__":
     run_command("ernie_gram.distributed.launch")
 
-from ernie_gram.distributed.loading import prepare_environment, quiet
+from ernie_gram.distributed.loading import forget_own_threads, prepare_environment, quiet
 
 prepare_environment()
 with quiet():
     from ernie_gram.distributed.watched_launch import launch_watched as main
+forget_own_threads()
 
 __all__ = ["main"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import re
 import shlex
 import signal
@@ -21,7 +20,6 @@ from typing import NoReturn
 from ernie_gram.config.checks import require
 from ernie_gram.run.prepared import READ, WRITE
 from reader.errors import InputError, print_note
-from reader.system.cores import available_cores
 from reader.system.installation import PACKAGES, child_environment
 from reader.system.processes import signal_at_parent_death
 
@@ -57,8 +55,6 @@ def launch(module: str, arguments: Sequence[str]) -> NoReturn:
     if {"-h", "--help", "--print_config"} & {*arguments}:
         _replace("-m", module, *arguments)
     processes = _processes()
-    threads = max(1, available_cores() // processes)
-    os.environ["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS") or str(threads)
     options = _with_address_of_master([*_options_of_slurm(processes), *_launch_arguments()])
     is_single = processes == 1 and not options
     os.environ["GLIBC_TUNABLES"] = os.environ.get("GLIBC_TUNABLES") or MEMORY
@@ -69,11 +65,21 @@ def launch(module: str, arguments: Sequence[str]) -> NoReturn:
     if CHECK in arguments:
         print(printed, end="")
         sys.exit()
+    start_ranks(str(PACKAGES / f"{module.replace('.', '/')}.py"), arguments, processes, options)
+
+
+def start_ranks(script: str, arguments: Sequence[str], processes: int, options: Sequence[str] = ()) -> NoReturn:
+    """Replace this process by Paddle's launcher, which runs a script in several processes.
+
+    Args:
+        options: of Paddle's launcher, see LAUNCH_OPTIONS.
+
+    Raises InputError if LOG_DIR cannot be used.
+    """
     # The launcher prints its settings in 36 lines; the errors of the processes are still shown.
     is_quiet = os.environ.get("PADDLE_VERBOSE") != "1" and _value(options, "--log_level") is None
     level = ["--log_level", "ERROR"] if is_quiet else []
     log = ["--nproc_per_node", str(processes), "--log_dir", str(_log_folder(options))]
-    script = str(PACKAGES / f"{module.replace('.', '/')}.py")
     _replace("-m", "ernie_gram.distributed.launch", *level, *log, *options, script, *arguments)
 
 
@@ -100,6 +106,9 @@ def _launch_arguments() -> list[str]:
     count = int(machines or 1)
     reason = f"--rank {rank}: with --nnodes {count}, ranks are 0 to {count - 1}"
     require(int(rank or 0) < count, "LAUNCH_ARGS", reason)
+    # Otherwise Paddle would wait for ever, and print a command that starts its own launcher.
+    is_complete = count == 1 or None not in (rank, _value(words, "--master"))
+    require(is_complete, "LAUNCH_ARGS", f"--nnodes {count}: needs --master HOST:PORT and --rank")
     return words
 
 
@@ -207,7 +216,7 @@ def _log_folder(options: Sequence[str]) -> Path:
     require(folder.is_dir() and os.access(folder, os.W_OK), "LOG_DIR", message)
     # The machines share storage, and each numbers its processes from 0.
     if (_value(options, "--nnodes") or "1") != "1":
-        folder /= f"machine_{_value(options, '--rank') or platform.node()}"
+        folder /= f"machine_{_value(options, '--rank')}"
     return folder
 
 

@@ -17,6 +17,7 @@ from reader.system.cores import available_cores
 from reader.system.progress import progress
 
 THREADS = "OMP_NUM_THREADS"
+_THREADS_GIVEN = bool(os.environ.get(THREADS))  # by the user, or by the process that started this one
 PROCESSES_ON_THIS_MACHINE = int(os.environ.get("PADDLE_LOCAL_SIZE", "1"))
 # Paddle's own messages (thread advice, changed flags, the executor's log lines) are hidden unless this is 1.
 IS_VERBOSE = os.environ.get("PADDLE_VERBOSE") == "1"
@@ -30,7 +31,7 @@ def loading_settings() -> dict[str, str]:
     settings = {THREADS: str(max(1, available_cores() // PROCESSES_ON_THIS_MACHINE))}
     if not IS_VERBOSE:
         settings["GLOG_minloglevel"] = "2"  # of the C++ code; errors are still shown
-    unset = {name: value for name, value in settings.items() if name not in os.environ}
+    unset = {name: value for name, value in settings.items() if not os.environ.get(name)}
     return unset | processor_settings(read_cpuinfo(), os.environ)
 
 
@@ -39,6 +40,12 @@ def prepare_environment() -> None:
     os.environ.update(loading_settings())
     if not IS_VERBOSE:
         warnings.filterwarnings("ignore", category=UserWarning, module=r"paddle\.")
+
+
+def forget_own_threads() -> None:
+    """Remove the number of threads from the environment unless it was given: the ranks that follow share the cores."""
+    if not _THREADS_GIVEN:
+        os.environ.pop(THREADS, None)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import paddle
 
+from ernie_gram.config.checks import require
 from ernie_gram.distributed.ranks import World
 from ernie_gram.formats.parameters import HEAD_TRANSFORM
 from ernie_gram.inference.exported_program import ExportedProgram
@@ -36,13 +37,17 @@ class Scorer:
     def __init__(self, finetuned: LoadedModel, world: World) -> None:
         """Load an exported program, or build one and set its parameters.
 
-        Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded.
+        Raises InputError if the parameters do not fit the settings, or if an exported program cannot be loaded here.
         """
         self._kind, self._world = finetuned.kind, world
         self._executor = paddle.static.Executor(world.place)
         self._run: Callable[[Batch], Mapping[str, Any]]
         if finetuned.model is None:
-            device = "auto" if world.place.is_gpu_place() else "cpu"
+            precision, is_gpu = finetuned.description.precision, world.place.is_gpu_place()
+            # Only exports from a GPU are in another precision, for which Paddle has no kernels on a CPU.
+            reason = f"was exported on a GPU in {precision}; use it on a GPU, or export it with CUDA_VISIBLE_DEVICES="
+            require(is_gpu or precision == "float32", str(finetuned.source), reason)
+            device = "auto" if is_gpu else "cpu"
             self._run = ExportedProgram(finetuned.source, device=device).run
             return
         with progress("building the program"):

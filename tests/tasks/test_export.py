@@ -16,7 +16,9 @@ from safetensors.numpy import load_file
 from ernie_gram.convert import main as convert
 from ernie_gram.formats.registry import read_model
 from ernie_gram.run.run_log import RunLog
+from reader.errors import InputError
 from reader.system.lock_files import locked_name
+from tasks.api import FineTuned
 from tasks.data.tag_schemes import tag_set
 from tasks.export import main
 from tasks.kinds.settings import HeadSettings, KindSettings
@@ -116,6 +118,10 @@ def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Pa
     assert run(main, model, tmp_path / "program", "--to", "inference").returncode == 0
     done = run(predict, tmp_path / "program", "--input", "x", "--output", tmp_path / "out", "--processes", "2")
     assert "--processes: an exported program runs in one process" in done.stderr
+    program = load_finetuned(tmp_path / "program")
+    of_gpu = replace(program, description=replace(program.description, precision="bfloat16"))
+    with pytest.raises(InputError, match=r"program: was exported on a GPU in bfloat16; use it on a GPU, or export"):
+        FineTuned(of_gpu).predict([("a", "b")])
     done = run(main, model, tmp_path / "program", "--to", "paddlenlp")
     assert f"{tmp_path / 'program'}: exists already" in done.stderr
     (tmp_path / "program" / "task.json").write_text("{}")

@@ -218,6 +218,10 @@ def test_errors_are_one_line_and_nothing_is_written(rte: Path, tmp_path: Path) -
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
         assert not output.exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOG_DIR", str(texts))
+        done = predict(rte, "--input", texts, "--output", output, "--processes", "2")
+    assert_one_line_error(done, f"LOG_DIR: cannot write to the folder {texts}")
     done = predict(rte, "--input", texts, "--output", f"{output}/")
     assert_one_line_error(
         done, f"argument --output: {output}/: there is no such folder; give the path of a file, without"

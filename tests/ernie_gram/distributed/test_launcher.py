@@ -88,6 +88,8 @@ def test_options_of_the_launcher_are_found_in_both_spellings() -> None:
         ("script.py", "LAUNCH_ARGS: script.py: not supported here"),
         ("--nproc_per_node=9", "LAUNCH_ARGS: --nproc_per_node: give the number of processes as NPROC"),
         ("--rank 0 --nnodes", "LAUNCH_ARGS: --nnodes: has no value"),
+        ("--nnodes 2 --rank 1", "LAUNCH_ARGS: --nnodes 2: needs --master HOST:PORT and --rank"),
+        ("--nnodes 2 --master h:1", "LAUNCH_ARGS: --nnodes 2: needs --master HOST:PORT and --rank"),
         ("--nnodes --rank 0", "LAUNCH_ARGS: --nnodes: has no value"),
     ],
 )
@@ -95,8 +97,8 @@ def test_wrong_launch_arguments_are_named(given: str, message: str, monkeypatch:
     monkeypatch.setattr(os, "environ", {"LAUNCH_ARGS": given})
     with pytest.raises(InputError, match=f"^{message}"):
         launcher._launch_arguments()
-    monkeypatch.setattr(os, "environ", {"LAUNCH_ARGS": "--nnodes=4 --rank 3"})
-    assert launcher._launch_arguments() == ["--nnodes=4", "--rank", "3"]
+    monkeypatch.setattr(os, "environ", {"LAUNCH_ARGS": "--nnodes=4 --rank 3 --master h:1"})
+    assert launcher._launch_arguments() == ["--nnodes=4", "--rank", "3", "--master", "h:1"]
 
 
 def test_a_job_step_without_its_machines_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,5 +13,7 @@ def test_a_process_has_a_thread_for_each_core_that_it_may_use(monkeypatch: pytes
     monkeypatch.delenv(THREADS, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5, 8})
     assert loading_settings()[THREADS] == "3"
+    monkeypatch.setenv(THREADS, "")
+    assert loading_settings()[THREADS] == "3"
     monkeypatch.setenv(THREADS, "7")
     assert THREADS not in loading_settings()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ernie_gram.distributed.watched_launch import LAUNCHER_LOCK
+from reader.system.cores import available_cores
 from reader.system.lock_files import LOCK_FILE, lock_file
 from tests.support.commands import ROOT, python, two_ranks
 
@@ -69,6 +70,21 @@ signal.signal(signal.SIGINT, save)
 print("trains", flush=True)
 time.sleep(60)
 """
+THREADS_OF_RANK = """
+from ernie_gram.distributed.world import RANK
+import os, pathlib
+pathlib.Path(__file__).with_name(f"threads.{RANK}").write_text(os.environ["OMP_NUM_THREADS"])
+"""
+
+
+@pytest.mark.parametrize("given", ["", "3"])
+def test_ranks_share_the_cores_unless_the_number_of_threads_is_given(tmp_path: Path, given: str) -> None:
+    script = tmp_path / "rank.py"
+    script.write_text(THREADS_OF_RANK)
+    done = python(*two_ranks(tmp_path / "log", str(script)), OMP_NUM_THREADS=given, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = [path.read_text() for path in tmp_path.glob("threads.*")]
+    assert found == [given or str(max(1, available_cores() // 2))] * 2
 
 
 def test_ranks_save_although_nobody_reads_the_console(tmp_path: Path) -> None:
