@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,8 @@ from reader.build_options import (
 )
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
-from reader.errors import InputError, OneLineParser, OptionError
+from reader.corpus.units import UnitCutter
+from reader.errors import InputError, OneLineParser, OptionError, print_note
 from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.lexicon.local_engine import LocalEngine
@@ -62,7 +64,7 @@ from reader.text.text_files import TextFiles
 from reader.tokenization.sentencepiece import SentencePieceVocabulary, train_sentencepiece
 from reader.tokenization.vocabulary import Vocabulary, unknown_share_of_words
 from reader.tokenization.vocabulary_file import KINDS, kind_of, load_vocabulary
-from reader.tokenization.wordpiece import train_wordpiece
+from reader.tokenization.wordpiece import count_words, train_wordpiece
 
 # Version of the files in work folders. Increase it when they change, so that no job resumes from an older layout.
 WORK_LAYOUT = 3
@@ -79,13 +81,14 @@ def build_vocab(args: argparse.Namespace) -> None:
     text = open_text(args, folder=False)
     with claimed_file("--output", args.output, args.overwrite):
         with progress("reading", text.size, "B") as phase:
-            lines = list(nonblank_lines(text, phase))
-        vocabulary: Vocabulary
-        with progress("training the vocabulary"):
+            lines = nonblank_lines(text, phase)
+            train: Callable[[int, bool], Vocabulary]
             if args.tokenizer == SentencePieceVocabulary.kind:
-                vocabulary = train_sentencepiece(lines, args.size, args.lowercase, args.segmenter)
+                train = partial(train_sentencepiece, list(lines), han=args.segmenter)
             else:
-                vocabulary = train_wordpiece(lines, args.size, args.lowercase)
+                train = partial(train_wordpiece, count_words(lines, args.lowercase))
+        with progress("training the vocabulary"):
+            vocabulary = train(args.size, args.lowercase)
         write_atomically(args.output, vocabulary.content)
     print(f"{args.output}: {len(vocabulary):,} tokens")
     print(f"next: {after_vocab(args)}")
@@ -103,7 +106,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=False)  # another process may have written it meanwhile
         with counting_engine(args, text, folder, resources) as engine, progress("counting"):
-            result = CountingJob(engine, settings, print).run()
+            result = CountingJob(engine, settings, print_note).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
             raise OptionError(
@@ -202,11 +205,12 @@ def inspect_lexicon(args: argparse.Namespace) -> None:
     if vocabulary is None:
         return
     text = ", ".join(map(str, files))
-    covered, unknown = coverage(lexicon, vocabulary, TextFiles(files, args.text_field))
+    cutter = UnitCutter(vocabulary, lexicon)
+    covered, unknown = coverage(cutter, TextFiles(files, args.text_field))
     print(f"\n{text}: {covered}\n")
     lines = TextFiles(files, args.text_field).lines()
     sample = list(islice((line for line in lines if line), args.sample))
-    for line in cut_text(lexicon, vocabulary, sample, sys.stdout.isatty()):
+    for line in cut_text(cutter, sample, sys.stdout.isatty()):
         print(line)
     warn_of_unknown_tokens(text, unknown, vocabulary)
 

@@ -7,15 +7,18 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from reader.corpus.memmap import FILES
 from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
 from reader.system.cores import available_cores
 from reader.system.output_files import add_output_file, check_output_path
-from reader.text.input_files import CORPUS_INFO, find_files
+from reader.text.input_files import CORPUS_INFO, find_files, is_vocabulary
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.chinese_segmentation import SEGMENTERS
-from reader.tokenization.vocabulary import SPECIAL_TOKENS
+
+# With less per process, the segments of a large text are so many that opening them takes longer than counting.
+MIN_DEFAULT_MEMORY, DEFAULT_MEMORY_PER_PROCESS = 2 * 10**9, 5 * 10**8
 
 
 def parse_orders(text: str) -> dict[int, int]:
@@ -101,9 +104,8 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory",
         type=parse_memory,
-        default="2GB",
         metavar="SIZE",
-        help="maximum memory of all processes together (%(default)s)",
+        help="maximum memory of all processes together, for example 2GB (default: 0.5GB per process, at least 2GB)",
     )
     parser.add_argument(
         "--processes",
@@ -138,30 +140,26 @@ def add_segmenter(parser: argparse.ArgumentParser) -> None:
 
 def resources_from(args: argparse.Namespace) -> Resources:
     """Return the resources that --memory and --processes allow."""
-    return Resources(args.memory, min(args.processes, max_workers(args.memory)))
+    memory = args.memory or max(MIN_DEFAULT_MEMORY, args.processes * DEFAULT_MEMORY_PER_PROCESS)
+    return Resources(memory, min(args.processes, max_workers(memory)))
 
 
 def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
     """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
     check_output(args, folder)
     other = [args.vocab] if "vocab" in args else []
-    earlier = [args.output] if _is_vocabulary(args.output) else []
+    earlier = [args.output] if is_vocabulary(args.output) else []
     files = find_files(args.input, [*earlier, *other])
     check_output(args, folder, [*files, *other])
     return TextFiles(files, args.text_field)
 
 
-def _is_vocabulary(path: Path) -> bool:
-    """Return whether a file is an earlier vocabulary, and not text that --overwrite would replace."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        beginning = file.read(1 << 16).split()
-    return all(token.encode() in beginning for token in SPECIAL_TOKENS)
-
-
 def check_output(args: argparse.Namespace, folder: bool, inputs: Iterable[Path] = ()) -> None:
-    """Raise InputError if --output cannot be written, see `check_output_path`, or is a folder without a corpus."""
+    """Raise InputError if --output cannot be written, see `check_output_path`, or is a folder of other files."""
     check_output_path("--output", args.output, args.overwrite, inputs, folder)
-    if args.output.is_dir() and not (args.output / CORPUS_INFO).is_file():
-        raise InputError(f"{args.output}: is a folder without a corpus; it is not overwritten")
+    if args.output.is_dir():
+        names = {path.name for path in args.output.iterdir()}
+        if CORPUS_INFO not in names:
+            raise InputError(f"{args.output}: is a folder without a corpus; it is not overwritten")
+        if others := sorted(names - FILES):
+            raise InputError(f"{args.output / others[0]}: not a file of a corpus; move it, or choose another --output")

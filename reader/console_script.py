@@ -63,7 +63,12 @@ def main() -> None:
     with interrupts_end_at_once():
         name = sys.argv[1] if len(sys.argv) > 1 else "--help"
         if name in ("-h", "--help"):
-            print(usage())
+            try:
+                print(usage(), flush=True)
+            except OSError:  # nobody reads the console any more, or a disk is full
+                from reader.system.console import write_or_drop
+
+                write_or_drop(sys.stdout)
             return
         if name not in MODULES:
             # Imported late, because only this error needs it.

@@ -10,7 +10,7 @@ from reader.corpus.units import UnitCutter, UnitNames, token_counts
 from reader.lexicon.lexicon_file import Lexicon
 from reader.plurals import counted
 from reader.text.text_files import TextFiles, run_with_error_location
-from reader.tokenization.vocabulary import Vocabulary, unknown_share
+from reader.tokenization.vocabulary import unknown_share
 
 SEGMENT_BYTES = 1 << 22
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -46,40 +46,37 @@ def describe(lexicon: Lexicon, entries: int) -> Iterator[str]:
             yield f"  {name + ':':<9}{', '.join(texts)}"
 
 
-def coverage(lexicon: Lexicon, vocabulary: Vocabulary, text: TextFiles) -> tuple[str, float]:
+def coverage(cutter: UnitCutter, text: TextFiles) -> tuple[str, float]:
     """Return a line with the numbers of tokens and units of a text and the share of its tokens inside n-grams, and the
     share of [UNK] in its tokens.
 
-    Raises InputError for invalid text, and if the lexicon was made with another vocabulary.
+    Raises InputError for invalid text.
     """
-    cutter = UnitCutter(vocabulary, lexicon)
-    counts = np.zeros(len(vocabulary) + len(lexicon), np.int64)
+    num_ngrams = len(cutter.ngram_offsets) - 1
+    counts = np.zeros(cutter.num_tokens + num_ngrams, np.int64)
     for segment in text.segments(SEGMENT_BYTES):
         cut = run_with_error_location(lambda segment: cutter.cut(segment.text()), segment).units
         counts += np.bincount(cut, minlength=len(counts))
     of_tokens = token_counts(counts, cutter.ngram_tokens, cutter.ngram_offsets)
-    of_ngrams = counts[len(vocabulary) :]
+    of_ngrams = counts[cutter.num_tokens :]
     tokens, ngrams, distinct = of_tokens.sum(), of_ngrams.sum(), np.count_nonzero(of_ngrams)
     share = (of_ngrams @ np.diff(cutter.ngram_offsets)) / max(1, tokens)
-    unknown = unknown_share(of_tokens, vocabulary)
+    unknown = unknown_share(of_tokens, cutter.vocabulary)
     line = (
         f"{counted(tokens, 'token')} in {counted(counts.sum(), 'unit')}: {share:.1%} of the tokens are in n-grams "
-        f"({counted(ngrams, 'n-gram')}, {distinct:,} distinct: {distinct / max(1, len(lexicon)):.1%} of the lexicon), "
+        f"({counted(ngrams, 'n-gram')}, {distinct:,} distinct: {distinct / max(1, num_ngrams):.1%} of the lexicon), "
         f"{unknown:.2%} are [UNK]"
     )
     return line, unknown
 
 
-def cut_text(lexicon: Lexicon, vocabulary: Vocabulary, lines: list[str], coloured: bool) -> Iterator[str]:
-    """Yield lines of text, cut into units, with n-grams underlined if `coloured`, else in brackets.
-
-    Raises InputError if the lexicon was made with another vocabulary.
-    """
-    names = UnitNames(vocabulary, lexicon)
-    units, starts, _ = UnitCutter(vocabulary, lexicon).cut("".join(f"{line}\n" for line in lines).encode())
+def cut_text(cutter: UnitCutter, lines: list[str], coloured: bool) -> Iterator[str]:
+    """Yield lines of text, cut into units, with n-grams underlined if `coloured`, else in brackets."""
+    names = UnitNames(cutter.vocabulary, cutter.lexicon)
+    units, starts, _ = cutter.cut("".join(f"{line}\n" for line in lines).encode())
     before, after = (UNDERLINED, PLAIN) if coloured else ("[", "]")
     for line in range(len(lines)):
         line_units = units[starts[line] : starts[line + 1]].tolist()
-        yield vocabulary.text(
-            f"{before}{names.text(unit)}{after}" if unit >= len(vocabulary) else unit for unit in line_units
+        yield cutter.vocabulary.text(
+            f"{before}{names.text(unit)}{after}" if unit >= cutter.num_tokens else unit for unit in line_units
         )

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from reader.corpus.file_digests import check_files, digests_in
-from reader.corpus.memmap import FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
-from reader.corpus.units import UnitCutter
+from reader.corpus.memmap import ARRAYS, FORMAT, LEXICON, Corpus, CorpusInfo, unit_dtype
+from reader.corpus.units import UnitCutter, words_to_remember
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.arrays import Int64s
@@ -41,7 +41,7 @@ def build_corpus(
     Finished segments are stored in the work folder `folder` (see resumable_folder.py); `shard` is I/N, or "" for a
     whole text. Raises InputError for invalid text, and for text without words.
     """
-    cutter = UnitCutter(vocabulary, lexicon)
+    cutter = UnitCutter(vocabulary, lexicon, max_words=words_to_remember(resources.memory_bytes // resources.workers))
     num_units = cutter.num_tokens + len(cutter.ngram_offsets) - 1
     cut_segment = partial(_cut_segment, cutter, unit_dtype(num_units))
     segments, digest = map_segments(cut_segment, text, folder / "cut", resources, "building", cutter.cut)
@@ -130,9 +130,8 @@ def _write_corpus(
                 last_end = int(new_ends[-1]) if len(new_ends) else last_end
                 written += len(units)
         unit_tokens = np.concatenate([np.ones(num_tokens, np.int64), np.diff(ngram_offsets)])
-        np.save(folder / "ngram_tokens.npy", made_with.ngram_tokens)
-        np.save(folder / "ngram_offsets.npy", ngram_offsets)
-        np.save(folder / "unit_counts.npy", unit_counts)
+        for name, values in zip(ARRAYS, (made_with.ngram_tokens, ngram_offsets, unit_counts), strict=True):
+            np.save(folder / name, values)
         (folder / vocabulary.file_name).write_bytes(vocabulary.content)
         if lexicon:
             lexicon.save(folder / LEXICON)

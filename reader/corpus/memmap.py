@@ -27,15 +27,18 @@ import numpy as np
 
 from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError
-from reader.lexicon.lexicon_file import Lexicon
+from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.system.arrays import Int32s, Int64s
 from reader.system.compiled import numba
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary import Vocabulary, unknown_share
-from reader.tokenization.vocabulary_file import kept_vocabulary
+from reader.tokenization.vocabulary_file import FILE_NAMES, kept_vocabulary
 
 FORMAT = 2
 UNITS, DOCUMENTS, LEXICON = "units.bin", "documents.bin", "lexicon.tsv"
+ARRAYS = ("ngram_tokens.npy", "ngram_offsets.npy", "unit_counts.npy")
+# All files of a corpus.
+FILES = {CORPUS_INFO, UNITS, DOCUMENTS, *ARRAYS, *FILE_NAMES, LEXICON, info_path(Path(LEXICON)).name}
 SPECIALS_PER_SEQUENCE = 2  # [CLS] and [SEP]
 
 
@@ -112,9 +115,7 @@ class Corpus:
         self.info = CorpusInfo.load(path)
         self.units = self._map(UNITS, np.dtype(unit_dtype(self.num_units)), self.info.units)
         self.documents = self._map(DOCUMENTS, np.dtype(np.int64), self.info.documents + 1)
-        self.ngram_tokens = self._load("ngram_tokens.npy")
-        self.ngram_offsets = self._load("ngram_offsets.npy")
-        self.unit_counts = self._load("unit_counts.npy")
+        self.ngram_tokens, self.ngram_offsets, self.unit_counts = map(self._load, ARRAYS)
         fits = (
             len(self.ngram_offsets) == self.info.num_ngrams + 1
             and self.ngram_offsets[-1] == len(self.ngram_tokens)

@@ -15,9 +15,16 @@ from reader.tables.trie import build_trie
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 from reader.tokenization.word_index import WordIndex
 
-# A UnitCutter remembers words, because most words of a text occur again; beyond this number of words it starts afresh,
-# so that its memory is bounded.
+# A UnitCutter remembers words, because most words of a text occur again; beyond a number of words it starts afresh, so
+# that its memory is bounded.
 MAX_REMEMBERED_WORDS = 1 << 20
+# The slots of a word in a hash table, its characters and its tokens.
+BYTES_PER_WORD = 110
+
+
+def words_to_remember(memory_bytes: int) -> int:
+    """Return the number of words that fill an eighth of the memory of a process, at most MAX_REMEMBERED_WORDS."""
+    return min(MAX_REMEMBERED_WORDS, memory_bytes // (8 * BYTES_PER_WORD))
 
 
 class UnitCutter:
@@ -30,13 +37,20 @@ class UnitCutter:
             ngram_tokens[ngram_offsets[i]:ngram_offsets[i + 1]].
     """
 
-    def __init__(self, vocabulary: Vocabulary, lexicon: Lexicon | None, segmenter: str = "") -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        lexicon: Lexicon | None,
+        segmenter: str = "",
+        max_words: int = MAX_REMEMBERED_WORDS,
+    ) -> None:
         """Prepare to cut text. Raises InputError if the lexicon was made with another vocabulary.
 
         Args:
             lexicon: the n-grams that become units; with None, every unit is a token.
             segmenter: how Han characters are split into words (see chinese_segmentation.py); "" means the segmenter
                 of the lexicon (see `segmenter_of`).
+            max_words: number of words to remember, besides those of the lexicon.
         """
         if lexicon is not None and lexicon.info.vocabulary != vocabulary.fingerprint:
             raise InputError(
@@ -45,7 +59,7 @@ class UnitCutter:
         self.vocabulary, self.lexicon, self.num_tokens = vocabulary, lexicon, len(vocabulary)
         self._segmenter = segmenter or segmenter_of(lexicon)
         ngrams = lexicon.ngrams if lexicon else NO_NGRAMS
-        self._lexicon_words = ngrams.words
+        self._lexicon_words, self._max_words = ngrams.words, max_words
         self._pieces = PieceTable(vocabulary)
         self._reset_words()
         self._trie = build_trie(ngrams.word_ids, ngrams.offsets, len(ngrams.words))
@@ -57,7 +71,7 @@ class UnitCutter:
 
     def cut(self, text: bytes) -> Units:
         """Cut UTF-8 text into units. Raises UnicodeDecodeError if it is not UTF-8."""
-        if len(self._words) > MAX_REMEMBERED_WORDS + len(self._lexicon_words):
+        if len(self._words) > self._max_words + len(self._lexicon_words):
             self._reset_words()
         stream = self._words.encode(text)
         self._pieces.extend(self._words.words(len(self._pieces)))

@@ -77,6 +77,8 @@ def check_output_path(
     if not path.name:
         raise InputError(f"{option}: {path} has no file name; give the path of the result")
     check_not_own(option, path)
+    if folder and path.is_symlink():
+        raise InputError(f"{option}: {path} is a symbolic link; give the path of its target, {path.resolve()}")
     if path.exists():
         if any(each.exists() and each.samefile(path) for each in inputs):
             raise InputError(f"{option}: {path} is also an input; choose another {option}")

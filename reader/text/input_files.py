@@ -9,23 +9,29 @@ from pathlib import Path
 
 import numpy as np
 
-from reader.errors import InputError
+from reader.errors import InputError, SystemRefusedError
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
-CORPUS_INFO = "corpus.json"  # this file marks a folder as a corpus, which contains no text files
+CORPUS_INFO = "corpus.json"
+# The files by which a corpus and a run are known. Neither contains text.
+WITHOUT_TEXT = ({CORPUS_INFO, "units.bin"}, {"log.jsonl", "config.yaml"})
 
 
 def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
     """Return the distinct text files that `inputs` (files, folders or glob patterns) refer to, in sorted order.
 
-    `other` lists files that are not text, such as a vocabulary. They are left out unless `inputs` names them directly.
-    Raises InputError for an input that matches no text file, for a file of an unknown format, and for a symbolic link
-    to a missing file or folder.
+    `other` lists files that are not text, such as a vocabulary. They are left out unless `inputs` names them directly,
+    and so are other vocabularies and the files of corpora and runs.
+    Raises InputError for an input that matches no text file, for a file of an unknown format, for a symbolic link to a
+    missing file or folder, for a folder that cannot be read, and for a file that is there compressed as well.
     """
     found: dict[Path, Path] = {}
     others = {path.resolve() for path in other}
     for name in inputs:
         path = Path(name)
+        if not name.strip():
+            raise InputError("--input: an input is empty; give files, folders or patterns")
         matches = [path] if path.exists() else [Path(match) for match in glob.glob(name, recursive=True)]
         if not matches:
             raise InputError(f"{name}: no such file, folder or pattern")
@@ -33,13 +39,16 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
         for match in matches:
             if match.is_dir():
                 files += _files_below(match)
-            elif match.is_file() and not match.name.endswith(SUFFIXES):
+            elif match.is_file() and not is_text_name(match.name):
                 raise InputError(f"{match}: unknown file format; expected one of {', '.join(SUFFIXES)}")
             elif match.is_file() or _is_dangling(match):
                 files.append(match)
         if dangling := sorted(filter(_is_dangling, files)):
             raise InputError(f"{dangling[0]}: the target of this symbolic link is missing; remove or repair the link")
-        files = [file for file in files if file == path or file.resolve() not in others]
+        files = [file for file in files if file == path or not (file.resolve() in others or _belongs_to_a_model(file))]
+        names = set(files)
+        if twice := sorted(file for file in files if file.with_name(f"{file.name}.gz") in names):
+            raise InputError(f"{twice[0]}: is there as .gz too; remove one of them, or name the files to read")
         if not files:
             raise InputError(f"{name}: refers to no text file; expected {', '.join(SUFFIXES)} files")
         found.update((file.resolve(), file) for file in files)
@@ -49,18 +58,43 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield the text files and the dangling links in a folder and its subfolders. Symbolic links are followed.
 
-    Hidden files, hidden folders and corpora are left out.
+    Hidden files, hidden folders, corpora and runs are left out.
     """
     visited: set[Path] = set()
-    for name, folders, files in os.walk(folder, followlinks=True):
+    for name, folders, files in os.walk(folder, onerror=_raise_unreadable, followlinks=True):
         here = Path(name)
-        if here.resolve() in visited or CORPUS_INFO in files:
+        if here.resolve() in visited or any(own <= set(files) for own in WITHOUT_TEXT):
             folders.clear()
             continue
         visited.add(here.resolve())
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         paths = (here / each for each in files if not each.startswith("."))
-        yield from (path for path in paths if _is_dangling(path) or (path.name.endswith(SUFFIXES) and path.is_file()))
+        yield from (path for path in paths if _is_dangling(path) or (is_text_name(path.name) and path.is_file()))
+
+
+def _raise_unreadable(error: OSError) -> None:
+    raise SystemRefusedError(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+
+def is_text_name(name: str) -> bool:
+    """Return whether a file with this name has text in a known format."""
+    return name.lower().endswith(SUFFIXES)
+
+
+def is_vocabulary(path: Path) -> bool:
+    """Return whether a file is a vocabulary: the special tokens are at its beginning."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        beginning = file.read(1 << 16).split()
+    return all(token.encode() in beginning for token in SPECIAL_TOKENS)
+
+
+def _belongs_to_a_model(path: Path) -> bool:
+    """Return whether a file is the vocabulary of a model, or in the folder of a corpus or run."""
+    folders = path.absolute().parents
+    is_inside = any(all((folder / name).is_file() for name in own) for folder in folders for own in WITHOUT_TEXT)
+    return is_inside or (path.name == "vocab.txt" and is_vocabulary(path))
 
 
 def _is_dangling(path: Path) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import json
+import os
 import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -150,11 +151,11 @@ def _not_utf8_error(path: Path, line_number: int, error: UnicodeDecodeError) -> 
 
 
 def is_jsonl(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith(".jsonl")
+    return path.name.lower().removesuffix(".gz").endswith(".jsonl")
 
 
 def is_compressed(path: Path) -> bool:
-    return path.name.endswith(".gz")
+    return path.name.lower().endswith(".gz")
 
 
 def text_size(path: Path) -> int:
@@ -182,16 +183,6 @@ def convert_read_errors(path: Path) -> Iterator[None]:
         raise SystemRefusedError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def read_first_lines(path: Path, max_bytes: int) -> bytes:
-    """Return the first whole lines of a file, decompressed, at most `max_bytes` bytes.
-
-    Raises InputError as TextFiles does.
-    """
-    with convert_read_errors(path), gzip.open(path) if is_compressed(path) else path.open("rb") as file:
-        content = bytes(file.read(max_bytes))
-    return content[: content.rfind(b"\n") + 1]
-
-
 class TextFiles:
     """The text of several files, read once from front to back.
 
@@ -204,7 +195,8 @@ class TextFiles:
     def __init__(self, paths: list[Path], text_field: str = "text") -> None:
         self.paths = paths
         self.text_field = text_field
-        self.size = sum(path.stat().st_size for path in paths)
+        self._stats = [path.stat() for path in paths]
+        self.size = sum(stat.st_size for stat in self._stats)
         self.text_size = sum(map(text_size, paths))
         self.block_digests: list[bytes] = []
         self._finished_bytes = 0
@@ -236,9 +228,9 @@ class TextFiles:
         """Yield segments as `segments` does, but raise no error if there is no text."""
         parts: list[Part] = []
         size = 0
-        for path in self.paths:
+        for path, before in zip(self.paths, self._stats, strict=True):
             line_number = 1
-            for raw, is_last in self._chunks(path, segment_bytes):
+            for raw, is_last in self._chunks(path, before, segment_bytes):
                 parts.append(Part(path, line_number, raw, is_last))
                 line_number += raw.count(b"\n")
                 size += len(raw)
@@ -257,12 +249,14 @@ class TextFiles:
             for line in run_with_error_location(Segment.decode, segment).split("\n")[:-1]:
                 yield "" if line.isspace() else line.rstrip("\r")
 
-    def _chunks(self, path: Path, max_bytes: int) -> Iterator[tuple[bytes, bool]]:
+    def _chunks(self, path: Path, before: os.stat_result, max_bytes: int) -> Iterator[tuple[bytes, bool]]:
         """Yield the content of a file in chunks of whole lines, each with whether it is the last chunk.
 
-        Only a line feed ends a line.
+        Only a line feed ends a line. Raises InputError unless the file is as it was `before`.
         """
         digests = BlockDigests()
+        if is_compressed(path) and not before.st_size:
+            raise InputError(f"{path}: damaged or cut short: a compressed file is never empty")
         try:
             with convert_read_errors(path), path.open("rb") as self._current:
                 file = gzip.GzipFile(fileobj=self._current) if is_compressed(path) else self._current
@@ -274,11 +268,14 @@ class TextFiles:
                         yield b"".join([*unfinished_line, chunk[:end]]), False
                         unfinished_line = []
                     unfinished_line.append(chunk[end:])
+                now = os.stat(self._current.fileno())
+                if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+                    raise InputError(f"{path}: has changed while it was read; run the command again")
                 yield b"".join(unfinished_line), True
         finally:
             self._current = None
         self.block_digests.append(digests.finish())
-        self._finished_bytes += path.stat().st_size
+        self._finished_bytes += before.st_size
 
 
 def no_text_error(paths: list[Path]) -> InputError:

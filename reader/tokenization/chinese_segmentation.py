@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from reader.system.arrays import UInt8s
-from reader.tables.string_table import PackedStrings
+from reader.tables.string_table import PackedStrings, pack_strings
 
 # The available segmenters. The last two need no dictionary.
 SEGMENTERS = ("jieba", "char", "space")
@@ -44,17 +44,12 @@ def cut_runs(name: str, text: UInt8s) -> PackedStrings:
         name: of a segmenter.
         text: uint8, the runs in UTF-8, each followed by a line feed.
     """
-    if name == "jieba":
-        # A line feed is a word of its own, and becomes "".
-        words = segmenter(name)(text.tobytes().decode("utf-8"))
-        text = np.frombuffer("".join(f"{word}\0" for word in words).encode(), np.uint8)
-    is_in_word = (text != 0) & (text != ord("\n"))
-    sizes = np.cumsum(is_in_word)
-    if name == "jieba":
-        ends = sizes[text == 0]
-    elif name == "space":
-        ends = np.repeat(sizes[text == ord("\n")], 2)
-    else:
-        # Words end at the last byte of each character, which no continuation byte follows.
-        ends = sizes[np.append((text[1:] & 0xC0) != 0x80, True)]
+    if name != "char":
+        cut = segmenter(name)
+        runs = text.tobytes().decode("utf-8").split("\n")[:-1]
+        return pack_strings([word for run in runs for word in (*cut(run), "")])
+    # In one step, which is ten times as fast. Words end at the last byte of each character, which no continuation byte
+    # follows.
+    is_in_word = text != ord("\n")
+    ends = np.cumsum(is_in_word)[np.append((text[1:] & 0xC0) != 0x80, True)]
     return PackedStrings(np.concatenate([[0], ends]), text[is_in_word])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import accumulate
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, repeat
 
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
@@ -17,12 +18,13 @@ from reader.tokenization.vocabulary import (
     SPECIAL_TOKENS,
     UNK,
     Vocabulary,
-    count_characters,
     select_alphabet,
 )
 
 # The maximum length of a word that is split into tokens, as in BERT. A longer word becomes [UNK].
 MAX_WORD_CHARACTERS = 100
+# The maximum number of times that a word is repeated in a text for the trainer.
+MAX_REPEATED = 4096
 
 
 class WordPieceVocabulary(Vocabulary):
@@ -95,16 +97,29 @@ class WordPieceVocabulary(Vocabulary):
         return text.removeprefix(CONTINUATION_PREFIX), not text.startswith(CONTINUATION_PREFIX)
 
 
-def train_wordpiece(lines: Iterable[str], size: int, lowercase: bool) -> WordPieceVocabulary:
-    """Train a vocabulary of at most `size` tokens on lines of text. The same text always gives the same vocabulary.
+def count_words(lines: Iterable[str], lowercase: bool) -> Counter[str]:
+    """Return the number of occurrences of each word in lines of text."""
+    words: Counter[str] = Counter()
+    for line in lines:
+        words.update(split_words(line, lowercase))
+    return words
 
-    Raises InputError if `size` is too small for the special tokens and the alphabet, or if the text has no words.
+
+def train_wordpiece(words: Counter[str], size: int, lowercase: bool) -> WordPieceVocabulary:
+    """Train a vocabulary of at most `size` tokens. The same words always give the same vocabulary.
+
+    Args:
+        words: the number of occurrences of each word of the text.
+
+    Raises InputError if `size` is too small for the special tokens and the alphabet, or if there are no words.
     """
-    # The trainer receives text that is already split into words, so it only has to split at white space.
-    texts = [" ".join(split_words(line, lowercase)) for line in lines]
-    if not any(texts):
+    if not words:
         raise InputError("the text for training a vocabulary contains no words")
-    characters = select_alphabet(count_characters(texts), size)
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for character in word:
+            counts[character] += count
+    characters = select_alphabet(counts, size)
     continuing = [f"{CONTINUATION_PREFIX}{character}" for character in characters if not is_han(character)]
     fixed = [*SPECIAL_TOKENS, *characters, *continuing]
     if len(fixed) >= size:
@@ -116,6 +131,14 @@ def train_wordpiece(lines: Iterable[str], size: int, lowercase: bool) -> WordPie
     trainer = WordPieceTrainer(
         vocab_size=size, special_tokens=fixed, limit_alphabet=len(characters), show_progress=False
     )
-    tokenizer.train_from_iterator(texts, trainer)
+    # The trainer only counts words, but takes text.
+    repeated = (f"{word} " * count for word, total in words.items() for count in _parts(total))
+    tokenizer.train_from_iterator(repeated, trainer)
     ids: dict[str, int] = tokenizer.get_vocab()
     return WordPieceVocabulary(sorted(ids, key=ids.__getitem__), lowercase, "trained vocabulary")
+
+
+def _parts(total: int) -> Iterator[int]:
+    """Yield numbers that add up to `total`, small enough for texts that repeat a word so often."""
+    yield from repeat(MAX_REPEATED, total // MAX_REPEATED)
+    yield total % MAX_REPEATED

@@ -36,7 +36,7 @@ from reader.tokenization.basic_tokenizer import split_words
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.word_index import WordIndex
-from reader.tokenization.wordpiece import train_wordpiece
+from reader.tokenization.wordpiece import count_words, train_wordpiece
 from tests.benchmarks import others
 from tests.benchmarks.measure import cpu_seconds
 
@@ -200,7 +200,9 @@ def main() -> None:
         text = beginning(paths, arguments.megabytes * 1_000_000)
         lines = text.decode().split("\n")
         vocabulary: Vocabulary = (
-            load_vocabulary(arguments.vocab) if arguments.vocab else train_wordpiece(lines, 8000, True)
+            load_vocabulary(arguments.vocab)
+            if arguments.vocab
+            else train_wordpiece(count_words(lines, True), 8000, True)
         )
         del lines
         print(f"{len(text) / 1e6:.1f} MB of English\n\n| task | tool | throughput | unit |\n| --- | --- | ---: | --- |")

@@ -22,7 +22,7 @@ from reader.tokenization.sentencepiece import train_sentencepiece
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import load_vocabulary
-from reader.tokenization.wordpiece import train_wordpiece
+from reader.tokenization.wordpiece import count_words, train_wordpiece
 from tests.benchmarks.measure import cpu_seconds
 from tests.support.reference_tokenizer import reference
 
@@ -68,7 +68,9 @@ def main() -> None:
         path = arguments.input or write_text(Path(folder), documents())[0]
         text = next(TextFiles([path]).segments(int(arguments.megabytes * 1_000_000))).text().decode()
     texts = [line for line in text.split("\n") if line.strip()]
-    vocabulary = load_vocabulary(arguments.vocab) if arguments.vocab else train_wordpiece(texts, 8000, True)
+    vocabulary = (
+        load_vocabulary(arguments.vocab) if arguments.vocab else train_wordpiece(count_words(texts, True), 8000, True)
+    )
     measure(texts, vocabulary)
 
 

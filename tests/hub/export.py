@@ -23,7 +23,7 @@ from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.model.config import ModelConfig
 from reader.tokenization.vocabulary import Vocabulary
 from reader.tokenization.vocabulary_file import load_vocabulary
-from reader.tokenization.wordpiece import train_wordpiece
+from reader.tokenization.wordpiece import count_words, train_wordpiece
 from tests.hub.texts import DIFFICULT, texts_of, token_ids, with_separate_symbols
 from tests.support.model_folders import encoder_output_for, random_arrays
 from tests.support.static_programs import Arrays
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--texts", nargs="+", action="append", type=Path, default=[])
     arguments = parser.parse_args()
-    vocabulary = train_wordpiece(DIFFICULT * 2, 400, lowercase=True)
+    vocabulary = train_wordpiece(count_words(DIFFICULT * 2, True), 400, lowercase=True)
     for name, config in SETTINGS.items():
         export_model(arguments.folder / "models" / name, config, vocabulary)
     export_tokens(arguments.folder / "tokens" / "0", vocabulary, list(DIFFICULT))

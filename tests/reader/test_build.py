@@ -15,6 +15,7 @@ import pytest
 from reader.build import build_parser, main, resume_plan
 from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
+from reader.corpus.units import words_to_remember
 from reader.errors import InputError, InUseError, OptionError, SystemRefusedError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import sha256_of
@@ -26,6 +27,7 @@ from reader.text.map_segments import (
     MIN_SEGMENT_BYTES,
     PROCESSING_BYTES_PER_TEXT_BYTE,
     QUEUED_BYTES_PER_TEXT_BYTE,
+    Resources,
 )
 from reader.text.text_files import TextFiles
 from reader.tokenization.vocabulary_file import load_vocabulary
@@ -128,6 +130,21 @@ def test_inputs_and_files_of_a_corpus_are_never_replaced(built: Path, text: Path
             run(*command)
     assert (tmp_path / "mine.tsv.json").read_text() == "mine"
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_corpus_that_holds_other_files_is_not_replaced(built: Path, text: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    inputs = ["--input", text, "--vocab", built / "vocab.txt", "--output", corpus]
+    run("corpus", *inputs)
+    for name in ("run", "text.txt"):
+        (corpus / name).mkdir()
+        with pytest.raises(InputError, match=f"corpus/{name}: not a file of a corpus; move it, or choose another"):
+            run("corpus", *inputs, "--overwrite")
+        (corpus / name).rmdir()
+    run("corpus", *inputs, "--overwrite")
+    (tmp_path / "link").symlink_to(corpus)
+    with pytest.raises(InputError, match=r"link is a symbolic link; give the path of its target, .*/corpus"):
+        run("corpus", *inputs[:-1], tmp_path / "link", "--overwrite")
 
 
 def test_text_in_an_input_folder_is_never_replaced_but_an_earlier_vocabulary_is(text: Path, tmp_path: Path) -> None:
@@ -296,6 +313,17 @@ def test_many_workers_respect_the_memory_limit() -> None:
         assert resources_from(args).workers == allowed
         assert peak_memory(allowed) <= args.memory
         assert allowed == workers or peak_memory(allowed + 1) > args.memory
+
+
+def test_the_default_memory_grows_with_the_number_of_processes() -> None:
+    for processes, memory in ((2, 2 * 10**9), (64, 32 * 10**9)):
+        args = build_parser().parse_args(
+            ["corpus", "--input", "a", "--vocab", "b", "--output", "c", "--processes", str(processes)]
+        )
+        assert resources_from(args) == Resources(memory, processes)
+    # A table of a million words takes about 100 MB.
+    assert words_to_remember(32 * 10**9 // 64) * 110 < 2**26
+    assert words_to_remember(10**9) == 1 << 20
 
 
 def test_one_process_at_a_time_writes_a_vocabulary(text: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -72,6 +73,14 @@ def test_the_list_imports_nothing_but_the_console_script() -> None:
         own = {name for name in modules if name.split(".")[0] in ("reader", "ernie_gram", "tasks")}
         assert own == {"reader", "reader.commands", "reader.console_script"}, shown
         assert modules.isdisjoint({"numpy", "numba", "matplotlib", "paddle", "argparse"})
+
+
+def test_the_list_may_go_to_a_full_disk() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "reader.console_script"], cwd=ROOT, stdout=full, stderr=subprocess.PIPE
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_command_imports_only_its_own_module() -> None:

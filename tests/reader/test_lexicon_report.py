@@ -6,6 +6,7 @@ from pathlib import Path
 
 from reader.build import main
 from reader.corpus.memmap import Corpus
+from reader.corpus.units import UnitCutter
 from reader.lexicon.lexicon_file import Lexicon
 from reader.lexicon_report import coverage, cut_text
 from reader.text.text_files import TextFiles
@@ -15,7 +16,8 @@ from tests.support.commands import build, call
 
 def test_coverage_and_cut_text_agree_with_the_corpus(built: Path, corpus: Corpus) -> None:
     vocabulary, lexicon = load_vocabulary(built / "vocab.txt"), Lexicon.load(built / "lexicon.tsv")
-    line, unknown = coverage(lexicon, vocabulary, TextFiles([built / "train.txt"]))
+    cutter = UnitCutter(vocabulary, lexicon)
+    line, unknown = coverage(cutter, TextFiles([built / "train.txt"]))
     info = corpus.info
     assert line.startswith(f"{info.tokens:,} tokens in {info.units:,} units: ")
     assert f"({info.ngram_units:,} n-grams, " in line
@@ -26,9 +28,9 @@ def test_coverage_and_cut_text_agree_with_the_corpus(built: Path, corpus: Corpus
     assert line.endswith(f"of the lexicon), {unknown:.2%} are [UNK]")
     assert unknown == corpus.unknown_share == 0
     first = lexicon.ngrams.text(0)
-    shown = list(cut_text(lexicon, vocabulary, [f"{first.upper()}!", "zyx"], coloured=False))
+    shown = list(cut_text(cutter, [f"{first.upper()}!", "zyx"], coloured=False))
     assert shown == [f"[{first}] !", "zyx"]
-    assert "\033[4" in next(cut_text(lexicon, vocabulary, [first], coloured=True))
+    assert "\033[4" in next(cut_text(cutter, [first], coloured=True))
 
 
 def test_report_shows_sizes_quantiles_and_entries(tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
 import pytest
 
-from reader.errors import InputError
+from reader.errors import InputError, SystemRefusedError
 from reader.text.input_files import find_files, shard_files
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
 
 def test_inputs_may_be_files_folders_and_globs(tmp_path: Path) -> None:
@@ -47,6 +49,44 @@ def test_an_error_names_the_invalid_input(tmp_path: Path) -> None:
     for name in ("missing.txt", "nothing*.txt", "a.csv", "empty"):
         with pytest.raises(InputError, match=name.replace("*", r"\*").replace(".", r"\.")):
             find_files([str(tmp_path / name)])
+
+
+def test_vocabularies_of_models_and_files_of_corpora_and_runs_are_no_text(tmp_path: Path) -> None:
+    own = {"bert": ("vocab.txt",), "run": ("log.jsonl", "config.yaml", "console.txt"), "run/step_5": ("vocab.txt",)}
+    own |= {"corpus": ("corpus.json", "units.bin", "notes.txt"), "text": ("corpus.json", "BOOK.TXT", "a.txt")}
+    for folder, names in own.items():
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / name).write_text("\n".join(SPECIAL_TOKENS) if name == "vocab.txt" else "x\n")
+    # Only a name is not enough: other programs have such names too.
+    (tmp_path / "text" / "vocab.txt").write_text("words to learn\n")
+    expected = [tmp_path / "text" / name for name in ("BOOK.TXT", "a.txt", "vocab.txt")]
+    assert find_files([str(tmp_path)]) == expected
+    assert find_files([str(tmp_path / "**" / "*.txt")]) == expected[1:]
+    assert find_files([str(tmp_path / "bert" / "vocab.txt")]) == [tmp_path / "bert" / "vocab.txt"]
+
+
+def test_input_that_would_be_read_twice_or_in_part_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.txt", "a.txt.gz"):
+        (tmp_path / name).write_text("x\n")
+    for given in (tmp_path, tmp_path / "*"):
+        with pytest.raises(InputError, match=r"a\.txt: is there as \.gz too"):
+            find_files([str(given)])
+    assert len(find_files([str(tmp_path / "a.txt"), str(tmp_path / "a.txt.gz")])) == 2
+    with pytest.raises(InputError, match="an input is empty"):
+        find_files([""])
+    (tmp_path / "a.txt.gz").unlink()
+    (tmp_path / "locked").mkdir()
+
+    def refuse(folder: str) -> object:
+        if Path(folder).name == "locked":
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(SystemRefusedError, match="locked: cannot be read: Permission denied"):
+        find_files([str(tmp_path)])
 
 
 def test_concatenated_shards_contain_all_files_in_order(tmp_path: Path) -> None:

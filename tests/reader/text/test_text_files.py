@@ -142,3 +142,17 @@ def test_a_byte_order_mark_is_enough_to_recognise_utf16() -> None:
 )
 def test_other_files_are_not_utf16(content: bytes) -> None:
     assert utf16_reason(Path("t"), content) is None
+
+
+def test_a_file_that_changes_while_it_is_read_and_an_empty_compressed_one_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one line\n" * 100)
+    segments = TextFiles([path]).segments(50)
+    next(segments)
+    with path.open("a") as file:
+        file.write("more\n")
+    with pytest.raises(InputError, match=r"a\.txt: has changed while it was read; run the command again"):
+        list(segments)
+    (tmp_path / "b.txt.gz").touch()
+    with pytest.raises(InputError, match=r"b\.txt\.gz: damaged or cut short"):
+        list(TextFiles([path, tmp_path / "b.txt.gz"]).segments(50))

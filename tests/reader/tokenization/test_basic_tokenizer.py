@@ -21,7 +21,7 @@ from reader.tokenization.basic_tokenizer import holds_text, split_words
 from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable, select_alphabet
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.word_index import WordIndex
-from reader.tokenization.wordpiece import WordPieceVocabulary, train_wordpiece
+from reader.tokenization.wordpiece import WordPieceVocabulary, count_words, train_wordpiece
 
 MIXED = [
     "Ceci n'est pas une pipe — naïve café, Ærøskøbing… ÀÉÎÕÜ",
@@ -121,13 +121,13 @@ def test_invalid_vocabularies_are_rejected(tmp_path: Path, content: bytes, messa
 
 def test_training_a_vocabulary_is_reproducible(built: Path) -> None:
     lines = (built / "train.txt").read_text(encoding="utf-8").split("\n")
-    first, second = (train_wordpiece(lines, 1000, True) for _ in range(2))
+    first, second = (train_wordpiece(count_words(lines, True), 1000, True) for _ in range(2))
     assert first.tokens == second.tokens == load_vocabulary(built / "vocab.txt").tokens
     assert len(first) == 1000
     assert first.tokens[:5] == list(SPECIAL_TOKENS)
     assert {"the", "python"} & set(first.tokens)
     with pytest.raises(InputError, match="--size 6: too small"):
-        train_wordpiece(lines, 6, True)
+        train_wordpiece(count_words(lines, True), 6, True)
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,6 @@ def test_the_alphabet_is_the_most_frequent_characters_that_fit(counts: dict[str,
 
 def test_han_characters_of_a_trained_vocabulary_are_words() -> None:
     text = "".join(chr(0x4E00 + i) * (60 - i) for i in range(50))
-    tokens = train_wordpiece([text, "word words wordy swords"], 100, True).tokens
+    tokens = train_wordpiece(count_words([text, "word words wordy swords"], True), 100, True).tokens
     assert sum(0x4E00 <= ord(token[0]) < 0x4E00 + 50 for token in tokens) == 50
     assert [token for token in tokens if token.startswith("##") and ord(token[2]) >= 0x4E00] == []

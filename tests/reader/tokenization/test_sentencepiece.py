@@ -133,8 +133,8 @@ def test_readable_text_consists_of_the_words(pieces: Path, vocabulary: SentenceP
     assert vocabulary.text([ids["ing"], ids["▁"], vocabulary.unk, ids["▁"], "[MASK 1]"]) == "##ing [UNK] [MASK 1]"
     names = Corpus(pieces / "corpus").names
     assert [names.text(ids[token]) for token in ("▁the", "ing", "▁", "[UNK]")] == ["the", "##ing", "▁", "[UNK]"]
-    lexicon = Lexicon.load(pieces / "lexicon.tsv")
-    shown = list(cut_text(lexicon, vocabulary, ["Zyx! Isn't THE language reference", "中国人民大学"], coloured=False))
+    cutter = UnitCutter(vocabulary, Lexicon.load(pieces / "lexicon.tsv"))
+    shown = list(cut_text(cutter, ["Zyx! Isn't THE language reference", "中国人民大学"], coloured=False))
     assert [line.replace("[", "").replace("]", "") for line in shown] == [
         "zyx ! isn ' t the language reference",
         " ".join(cut("中国人民大学")),
