@@ -12,10 +12,11 @@ from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
 from reader.system.cores import available_cores
 from reader.system.output_files import add_output_file, check_output_path
-from reader.text.input_files import CORPUS_INFO, find_files, is_vocabulary
+from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles
 from reader.tokenization.chinese_segmentation import SEGMENTERS
+from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
 # With less per process, the segments of a large text are so many that opening them takes longer than counting.
 MIN_DEFAULT_MEMORY, DEFAULT_MEMORY_PER_PROCESS = 2 * 10**9, 5 * 10**8
@@ -148,10 +149,19 @@ def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:
     """Return the input text. Raises InputError if --output cannot become a file (or a folder, if `folder`)."""
     check_output(args, folder)
     other = [args.vocab] if "vocab" in args else []
-    earlier = [args.output] if is_vocabulary(args.output) else []
+    earlier = [args.output] if _is_vocabulary(args.output) else []
     files = find_files(args.input, [*earlier, *other])
     check_output(args, folder, [*files, *other])
     return TextFiles(files, args.text_field)
+
+
+def _is_vocabulary(path: Path) -> bool:
+    """Return whether a file is an earlier vocabulary, and not text that --overwrite would replace."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        beginning = file.read(1 << 16).split()
+    return all(token.encode() in beginning for token in SPECIAL_TOKENS)
 
 
 def check_output(args: argparse.Namespace, folder: bool, inputs: Iterable[Path] = ()) -> None:

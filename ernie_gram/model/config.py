@@ -34,8 +34,9 @@ class ModelConfig:
         relative_position_start: start values of this bias: "normal", drawn like all weights (the paper's);
             "distance", a preference for near slots, to the right in half of the heads and to the left in the others (in
             a single head, on both sides), which small models on small budgets need; or "zero", no bias, for a model
-            that was trained without it, whose generator starts from "distance". After a warm start from a model with
-            this bias, the value is that of a generator that was drawn. Has no effect without use_relative_position.
+            that was trained without it, whose generator starts from "distance". At a warm start from a model that has
+            this bias, the value applies only to a generator with random weights. Has no effect without
+            use_relative_position.
         use_sentence_embedding: add sentence embeddings. Off for pre-training on single segments, as in upstream's
             released static English models.
         use_pooler: the model has a pooler, a layer with tanh over the output of [CLS], for fine-tuning and

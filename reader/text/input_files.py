@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from reader.errors import InputError, SystemRefusedError
-from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 CORPUS_INFO = "corpus.json"
@@ -22,7 +21,7 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
     """Return the distinct text files that `inputs` (files, folders or glob patterns) refer to, in sorted order.
 
     `other` lists files that are not text, such as a vocabulary. They are left out unless `inputs` names them directly,
-    and so are other vocabularies and the files of corpora and runs.
+    and so are vocabularies of models, and the files of corpora and runs.
     Raises InputError for an input that matches no text file, for a file of an unknown format, for a symbolic link to a
     missing file or folder, for a folder that cannot be read, and for a file that is there compressed as well.
     """
@@ -45,7 +44,7 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
                 files.append(match)
         if dangling := sorted(filter(_is_dangling, files)):
             raise InputError(f"{dangling[0]}: the target of this symbolic link is missing; remove or repair the link")
-        files = [file for file in files if file == path or not (file.resolve() in others or _belongs_to_a_model(file))]
+        files = [file for file in files if file == path or not (file.resolve() in others or _is_of_a_model(file))]
         names = set(files)
         if twice := sorted(file for file in files if file.with_name(f"{file.name}.gz") in names):
             raise InputError(f"{twice[0]}: is there as .gz too; remove one of them, or name the files to read")
@@ -81,20 +80,14 @@ def is_text_name(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
-def is_vocabulary(path: Path) -> bool:
-    """Return whether a file is a vocabulary: the special tokens are at its beginning."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        beginning = file.read(1 << 16).split()
-    return all(token.encode() in beginning for token in SPECIAL_TOKENS)
-
-
-def _belongs_to_a_model(path: Path) -> bool:
+def _is_of_a_model(path: Path) -> bool:
     """Return whether a file is the vocabulary of a model, or in the folder of a corpus or run."""
+    if path.name == "vocab.txt" and path.is_file():
+        with path.open("rb") as file:
+            if b"[MASK]" in file.read(1 << 16).split():
+                return True
     folders = path.absolute().parents
-    is_inside = any(all((folder / name).is_file() for name in own) for folder in folders for own in WITHOUT_TEXT)
-    return is_inside or (path.name == "vocab.txt" and is_vocabulary(path))
+    return any(all((folder / name).is_file() for name in own) for folder in folders for own in WITHOUT_TEXT)
 
 
 def _is_dangling(path: Path) -> bool:
