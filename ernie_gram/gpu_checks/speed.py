@@ -15,6 +15,7 @@ from functools import partial
 from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
 
 import paddle
+from paddle.device import cuda
 # isort: on
 
 from ernie_gram.config.loading import load_config
@@ -168,8 +169,11 @@ def attention(setup: Setup) -> str:
     world = start_world("gpu", precision)
     for kind in ("plain", MEMORY_EFFICIENT):
         config, sizes = shortened(*base_config(setup, precision, f"--model.attention={kind}"))
+        # The peak is that of the process, and the tensors of the other kind are gone.
+        cuda.reset_max_memory_allocated(gpu_number())
         trial = started_trial(config, sizes, ATTENTION_SEQUENCES, world)
         setup.numbers[kind] = {**measured(trial), "allocated": trial.allocated}
+        del trial
         times.append(f"{setup.numbers[kind]['step_ms']:.0f} ms {kind.replace('_', '-')}")
     layers = config.model.num_hidden_layers
     return f"differ by {shown}; a step of {layers} layers in {precision}: {', '.join(times)}"

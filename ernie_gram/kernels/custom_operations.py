@@ -110,7 +110,7 @@ def _definition(
 def _guarded(compute: Callable[..., Any], *arguments: Any) -> Any:
     """Compute an operation with as many threads as Paddle uses."""
     # Numba keeps this number for each thread that calls it. The variable may be empty.
-    numba.set_num_threads(min(int(os.environ.get(THREADS) or 1), numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(max(1, int(os.environ.get(THREADS) or 1)), numba.config.NUMBA_NUM_THREADS))
     try:
         return compute(*arguments)
     except (KeyboardInterrupt, SystemExit) as error:

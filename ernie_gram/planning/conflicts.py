@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ernie_gram.planning.encoder_memory import size_text
 from ernie_gram.planning.prediction import Cluster, Prediction, fitting_sequences
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import CorpusSizes
@@ -30,7 +31,7 @@ def conflicts(
         *_recompute(config, sizes, prediction, cluster),
         *_schedule(config, prediction),
         *_sequences(config, prediction, cluster),
-        *_tiles(config, sizes),
+        *_tiles(config, sizes, cluster),
         *_disk(prediction, free_disk),
     ]
 
@@ -46,8 +47,8 @@ def _batch(config: PretrainConfig, prediction: Prediction, cluster: Cluster) -> 
     if fitting is not None and fitting < held:
         advice = f"with trainer.micro_batch {fitting} it fits" if fitting else "not even one fits"
         yield (
-            f"trainer.micro_batch: {held} sequences at a time need {prediction.memory.total / 1e9:.1f} GB of "
-            f"{(cluster.memory or 0) / 1e9:.0f} GB; {advice}"
+            f"trainer.micro_batch: {held} sequences at a time need {size_text(prediction.memory.total)} of "
+            f"{size_text(cluster.memory or 0)}; {advice}"
         )
     if fitting is not None and prediction.steps > 1 and fitting >= 2 * held:
         yield f"trainer.micro_batch: only {held} sequences at a time, where {fitting} fit and are computed faster"
@@ -110,9 +111,9 @@ def _sequences(config: PretrainConfig, prediction: Prediction, cluster: Cluster)
         )
 
 
-def _tiles(config: PretrainConfig, sizes: CorpusSizes) -> Iterator[str]:
+def _tiles(config: PretrainConfig, sizes: CorpusSizes, cluster: Cluster) -> Iterator[str]:
     """Yield sizes that tensor cores compute slowly; on a CPU they do not matter."""
-    if config.trainer.device == "cpu":
+    if cluster.cpu or config.trainer.device == "cpu":
         return
     model, classes = config.model, sizes.classes(config)
     if classes % TILE:
@@ -137,6 +138,6 @@ def _tiles(config: PretrainConfig, sizes: CorpusSizes) -> Iterator[str]:
 def _disk(prediction: Prediction, free_disk: int) -> Iterator[str]:
     if prediction.disk > free_disk:
         yield (
-            f"paths.output: the checkpoints take up to {prediction.disk / 1e9:.1f} GB, but only "
-            f"{free_disk / 1e9:.1f} GB are free; lower trainer.keep_checkpoints, or choose another disk"
+            f"paths.output: the checkpoints take up to {size_text(prediction.disk)}, but only "
+            f"{size_text(free_disk)} are free; lower trainer.keep_checkpoints, or choose another disk"
         )

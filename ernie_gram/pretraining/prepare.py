@@ -115,7 +115,8 @@ class Run:
         lock = lock_run(self.output, self.found)
         write_atomically(self.output / CONFIG, explained_yaml(self.config))
         # Records which text the evaluations in the log belong to.
-        (self.output / HELD_OUT).unlink(missing_ok=True)
+        if not self.resume_from:
+            (self.output / HELD_OUT).unlink(missing_ok=True)
         if self.held_out:
             write_atomically(self.output / HELD_OUT, (self.held_out.corpus.path / CORPUS_INFO).read_bytes())
         # The names of the model's classes: with these files, the run's folder is enough to predict.
@@ -152,6 +153,9 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     output, is_first = Path(paths.output), rank == 0 and "check" not in given
     found = found_checkpoints(output, is_first)
     resume_from = resume_checkpoint(output, config.trainer.resume, identity, is_first)
+    if resume_from and held_out and (recorded := output / HELD_OUT).is_file():
+        is_same = recorded.read_bytes() == (held_out.corpus.path / CORPUS_INFO).read_bytes()
+        require(is_same, "paths.held_out", f"{output} was evaluated on another corpus; choose another paths.output")
     return Run(config, output, identity, train, held_out, found, resume_from, None if resume_from else start)
 
 

@@ -159,7 +159,8 @@ def _verified(path: Path, names: tuple[str, ...]) -> Path:
     try:
         checkpoint.verify(path, names)
     except InputError as error:
-        valid = checkpoint.newest_valid(path.parent)
+        # The path may be that of a run.
+        valid = checkpoint.newest_valid(path) or checkpoint.newest_valid(path.parent)
         advice = (
             f"the newest valid one is {valid}: continue from it with --trainer.resume {valid}"
             if valid

@@ -235,6 +235,24 @@ def test_segments_of_a_stopped_job_keep_their_size_if_the_memory_suffices(
     assert resume_plan(args, text_files, vocabulary="w")[0]["segment_bytes"] == plan["segment_bytes"]
 
 
+@pytest.mark.parametrize("more", [["--text_field", "body"], ["--cased"], ["--segmenter", "char"]])
+def test_a_stopped_job_is_not_resumed_with_other_options_of_the_text(
+    built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    plans = list[Any]()
+
+    def stop(_: Path, plan: Any) -> None:
+        plans.append(plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reader.build.resumable_folder", stop)
+    for options in ([], more):
+        command = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv", *options]
+        with pytest.raises(KeyboardInterrupt):
+            run("lexicon", *command)
+    assert plans[0] != plans[1]
+
+
 def test_two_joins_cannot_write_the_same_corpus(built: Path, tmp_path: Path) -> None:
     arguments = ["join", "--input", built / "corpus", "--output", tmp_path / "joined"]
     with locked_name(tmp_path / "joined", "joined: is being written"), pytest.raises(InUseError, match="is being wri"):

@@ -56,6 +56,10 @@ def test_the_chain_of_named_commands_leads_from_text_to_training(
     expected = ["--paths.corpus", str(folder / "corpus"), "--paths.held_out", "null", "--paths.output"]
     assert named == ["ernie-gram", "pretrain", CONFIG, *expected, str(folder / "run")]
     assert (ROOT / CONFIG).is_file()
+    # Capital letters are there if they are asked for; those of [MASK] always are.
+    tokens = [token for token in (folder / "vocab.txt").read_text().splitlines() if not token.startswith("[")]
+    for texts in (" ".join(tokens), (folder / "lexicon.tsv").read_text()):
+        assert any(map(str.isupper, texts)) == bool(options)
     done = pretrain_with("--config", *named[2:], *TINY, "--check")
     assert done.returncode == 0, done.stderr
     # A result that exists would be refused, so another name is given.

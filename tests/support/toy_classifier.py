@@ -94,8 +94,9 @@ def toy_job(
     nan_step: int | None = None,
     selection: Selection | None = None,
     optimizer: OptimizerConfig = SETTINGS,
+    resume: str = "auto",
 ) -> Job:
-    """Return the job; `start` is a checkpoint to take start values from."""
+    """Return the job; `start` is a checkpoint to take start values from, `resume` as in TrainerConfig."""
     identity = {"toy": str(start)}
     return Job(
         folder=folder,
@@ -120,5 +121,5 @@ def toy_job(
             keep_checkpoints=9,
             visualdl=False,
         ),
-        resume_from=resume_checkpoint(folder, "auto", identity),
+        resume_from=resume_checkpoint(folder, resume, identity),
     )

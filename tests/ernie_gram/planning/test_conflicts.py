@@ -49,7 +49,7 @@ def test_good_settings_have_no_conflict() -> None:
     ("options", "changes", "start"),
     [
         (["--data.batch_size=66"], {}, "data.batch_size: 66 is not a multiple of 4 processes"),
-        ([], {"memory": 6e6}, "trainer.micro_batch: 16 sequences at a time need 0.0 GB of 0 GB; "),
+        ([], {"memory": 6e6}, "trainer.micro_batch: 16 sequences at a time need 15.6 MB of 6.0 MB; "),
         (["--trainer.recompute=true"], {"memory": 6e6}, "trainer.micro_batch: 16 sequences at a time need"),
         (["--trainer.recompute=true"], {}, "trainer.recompute: takes 1"),
         (["--trainer.micro_batch=2"], {}, "trainer.micro_batch: only 2 sequences at a time, where "),
@@ -94,3 +94,4 @@ def test_padding_matters_only_where_it_is_computed() -> None:
 
 def test_widths_do_not_matter_on_a_cpu() -> None:
     assert found("--model.out_emb_size=12", "--trainer.device=cpu") == []
+    assert found("--model.out_emb_size=12", cpu=True) == []

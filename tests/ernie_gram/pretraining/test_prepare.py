@@ -72,6 +72,14 @@ def test_a_held_out_corpus_of_another_vocabulary_is_refused(built: Path, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+def test_evaluations_on_another_text_do_not_follow_in_the_same_folder(built: Path, finished: Path) -> None:
+    done = pretrain(built, finished, *FINISHED, f"--paths.held_out={built / 'corpus'}", "--check")
+    message = f"paths.held_out: {finished} was evaluated on another corpus; choose another paths.output"
+    assert_one_line_error(done, message)
+    for again in (str(built / "held_out"), "null"):
+        assert pretrain(built, finished, *FINISHED, f"--paths.held_out={again}", "--check").returncode == 0
+
+
 def test_a_run_folder_below_a_missing_folder_is_refused(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,17 @@ def test_a_resumed_toy_job_equals_an_uninterrupted_one(train: Callable[..., str]
     assert training[0] == training[1]
 
 
+def test_going_back_to_a_checkpoint_removes_newer_ones_and_partial_ones(
+    train: Callable[..., str], tmp_path: Path
+) -> None:
+    train(tmp_path)
+    (tmp_path / ".step_160.partial").mkdir()
+    train(tmp_path, steps=41, log_every=1, resume=str(tmp_path / "step_40"))
+    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == ["step_40", "step_41"]
+    assert not (tmp_path / ".step_160.partial").exists()
+    assert {record["step"] for record in read_log(tmp_path)} == {0, 10, 20, 30, 40, 41}
+
+
 def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tmp_path: Path) -> None:
     """The console names the parameters that are drawn and the start values that are not used."""
     train(tmp_path / "first")

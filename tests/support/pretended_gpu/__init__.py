@@ -117,6 +117,7 @@ def pretend(gpus: int = 1, capability: tuple[int, int] = (8, 0), replace: Replac
         "get_device_name": lambda _=None: NAME,
         "get_device_properties": lambda _=None: properties,
         "max_memory_allocated": peak,
+        "reset_max_memory_allocated": lambda _=None: calls.append("reset peak"),
         "synchronize": lambda _=None: None,
     }.items():
         replace(cuda, name, value)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from ernie_gram.config.loading import explained_yaml, load_config
+from ernie_gram.config.loading import explained_yaml, flatten, load_config
 from reader.errors import InputError
 from tasks.registry import TASKS
 from tasks.registry.clue import CLUE
@@ -22,6 +23,13 @@ def load(*arguments: str) -> FinetuneConfig:
 
 def test_every_task_of_the_registry_has_settings_and_every_settings_file_a_task() -> None:
     assert {path.stem for path in CONF.glob("*")} == {*TASKS}
+
+
+def test_a_run_resumes_only_with_the_same_settings() -> None:
+    """All but the task, its files and its bad rows, which their digests stand for, and what changes no result."""
+    given = load("--task=cola").identity()
+    expected = {key for key in flatten(asdict(FinetuneConfig())) if not key.startswith(("paths.", "trainer."))}
+    assert set(given) == expected - {"task", "on_bad_row"}
 
 
 @pytest.mark.parametrize("name", TASKS)
