@@ -11,14 +11,16 @@ READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
 # The tests of the Spark engine run wherever Java is found.
 JAVA = $(or $(JAVA_HOME),$(shell command -v java))
 SPARK = $(if $(JAVA),.venv/ready-spark)
+# An environment whose interpreter is gone, for example after an upgrade of the system, is made anew.
+$(shell [ ! -e .venv ] || .venv/bin/python -c '' 2>/dev/null || rm -rf .venv)
 # One test process more than cores: some tests wait for the processes that they start.
 WORKERS = $(shell expr $$(nproc) + 1)
 # The real data of `make data-test`, if this folder exists: the official files of the tasks, laid out as tasks/registry/
 # expects, cases of official scorers, BERT's and ERNIE's vocabularies, and long texts.
 ERNIE_GRAM_DATA ?= ../shared/data
-DATA = $(abspath $(wildcard $(ERNIE_GRAM_DATA)))
-REAL_DATA = TASK_DATA=$(DATA) HAN_TEXT=$(DATA)/pretrain/zh/tech_weekly.txt \
-	LARGE_TEXT=$(DATA)/corpus/en_books.txt.gz LARGE_VOCAB=$(DATA)/vocab/en/vocab.txt
+DATA = $(shell cd "$(ERNIE_GRAM_DATA)" 2>/dev/null && pwd)
+REAL_DATA = TASK_DATA="$(DATA)" HAN_TEXT="$(DATA)/pretrain/zh/tech_weekly.txt" \
+	LARGE_TEXT="$(DATA)/corpus/en_books.txt.gz" LARGE_VOCAB="$(DATA)/vocab/en/vocab.txt"
 # Options of the demo, e.g. make demo DEMO="--steps 100"
 DEMO ?=
 

@@ -4,5 +4,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 PYTHON=${PYTHON:-$([ -x "$here/.venv/bin/python" ] && echo "$here/.venv/bin/python" || echo python)}
+# Otherwise a folder `reader` in the current folder would come first (Python 3.11 or later).
+export PYTHONSAFEPATH=1
 export PYTHONPATH="$here${PYTHONPATH:+:$PYTHONPATH}"
 exec "$PYTHON" -m reader.console_script pretrain "$@"

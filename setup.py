@@ -37,8 +37,9 @@ setup(
     ],
     extras_require={
         # Install exactly one of these two. Paddle's GPU packages are in Paddle's own index (see docs/gpu.md).
-        "cpu": ["paddlepaddle>=3.3.1,<3.4"],
-        "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4"],
+        # It imports setuptools, which its wheels for Python 3.10 and 3.11 do not ask for.
+        "cpu": ["paddlepaddle>=3.3.1,<3.4", "setuptools>=70.1"],
+        "gpu": ["paddlepaddle-gpu>=3.3.1,<3.4", "setuptools>=70.1"],
         # Java 17 is needed as well.
         "spark": ["pyspark>=3.5,<5"],
         # The real PaddleNLP, for `make hub-test`, in an environment of its own because it needs numpy 1. Its own

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from reader.console_script import PROGRAM
 from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.corpus.occurrences import large_lexicon_warning
 from reader.errors import InputError, print_warning
@@ -21,7 +22,6 @@ from reader.tokenization.vocabulary import Vocabulary, unknown_warning
 
 CONFIG, CHINESE_CONFIG = "conf/pretrain/small_en.yaml", "conf/pretrain/small_zh.yaml"
 BERT_CONFIG = "conf/pretrain/from_bert_en.yaml"  # for a corpus with the vocabulary of a BERT
-PROGRAM = "ernie-gram"
 # The name of the corpus for evaluation, as in README.md.
 HELD_OUT = "held_out"
 ADVICE = "give a --vocab of the text's language, or a larger one; `ernie-gram vocab --size` makes one from the text"

@@ -29,6 +29,11 @@ from tests.support.made_once import made_once
 from tests.support.runs import FINISHED, pretrain
 from tests.support.tiny_task import finetune, make_task
 
+# What the user has set for other runs.
+for name in list(os.environ):
+    if name in ("DATA", "NPROC", "LAUNCH_ARGS", "LOG_DIR") or name.startswith("SLURM_"):
+        del os.environ[name]
+
 # A shell lets jobs in the background ignore SIGINT, and so would the commands that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

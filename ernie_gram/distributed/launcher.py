@@ -32,10 +32,7 @@ ENVIRONMENT = """Environment variables:
   PADDLE_VERBOSE=1  show Paddle's own messages as well"""
 # The supported options of Paddle's launcher; each has a value. The others do not work with watch.py, which replaces
 # the launcher's own supervision of the processes.
-LAUNCH_OPTIONS = (
-    *("--master", "--nnodes", "--rank", "--host", "--sort_ip", "--devices", "--gpus"),
-    *("--log_dir", "--log_level", "--log_overwrite", "--enable_gpu_log", "--job_id"),
-)
+LAUNCH_OPTIONS = (*("--master", "--nnodes", "--rank", "--host", "--devices", "--gpus", "--log_level"),)
 # The option of our commands that checks the input and trains nothing.
 CHECK = "--check"
 # hugetlb: large pages for large arrays reduce the time of attention on a CPU by a third. mmap_max and trim_threshold:

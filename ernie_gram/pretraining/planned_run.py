@@ -12,13 +12,12 @@ from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT
-from ernie_gram.run.run_log import Record, read_log
+from ernie_gram.run.run_log import CPU, Record, read_log
 from reader.text.input_files import CORPUS_INFO
 
 LAUNCHER = "ernie_gram.run_pretrain"
 # Of an evaluation, in the order in which they are shown; the last one only with a generator.
 METRICS = ("ngram_perplexity", "perplexity", "accuracy", "generator_ngram_perplexity")
-CPU = "cpu_seconds_per_step"
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop
 
 LOG = "log.jsonl"
+CPU = "cpu_seconds_per_step"  # a value of training records, see training/meters.py
 
 Record = dict[str, Any]
 

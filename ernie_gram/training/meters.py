@@ -14,6 +14,7 @@ import paddle
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak, process_peak
 from ernie_gram.distributed.ranks import World
+from ernie_gram.run.run_log import CPU
 from ernie_gram.training.config import TrainerConfig
 from reader.batches.fields import INPUT_IDS, LENGTHS, Batch
 
@@ -24,7 +25,6 @@ SHOWN_WAIT = 0.01
 # Names of the meters in the log.
 RATE, UTILISATION, WAIT = "sequences_per_second", "mfu", "feed_wait_share"
 TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
-CPU = "cpu_seconds_per_step"
 METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, CPU, MEMORY, ALLOCATED)
 
 Flops = Callable[[Batch], float]

@@ -8,7 +8,7 @@ from statistics import mean, median
 
 import numpy as np
 
-from ernie_gram.pretraining.planned_run import CPU
+from ernie_gram.run.run_log import CPU
 from tasks.registry.task_file import find_task
 from tasks.studies.plan import COUNTS, FINETUNING, PRETRAINING
 from tasks.studies.results_file import Record

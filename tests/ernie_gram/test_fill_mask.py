@@ -69,6 +69,9 @@ def test_lines_of_standard_input_give_reproducible_probabilities_as_json(
             assert one["unit"] == other["unit"]
             assert one["probability"] == pytest.approx(other["probability"], rel=1e-4)
     assert fill(str(trained), "--json", "--top", "4000", stdin=LINES).stdout == done.stdout
+    # Only a generator is sampled.
+    fewer = fill(str(trained), "--json", "--top", "4000", "--draws", "1", stdin=LINES).stdout
+    assert (fewer == done.stdout) == (trained.name != "full")
 
 
 def test_an_argument_gives_a_readable_list_of_the_best_units_per_mask(trained: Path) -> None:

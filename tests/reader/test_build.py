@@ -13,22 +13,13 @@ from typing import Any
 import pytest
 
 from reader.build import build_parser, main, resume_plan
-from reader.build_options import resources_from
 from reader.corpus.memmap import Corpus
-from reader.corpus.units import words_to_remember
 from reader.errors import InputError, InUseError, OptionError, SystemRefusedError
 from reader.lexicon.lexicon_file import Lexicon
 from reader.system.atomic_files import sha256_of
 from reader.system.lock_files import locked_name
 from reader.system.output_files import claimed_file
 from reader.system.resumable_folder import resumable_folder
-from reader.text.map_segments import (
-    BASE_MEMORY_BYTES,
-    MIN_SEGMENT_BYTES,
-    PROCESSING_BYTES_PER_TEXT_BYTE,
-    QUEUED_BYTES_PER_TEXT_BYTE,
-    Resources,
-)
 from reader.text.text_files import TextFiles
 from reader.tokenization.vocabulary_file import load_vocabulary
 from tests.support.commands import call
@@ -235,24 +226,6 @@ def test_segments_of_a_stopped_job_keep_their_size_if_the_memory_suffices(
     assert resume_plan(args, text_files, vocabulary="w")[0]["segment_bytes"] == plan["segment_bytes"]
 
 
-@pytest.mark.parametrize("more", [["--text_field", "body"], ["--cased"], ["--segmenter", "char"]])
-def test_a_stopped_job_is_not_resumed_with_other_options_of_the_text(
-    built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
-) -> None:
-    plans = list[Any]()
-
-    def stop(_: Path, plan: Any) -> None:
-        plans.append(plan)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("reader.build.resumable_folder", stop)
-    for options in ([], more):
-        command = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv", *options]
-        with pytest.raises(KeyboardInterrupt):
-            run("lexicon", *command)
-    assert plans[0] != plans[1]
-
-
 def test_two_joins_cannot_write_the_same_corpus(built: Path, tmp_path: Path) -> None:
     arguments = ["join", "--input", built / "corpus", "--output", tmp_path / "joined"]
     with locked_name(tmp_path / "joined", "joined: is being written"), pytest.raises(InUseError, match="is being wri"):
@@ -315,33 +288,6 @@ def test_most_frequent_ngrams_exclude_those_that_do_not_occur(
     assert "(0)" not in shown
     with pytest.raises(InputError, match="--vocab: only valid with --input"):
         run("inspect", tmp_path / "lexicon.tsv", *vocab)
-
-
-def test_many_workers_respect_the_memory_limit() -> None:
-    arguments = ["corpus", "--input", "a", "--vocab", "b", "--output", "c"]
-
-    def peak_memory(workers: int) -> int:
-        """Return the memory in bytes if each process has a segment of minimum size, and workers + 3 segments wait."""
-        return BASE_MEMORY_BYTES + MIN_SEGMENT_BYTES * (
-            workers * PROCESSING_BYTES_PER_TEXT_BYTE + (workers + 3) * QUEUED_BYTES_PER_TEXT_BYTE
-        )
-
-    for memory, workers, allowed in (("2GB", 8, 8), ("320MB", 64, 6), ("2GB", 256, 82)):
-        args = build_parser().parse_args([*arguments, "--memory", memory, "--processes", str(workers)])
-        assert resources_from(args).workers == allowed
-        assert peak_memory(allowed) <= args.memory
-        assert allowed == workers or peak_memory(allowed + 1) > args.memory
-
-
-def test_the_default_memory_grows_with_the_number_of_processes() -> None:
-    for processes, memory in ((2, 2 * 10**9), (64, 32 * 10**9)):
-        args = build_parser().parse_args(
-            ["corpus", "--input", "a", "--vocab", "b", "--output", "c", "--processes", str(processes)]
-        )
-        assert resources_from(args) == Resources(memory, processes)
-    # A table of a million words takes about 100 MB.
-    assert words_to_remember(32 * 10**9 // 64) * 110 < 2**26
-    assert words_to_remember(10**9) == 1 << 20
 
 
 def test_one_process_at_a_time_writes_a_vocabulary(text: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def test_a_rank_that_dies_ends_the_job_with_its_name_and_reason(
 def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
     script = tmp_path / "rank.py"
     script.write_text(HEARTBEAT)
-    python = f"PYTHONPATH={ROOT} exec {sys.executable} {script}"
+    python = f"PYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} {script}"
     one, other = (tmp_path / f"heartbeat.{number}" for number in range(2))
     # They wait for each other: on a loaded machine, one of them may start later.
     ranks = start(f"{python} {one} 8 60 {other}", f"{python} {other} 3 60 {one}")
@@ -114,7 +115,8 @@ def test_a_rank_that_hangs_ends_the_job(start: Callable[..., list[Rank]], tmp_pa
 def test_progress_and_time_without_a_limit_are_no_hang(start: Callable[..., list[Rank]], tmp_path: Path) -> None:
     script = tmp_path / "rank.py"
     script.write_text(HEARTBEAT + "time.sleep(1.5)\n")
-    assert run(start(f"PYTHONPATH={ROOT} {sys.executable} {script} {tmp_path}/heartbeat.0 15 0")) == (0, [])
+    python = f"PYTHONPATH={shlex.quote(str(ROOT))} {shlex.quote(sys.executable)} {script}"
+    assert run(start(f"{python} {tmp_path}/heartbeat.0 15 0")) == (0, [])
 
 
 @pytest.mark.parametrize(("signals", "status"), [([signal.SIGTERM], 143), ([signal.SIGINT], 130)])

@@ -51,6 +51,14 @@ def test_no_file_of_a_corpus_or_of_a_run_may_be_an_output(built: Path, finished:
     assert_every_file_is_own(finished, "(run|checkpoint)")
 
 
+def test_the_folder_of_a_run_is_no_checkpoint_but_the_error_names_its_newest_one(tmp_path: Path) -> None:
+    for step in (1, 2):
+        checkpoint.save(tmp_path, checkpoint.State(step, 1, 0.0, {}, {}), {"w": np.zeros(1)}, {"w": np.zeros(1)}, 2)
+    with pytest.raises(InputError) as caught:
+        resume_checkpoint(tmp_path / "new", str(tmp_path), {})
+    assert str(caught.value).endswith(f"continue from it with --trainer.resume {tmp_path / 'step_2'}")
+
+
 def refusal(folder: Path, theirs: Identity, mine: Identity) -> str:
     """Return the error when a run meets the checkpoint of another one."""
     checkpoint.save(folder, checkpoint.State(1, 1, 0.0, theirs, {}), {"w": np.zeros(1)}, {"w": np.zeros(1)}, 1)

@@ -1,0 +1,91 @@
+"""Options of the commands that read text: its field, its case and segmenter, memory and processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reader.build import build_parser
+from reader.build_options import resources_from
+from reader.corpus.memmap import Corpus
+from reader.corpus.units import words_to_remember
+from reader.text.map_segments import (
+    BASE_MEMORY_BYTES,
+    MIN_SEGMENT_BYTES,
+    PROCESSING_BYTES_PER_TEXT_BYTE,
+    QUEUED_BYTES_PER_TEXT_BYTE,
+    Resources,
+)
+from tests.reader.test_build import run, text
+
+__all__ = ["text"]
+
+
+@pytest.mark.parametrize("more", [["--text_field", "body"], ["--cased"], ["--segmenter", "char"]])
+def test_a_stopped_job_is_not_resumed_with_other_options_of_the_text(
+    built: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    plans = list[Any]()
+
+    def stop(_: Path, plan: Any) -> None:
+        plans.append(plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("reader.build.resumable_folder", stop)
+    for options in ([], more):
+        command = ["--input", text, "--vocab", built / "vocab.txt", "--output", tmp_path / "l.tsv", *options]
+        with pytest.raises(KeyboardInterrupt):
+            run("lexicon", *command)
+    assert plans[0] != plans[1]
+
+
+def test_the_field_of_the_text_reaches_every_command(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (built / "held_out.txt").read_text().split("\n")[:400]
+    (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "t.jsonl").write_text(json.dumps({"text": "wrong", "doc": {"body": "\n".join(filter(None, lines))}}))
+    shown = []
+    for suffix, more in (("txt", []), ("jsonl", ["--text_field", "doc.body"])):
+        text, lexicon = ["--input", tmp_path / f"t.{suffix}", *more], tmp_path / f"{suffix}.tsv"
+        vocab = ["--vocab", built / "vocab.txt"]
+        run("lexicon", *text, *vocab, "--top", "2:20", "--output", lexicon)
+        made = [*text, *vocab, "--lexicon", lexicon, "--output", tmp_path / suffix, "--shard", "1/1"]
+        run("corpus", *made)
+        capsys.readouterr()
+        run("inspect", lexicon, *text, *vocab, "--sample", 3)
+        shown.append(capsys.readouterr().out.replace(f".{suffix}", ""))
+    assert (tmp_path / "txt.tsv").read_bytes() == (tmp_path / "jsonl.tsv").read_bytes()
+    assert Corpus(tmp_path / "txt").info.tokens == Corpus(tmp_path / "jsonl").info.tokens > 100
+    assert shown[0] == shown[1]
+    assert len(shown[0].rpartition("\n\n")[2].splitlines()) == 3  # --sample
+
+
+def test_many_workers_respect_the_memory_limit() -> None:
+    arguments = ["corpus", "--input", "a", "--vocab", "b", "--output", "c"]
+
+    def peak_memory(workers: int) -> int:
+        """Return the memory in bytes if each process has a segment of minimum size, and workers + 3 segments wait."""
+        return BASE_MEMORY_BYTES + MIN_SEGMENT_BYTES * (
+            workers * PROCESSING_BYTES_PER_TEXT_BYTE + (workers + 3) * QUEUED_BYTES_PER_TEXT_BYTE
+        )
+
+    for memory, workers, allowed in (("2GB", 8, 8), ("320MB", 64, 6), ("2GB", 256, 82)):
+        args = build_parser().parse_args([*arguments, "--memory", memory, "--processes", str(workers)])
+        assert resources_from(args).workers == allowed
+        assert peak_memory(allowed) <= args.memory
+        assert allowed == workers or peak_memory(allowed + 1) > args.memory
+
+
+def test_the_default_memory_grows_with_the_number_of_processes() -> None:
+    for processes, memory in ((2, 2 * 10**9), (64, 32 * 10**9)):
+        args = build_parser().parse_args(
+            ["corpus", "--input", "a", "--vocab", "b", "--output", "c", "--processes", str(processes)]
+        )
+        assert resources_from(args) == Resources(memory, processes)
+    # A table of a million words takes about 100 MB.
+    assert words_to_remember(32 * 10**9 // 64) * 110 < 2**26
+    assert words_to_remember(10**9) == 1 << 20
