@@ -11,14 +11,14 @@ READY = .venv/ready-$(subst $(comma),-,$(EXTRAS))
 # The tests of the Spark engine run wherever Java is found.
 JAVA = $(or $(JAVA_HOME),$(shell command -v java))
 SPARK = $(if $(JAVA),.venv/ready-spark)
-# An environment whose interpreter is gone, for example after an upgrade of the system, is made anew.
-$(shell [ ! -e .venv ] || .venv/bin/python -c '' 2>/dev/null || rm -rf .venv)
+# An environment whose interpreter is gone, for example after an upgrade of the system, is not ready.
+$(shell [ ! -L .venv/bin/python ] || [ -e .venv/bin/python ] || rm -f .venv/ready-*)
 # One test process more than cores: some tests wait for the processes that they start.
 WORKERS = $(shell expr $$(nproc) + 1)
 # The real data of `make data-test`, if this folder exists: the official files of the tasks, laid out as tasks/registry/
 # expects, cases of official scorers, BERT's and ERNIE's vocabularies, and long texts.
 ERNIE_GRAM_DATA ?= ../shared/data
-DATA = $(shell cd "$(ERNIE_GRAM_DATA)" 2>/dev/null && pwd)
+DATA := $(shell [ -d "$(ERNIE_GRAM_DATA)" ] && realpath "$(ERNIE_GRAM_DATA)")
 REAL_DATA = TASK_DATA="$(DATA)" HAN_TEXT="$(DATA)/pretrain/zh/tech_weekly.txt" \
 	LARGE_TEXT="$(DATA)/corpus/en_books.txt.gz" LARGE_VOCAB="$(DATA)/vocab/en/vocab.txt"
 # Options of the demo, e.g. make demo DEMO="--steps 100"
@@ -87,7 +87,7 @@ $(KERNELS)/ready:
 $(READY): setup.py
 	@! $(BIN)/pip show --quiet $(OTHER) 2>/dev/null || \
 		{ echo "error: .venv has $(OTHER), not the package for EXTRAS=$(EXTRAS); remove the folder .venv" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $$([ -e .venv/bin/python ] || echo --clear) .venv
 	$(BIN)/pip install -qq --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $@
 

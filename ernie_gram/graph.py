@@ -6,9 +6,8 @@ the precision of `computing`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import paddle
 from paddle.base import framework
@@ -172,25 +171,24 @@ def marked_layer() -> Iterator[None]:
         operation.set_int_attr(LAYER, first)
 
 
-# Paddle's mode and scope are those of the process, not of a thread.
-_one_thread = threading.RLock()
-
-
 @contextmanager
 def dynamic_mode() -> Iterator[None]:
-    """Compute in dynamic mode in the context; one thread at a time, as in `static_mode`."""
-    with _one_thread, nullcontext() if paddle.in_dynamic_mode() else paddle.base.dygraph.guard():
+    """Compute in dynamic mode in the context."""
+    if paddle.in_dynamic_mode():
         yield
+    else:
+        with paddle.base.dygraph.guard():
+            yield
 
 
 @contextmanager
 def static_mode(scope: paddle.static.Scope) -> Iterator[None]:
-    """Build and run static programs in the context, whose variables are in `scope`; one thread at a time.
+    """Build and run static programs in the context, whose variables are in `scope`.
 
     The caller's tracer is restored, so that the gradients that it is recording are not lost, as they would be with
     enable_static and disable_static.
     """
-    with _one_thread, framework._dygraph_guard(None), paddle.static.scope_guard(scope):
+    with framework._dygraph_guard(None), paddle.static.scope_guard(scope):
         yield
 
 

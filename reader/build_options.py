@@ -18,9 +18,6 @@ from reader.text.text_files import TextFiles
 from reader.tokenization.chinese_segmentation import SEGMENTERS
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 
-# With less per process, the segments of a large text are so many that opening them takes longer than counting.
-MIN_DEFAULT_MEMORY, DEFAULT_MEMORY_PER_PROCESS = 2 * 10**9, 5 * 10**8
-
 
 def parse_orders(text: str) -> dict[int, int]:
     """Parse "2:200000,3:100000" as {2: 200000, 3: 100000}."""
@@ -95,8 +92,8 @@ def add_input(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="PATH",
-        help="files, folders or quoted globs (hidden files and corpora in folders are skipped); .txt (a blank line "
-        "between documents) or .jsonl (one document per line), optionally compressed as .gz",
+        help="files, folders or quoted globs (in folders, hidden files and corpora are skipped, in both vocabularies); "
+        ".txt (a blank line between documents) or .jsonl (one document per line), optionally compressed as .gz",
     )
 
 
@@ -105,8 +102,9 @@ def add_resources(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory",
         type=parse_memory,
+        default="2GB",
         metavar="SIZE",
-        help="maximum memory of all processes together, for example 2GB (default: 0.5GB per process, at least 2GB)",
+        help="maximum memory of all processes together; give 0.5GB or more for each (%(default)s)",
     )
     parser.add_argument(
         "--processes",
@@ -141,8 +139,7 @@ def add_segmenter(parser: argparse.ArgumentParser) -> None:
 
 def resources_from(args: argparse.Namespace) -> Resources:
     """Return the resources that --memory and --processes allow."""
-    memory = args.memory or max(MIN_DEFAULT_MEMORY, args.processes * DEFAULT_MEMORY_PER_PROCESS)
-    return Resources(memory, min(args.processes, max_workers(memory)))
+    return Resources(args.memory, min(args.processes, max_workers(args.memory)))
 
 
 def open_text(args: argparse.Namespace, folder: bool) -> TextFiles:

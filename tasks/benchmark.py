@@ -50,5 +50,5 @@ def main() -> None:
     check_earlier(planned, options.output)
     # A task that is not to be trained keeps its rows in the table.
     runs = [run for run in planned if run.config.task in wanted or run.result() is not None]
-    check_runs(runs, options.jobs, options.processes)
+    check_runs(runs, options.processes)
     run_experiment(runs, options, lambda finished, _: table(benchmark, finished))

@@ -96,7 +96,7 @@ def main() -> None:
 def _checked_runner(prepared: Prepared, options: argparse.Namespace) -> StudyRunner:
     planned = plan_study(prepared, options.output, options.data)
     runner = StudyRunner(planned, options.results, options.finished_only)
-    runner.check(options.jobs, options.processes)
+    runner.check(options.processes)
     return runner
 
 

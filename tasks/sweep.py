@@ -149,5 +149,5 @@ def main() -> None:
     overrides = [*overrides, f"--paths.data={options.data}"]
     runs = plan(options.task, options.model, options.output, grid_of(options), seeds, overrides)
     check_earlier(runs, options.output)
-    check_runs(runs, options.jobs, options.processes)
+    check_runs(runs, options.processes)
     run_experiment(runs, options, report)

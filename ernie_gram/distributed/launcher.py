@@ -30,9 +30,9 @@ ENVIRONMENT = """Environment variables:
   LOG_DIR      folder for the output of each process, for one job at a time (default: log); with --nnodes, each
                machine writes into the subfolder machine_RANK
   PADDLE_VERBOSE=1  show Paddle's own messages as well"""
-# The supported options of Paddle's launcher; each has a value. The others do not work with watch.py, which replaces
-# the launcher's own supervision of the processes.
-LAUNCH_OPTIONS = (*("--master", "--nnodes", "--rank", "--host", "--devices", "--gpus", "--log_level"),)
+# The supported options of Paddle's launcher; each has a value. Others do not work with watch.py, which replaces the
+# launcher's own supervision of the processes, or contradict LOG_DIR or --rank.
+LAUNCH_OPTIONS = ("--master", "--nnodes", "--rank", "--host", "--devices", "--gpus", "--log_level")
 # The option of our commands that checks the input and trains nothing.
 CHECK = "--check"
 # hugetlb: large pages for large arrays reduce the time of attention on a CPU by a third. mmap_max and trim_threshold:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -53,28 +54,31 @@ def _delayed_signals() -> Iterator[None]:
             signal.raise_signal(received)
 
 
-def check_folders_and_devices(runs: Sequence[PlannedRun], jobs: int, processes: int) -> None:
+def check_folders_and_devices(runs: Sequence[PlannedRun], processes: int) -> None:
     """Raise InputError if runs cannot be written to their folders, or trained on their devices.
 
     Another process looks for GPUs, so that this one never loads Paddle, which would hold memory while the runs train.
 
     Args:
-        jobs: number of runs at a time.
         processes: of each run.
     """
     for run in runs:
         if run.folder.exists():
             check_output(run.folder)
     for device in dict.fromkeys(run.device for run in runs):
-        run_module("ernie_gram.distributed.check_device", *device, str(min(jobs, len(runs)) * processes))
+        run_module("ernie_gram.distributed.check_device", *device, str(processes))
 
 
-def run_module(module: str, *arguments: str) -> None:
-    """Run a module as a command in a process of its own; raises InputError with its last error if it fails."""
+def run_module(module: str, *arguments: str) -> str:
+    """Run a module as a command in a process of its own, and return what it prints.
+
+    Raises InputError with its last error if it fails.
+    """
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, env=child_environment(), stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise InputError(last_error_in(done.stderr).removeprefix("error: "))
+    return done.stdout
 
 
 def train_all(
@@ -144,7 +148,7 @@ def train_each(
     waiting, needs = list(runs), needs or {}
     threads = threads or max(1, available_cores() // (jobs * processes))
     active: dict[PlannedRun, tuple[subprocess.Popen[bytes], float, dict[str, str]]] = {}
-    shares = [gpus_of_job(job, processes) for job in range(jobs)] if jobs > 1 else [{}]
+    shares = shares_of_gpus(jobs, processes)
     with progress("training", len(runs), " runs") as phase:
         try:
             while waiting or active:
@@ -186,17 +190,24 @@ def last_error(folder: Path) -> str:
     return last_error_in(printed.rpartition(_AGAIN)[2]) or "no output"
 
 
-def gpus_of_job(job: int, processes: int) -> dict[str, str]:
-    """Return the environment that shows a run its own share of the GPUs; it has no effect on a machine without GPUs.
+def shares_of_gpus(jobs: int, processes: int) -> list[dict[str, str]]:
+    """Return the environment of each of the runs that train at the same time, in which a run sees its own GPUs.
+
+    If there are fewer GPUs than processes of all runs, runs share them. GPUs that the user has named in LAUNCH_ARGS are
+    those of every run.
 
     Args:
-        job: number of the run among those that train at the same time.
-        processes: of the run; each needs a GPU.
+        jobs: number of runs at a time.
+        processes: of each run.
     """
-    first, end = job * processes, (job + 1) * processes
+    is_named = re.search("--devices|--gpus", os.environ.get("LAUNCH_ARGS", ""))
+    count = 0 if jobs == 1 or is_named else int(run_module("ernie_gram.distributed.count_gpus"))
+    if not count:
+        return [{} for _ in range(jobs)]
     visible = os.environ.get(VISIBLE_GPUS)
-    names = [str(gpu) for gpu in range(end)] if visible is None else visible.split(",")
-    return {VISIBLE_GPUS: ",".join(names[first:end])}
+    names = visible.split(",") if visible else [str(gpu) for gpu in range(count)]
+    numbers = [[(job * processes + rank) % count for rank in range(processes)] for job in range(jobs)]
+    return [{VISIBLE_GPUS: ",".join(dict.fromkeys(names[number] for number in share))} for share in numbers]
 
 
 def _start(run: PlannedRun, processes: int, threads: int, gpus: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -56,8 +56,9 @@ class PretrainingRun(PlannedRun):
             return True
         old, _ = load_pretraining(["--config", str(self.folder / CONFIG)])
         held_out, recorded = str(self.config.paths.held_out), self.folder / HELD_OUT
-        if recorded.is_file():
-            same_text = recorded.read_bytes() == (Path(held_out) / CORPUS_INFO).read_bytes()
+        info = Path(held_out) / CORPUS_INFO
+        if recorded.is_file() and info.is_file():  # `prepare` reports a missing corpus
+            same_text = recorded.read_bytes() == info.read_bytes()
         else:
             same_text = old.paths.held_out == held_out
         return same_text and old.trainer.eval_sequences == self.config.trainer.eval_sequences

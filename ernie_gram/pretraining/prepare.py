@@ -5,6 +5,7 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -154,7 +155,8 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     found = found_checkpoints(output, is_first)
     resume_from = resume_checkpoint(output, config.trainer.resume, identity, is_first)
     if resume_from and held_out and (recorded := output / HELD_OUT).is_file():
-        is_same = recorded.read_bytes() == (held_out.corpus.path / CORPUS_INFO).read_bytes()
+        earlier, now = CorpusInfo(**json.loads(recorded.read_text())), held_out.corpus.info
+        is_same = has_same_text(earlier, now) and earlier.lexicon == now.lexicon
         require(is_same, "paths.held_out", f"{output} was evaluated on another corpus; choose another paths.output")
     return Run(config, output, identity, train, held_out, found, resume_from, None if resume_from else start)
 

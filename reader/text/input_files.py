@@ -13,15 +13,15 @@ from reader.errors import InputError, SystemRefusedError
 
 SUFFIXES = (".txt", ".txt.gz", ".jsonl", ".jsonl.gz")
 CORPUS_INFO = "corpus.json"
-# The files by which a corpus and a run are known. Neither contains text.
-WITHOUT_TEXT = ({CORPUS_INFO, "units.bin"}, {"log.jsonl", "config.yaml"})
+# The files by which a corpus is known, which contains no text. Other programs have a corpus.json too.
+OF_A_CORPUS = {CORPUS_INFO, "units.bin"}
 
 
 def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
     """Return the distinct text files that `inputs` (files, folders or glob patterns) refer to, in sorted order.
 
     `other` lists files that are not text, such as a vocabulary. They are left out unless `inputs` names them directly,
-    and so are vocabularies of models, and the files of corpora and runs.
+    and so are vocabularies of models.
     Raises InputError for an input that matches no text file, for a file of an unknown format, for a symbolic link to a
     missing file or folder, for a folder that cannot be read, and for a file that is there compressed as well.
     """
@@ -44,9 +44,9 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
                 files.append(match)
         if dangling := sorted(filter(_is_dangling, files)):
             raise InputError(f"{dangling[0]}: the target of this symbolic link is missing; remove or repair the link")
-        files = [file for file in files if file == path or not (file.resolve() in others or _is_of_a_model(file))]
-        names = set(files)
-        if twice := sorted(file for file in files if file.with_name(f"{file.name}.gz") in names):
+        files = [file for file in files if file == path or not (file.resolve() in others or _is_vocabulary(file))]
+        names = {str(file).lower() for file in files}
+        if twice := sorted(file for file in files if f"{file}.gz".lower() in names):
             raise InputError(f"{twice[0]}: is there as .gz too; remove one of them, or name the files to read")
         if not files:
             raise InputError(f"{name}: refers to no text file; expected {', '.join(SUFFIXES)} files")
@@ -57,12 +57,12 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield the text files and the dangling links in a folder and its subfolders. Symbolic links are followed.
 
-    Hidden files, hidden folders, corpora and runs are left out.
+    Hidden files, hidden folders and corpora are left out.
     """
     visited: set[Path] = set()
     for name, folders, files in os.walk(folder, onerror=_raise_unreadable, followlinks=True):
         here = Path(name)
-        if here.resolve() in visited or any(own <= set(files) for own in WITHOUT_TEXT):
+        if here.resolve() in visited or set(files) >= OF_A_CORPUS:
             folders.clear()
             continue
         visited.add(here.resolve())
@@ -80,14 +80,12 @@ def is_text_name(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
-def _is_of_a_model(path: Path) -> bool:
-    """Return whether a file is the vocabulary of a model, or in the folder of a corpus or run."""
-    if path.name == "vocab.txt" and path.is_file():
-        with path.open("rb") as file:
-            if b"[MASK]" in file.read(1 << 16).split():
-                return True
-    folders = path.absolute().parents
-    return any(all((folder / name).is_file() for name in own) for folder in folders for own in WITHOUT_TEXT)
+def _is_vocabulary(path: Path) -> bool:
+    """Return whether a file is the vocabulary of a model, corpus or run, and not text."""
+    if path.name != "vocab.txt" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b"[MASK]" in file.read(1 << 16).split()
 
 
 def _is_dangling(path: Path) -> bool:

@@ -45,7 +45,7 @@ class Scorer:
         if finetuned.model is None:
             precision, is_gpu = finetuned.description.precision, world.place.is_gpu_place()
             # Only exports from a GPU are in another precision, for which Paddle has no kernels on a CPU.
-            reason = f"was exported on a GPU in {precision}; use it on a GPU, or export it with CUDA_VISIBLE_DEVICES="
+            reason = f"was exported on a GPU in {precision}; use it on a GPU, or export the run again on a CPU"
             require(is_gpu or precision == "float32", str(finetuned.source), reason)
             device = "auto" if is_gpu else "cpu"
             self._run = ExportedProgram(finetuned.source, device=device).run

@@ -68,12 +68,12 @@ class StudyRunner:
         """Return whether the model of a fine-tuning is there, or may be trained before."""
         return finetuning.model is None or not self._finished_only or _result(finetuning.model) is not None
 
-    def check(self, jobs: int, processes: int) -> None:
+    def check(self, processes: int) -> None:
         """Raise InputError if a training cannot be started, as far as this can be known beforehand."""
         # Kept folders whose results are not recorded yet.
         check_finished(each.run for each in self.missing if isinstance(each.run, FinetuneRun))
         runs = [each.run for each in self.to_train() if each.run]
-        check_folders_and_devices(runs, jobs, processes)
+        check_folders_and_devices(runs, processes)
         known = [each.run for each in self.planned if isinstance(each.run, PretrainingRun) and each.kind == PRETRAINING]
         for run in known:
             if run in runs or run.folder.exists():

@@ -184,14 +184,14 @@ def check_finished(runs: Iterable[FinetuneRun]) -> None:
             run.check_made_from(today)
 
 
-def check_runs(runs: Sequence[FinetuneRun], jobs: int, processes: int) -> None:
+def check_runs(runs: Sequence[FinetuneRun], processes: int) -> None:
     """Raise InputError if an unfinished run cannot be trained, or if runs cannot be compared.
 
     The runs of a task have the same data and the same model, which are read once; the settings are checked with them.
     """
     check_finished(runs)
     unfinished = [run for run in runs if run.result() is None]
-    check_folders_and_devices(unfinished, jobs, processes)
+    check_folders_and_devices(unfinished, processes)
     for task in dict.fromkeys(run.config.task for run in unfinished):
         first, *others = [run for run in unfinished if run.config.task == task]
         checked = prepare(first.config, processes)

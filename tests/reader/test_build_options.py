@@ -17,7 +17,6 @@ from reader.text.map_segments import (
     MIN_SEGMENT_BYTES,
     PROCESSING_BYTES_PER_TEXT_BYTE,
     QUEUED_BYTES_PER_TEXT_BYTE,
-    Resources,
 )
 from tests.reader.test_build import run, text
 
@@ -80,12 +79,7 @@ def test_many_workers_respect_the_memory_limit() -> None:
         assert allowed == workers or peak_memory(allowed + 1) > args.memory
 
 
-def test_the_default_memory_grows_with_the_number_of_processes() -> None:
-    for processes, memory in ((2, 2 * 10**9), (64, 32 * 10**9)):
-        args = build_parser().parse_args(
-            ["corpus", "--input", "a", "--vocab", "b", "--output", "c", "--processes", str(processes)]
-        )
-        assert resources_from(args) == Resources(memory, processes)
+def test_the_remembered_words_of_a_process_take_an_eighth_of_its_memory() -> None:
     # A table of a million words takes about 100 MB.
-    assert words_to_remember(32 * 10**9 // 64) * 110 < 2**26
     assert words_to_remember(10**9) == 1 << 20
+    assert words_to_remember(2 * 10**9 // 64) * 110 == pytest.approx(2 * 10**9 / 64 / 8, rel=0.01)

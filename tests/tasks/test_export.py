@@ -120,7 +120,9 @@ def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Pa
     assert "--processes: an exported program runs in one process" in done.stderr
     program = load_finetuned(tmp_path / "program")
     of_gpu = replace(program, description=replace(program.description, precision="bfloat16"))
-    with pytest.raises(InputError, match=r"program: was exported on a GPU in bfloat16; use it on a GPU, or export"):
+    with pytest.raises(
+        InputError, match=r"program: was exported on a GPU in bfloat16; use it on a GPU, or export the run again"
+    ):
         FineTuned(of_gpu).predict([("a", "b")])
     done = run(main, model, tmp_path / "program", "--to", "paddlenlp")
     assert f"{tmp_path / 'program'}: exists already" in done.stderr

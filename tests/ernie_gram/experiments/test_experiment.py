@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,31 +91,35 @@ def test_at_most_some_runs_train_at_a_time(tmp_path: Path) -> None:
     assert {int(last_error(run.folder)) for run in runs} <= {1, 2}
 
 
-def test_runs_at_the_same_time_see_gpus_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def seen(jobs: int, processes: int, runs: int = 3) -> list[str]:
-        folder = Path(tempfile.mkdtemp(dir=tmp_path))
-        # The first run lasts longer than the others, which follow each other.
-        scripts = ["echo [$CUDA_VISIBLE_DEVICES]; sleep 1", *["echo [$CUDA_VISIBLE_DEVICES]"] * (runs - 1)]
-        planned_runs = [planned(folder / str(i), script) for i, script in enumerate(scripts)]
-        assert len(list(train_each(planned_runs, jobs, processes))) == runs
-        return [last_error(run.folder) for run in planned_runs]
+def test_runs_at_the_same_time_see_gpus_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = "4\n"
+    monkeypatch.setattr(processes, "run_module", lambda *_: there)
+
+    def seen(jobs: int, ranks: int) -> list[str | None]:
+        return [share.get("CUDA_VISIBLE_DEVICES") for share in processes.shares_of_gpus(jobs, ranks)]
 
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert seen(2, 1) == ["[0]", "[1]", "[1]"]
-    assert seen(2, 2) == ["[0,1]", "[2,3]", "[2,3]"]
-    assert seen(1, 2, runs=1) == ["[]"]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,GPU-a7,2")
-    assert seen(2, 1) == ["[5]", "[GPU-a7]", "[GPU-a7]"]
-    assert seen(1, 1, runs=1) == ["[5,GPU-a7,2]"]
+    assert seen(2, 1) == ["0", "1"]
+    assert seen(2, 2) == ["0,1", "2,3"]
+    assert seen(3, 2) == ["0,1", "2,3", "0,1"]
+    assert seen(1, 2) == [None]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,GPU-a7,2,3")
+    assert seen(2, 1) == ["5", "GPU-a7"]
+    monkeypatch.setenv("LAUNCH_ARGS", "--devices 1,2")
+    assert seen(2, 1) == [None, None]
+    monkeypatch.delenv("LAUNCH_ARGS")
+    there = "0\n"
+    assert seen(2, 1) == [None, None]
 
 
-def test_the_devices_are_checked_for_all_runs_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checked = list[str]()
-    monkeypatch.setattr(ShellRun, "device", ("auto", "float32", "plain"))
-    monkeypatch.setattr(processes, "run_module", lambda *arguments: checked.append(arguments[-1]))
-    for jobs in (2, 9):
-        processes.check_folders_and_devices([planned(tmp_path / name, "") for name in "abc"], jobs, 4)
-    assert checked == ["8", "12"]
+def test_a_run_has_the_gpus_of_the_run_that_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "run_module", lambda *_: "2\n")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    show = "echo $CUDA_VISIBLE_DEVICES"
+    scripts = [f"{show}; until [ -e ../2/end ]; do sleep 0.05; done", show, f"{show}; touch end"]
+    runs = [planned(tmp_path / str(i), script) for i, script in enumerate(scripts)]
+    assert len(list(train_each(runs, 2, 1))) == 3
+    assert [last_error(run.folder) for run in runs] == ["0", "1", "1"]
 
 
 def test_a_run_starts_when_the_one_that_it_needs_has_ended_and_not_at_all_if_that_failed(tmp_path: Path) -> None:

@@ -21,9 +21,7 @@ MISSING = "--data"
 
 
 @pytest.mark.parametrize("module", COMMANDS)
-def test_the_variable_stands_for_a_missing_option(
-    module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_variable_stands_for_a_missing_option(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     main = importlib.import_module(module).main
     monkeypatch.chdir(tmp_path)
     without = call(main, *COMMANDS[module])

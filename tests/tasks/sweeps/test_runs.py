@@ -132,7 +132,7 @@ def test_the_result_of_another_model_task_or_other_data_is_refused(
     tiny_task: Path, finetuned: Path, tmp_path: Path, changed: str
 ) -> None:
     task, run, result = finished_copy(tiny_task, finetuned, tmp_path)
-    check_runs([run], 1, 1)
+    check_runs([run], 1)
     if changed == "model":
         model = read_model(task / "model")
         parameters = {**model.parameters, "pos_embedding": model.parameters["pos_embedding"] + 1}
@@ -148,7 +148,7 @@ def test_the_result_of_another_model_task_or_other_data_is_refused(
             else f"{before}a b\t1\n"
         )
     with pytest.raises(InputError) as error:
-        check_runs([run], 1, 1)
+        check_runs([run], 1)
     message = str(error.value)
     assert message.startswith(f"{run.folder}: has the result of another run ({changed}: ")
     assert message.endswith(" in this run); choose another --output, or remove this folder")
@@ -158,9 +158,9 @@ def test_the_result_of_another_model_task_or_other_data_is_refused(
     write(run.folder / "result.json", json.dumps(result))
     if changed == "model":
         with pytest.raises(InputError, match=r"has the result of another run \(model: "):
-            check_runs([run], 1, 1)
+            check_runs([run], 1)
     else:
-        check_runs([run], 1, 1)
+        check_runs([run], 1)
 
 
 def test_a_split_that_is_evaluated_at_the_end_may_lack_but_not_differ(
@@ -169,6 +169,6 @@ def test_a_split_that_is_evaluated_at_the_end_may_lack_but_not_differ(
     _, run, result = finished_copy(tiny_task, finetuned, tmp_path)
     result["made_from"]["final.test"] = "0" * 64
     write(run.folder / "result.json", json.dumps(result))
-    check_runs([run], 1, 1)
+    check_runs([run], 1)
     with pytest.raises(InputError, match=r"final\.test: 000000000000 in result\.json, 111111111111 in this run"):
         run.check_made_from({**result["made_from"], "final.test": "1" * 64})

@@ -1,9 +1,7 @@
-"""What `Model.save` writes after a layer was changed, and calls from several threads."""
+"""What `Model.save` writes: the scores and the parameters of a model whose layer was changed."""
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +17,6 @@ from tests.support.exported_models import random_model
 from tests.support.small_model import TOKENS
 
 import paddle  # isort: skip
-from ernie_gram.graph import dynamic_mode, static_mode  # isort: skip
 
 
 def made() -> Record:
@@ -41,25 +38,6 @@ def test_a_saved_model_has_the_scores_of_its_parameters_only(tmp_path: Path) -> 
         assert saved is not None
         assert saved.scores == ({} if is_changed else training.scores)
         assert ("118" in (tmp_path / name / "README.md").read_text()) != is_changed
-
-
-def test_calls_from_several_threads_are_computed_one_after_the_other() -> None:
-    inside, most = [0], [0]
-
-    def use(static: bool) -> None:
-        for _ in range(20):
-            with static_mode(paddle.static.Scope()) if static else dynamic_mode():
-                inside[0] += 1
-                most[0] = max(most[0], inside[0])
-                assert paddle.in_dynamic_mode() != static
-                time.sleep(0.001)
-                inside[0] -= 1
-
-    with ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(use, static) for static in (True, False, True, False)]:
-            done.result()
-    assert most == [1]
-    assert paddle.in_dynamic_mode()
 
 
 def test_parameters_are_saved_in_float32_and_only_if_they_are_finite(tmp_path: Path) -> None:
