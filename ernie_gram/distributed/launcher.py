@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shlex
 import signal
@@ -104,8 +105,8 @@ def _launch_arguments() -> list[str]:
     reason = f"--rank {rank}: with --nnodes {count}, ranks are 0 to {count - 1}"
     require(int(rank or 0) < count, "LAUNCH_ARGS", reason)
     # Otherwise Paddle would wait for ever, and print a command that starts its own launcher.
-    is_complete = count == 1 or None not in (rank, _value(words, "--master"))
-    require(is_complete, "LAUNCH_ARGS", f"--nnodes {count}: needs --master HOST:PORT and --rank")
+    is_complete = count == 1 or _value(words, "--master") is not None
+    require(is_complete, "LAUNCH_ARGS", f"--nnodes {count}: needs --master HOST:PORT")
     return words
 
 
@@ -213,7 +214,7 @@ def _log_folder(options: Sequence[str]) -> Path:
     require(folder.is_dir() and os.access(folder, os.W_OK), "LOG_DIR", message)
     # The machines share storage, and each numbers its processes from 0.
     if (_value(options, "--nnodes") or "1") != "1":
-        folder /= f"machine_{_value(options, '--rank')}"
+        folder /= f"machine_{_value(options, '--rank') or platform.node()}"
     return folder
 
 
