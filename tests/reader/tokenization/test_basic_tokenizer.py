@@ -21,7 +21,7 @@ from reader.tokenization.basic_tokenizer import holds_text, split_words
 from reader.tokenization.vocabulary import SPECIAL_TOKENS, PieceTable, select_alphabet
 from reader.tokenization.vocabulary_file import load_vocabulary
 from reader.tokenization.word_index import WordIndex
-from reader.tokenization.wordpiece import WordPieceVocabulary, count_words, train_wordpiece
+from reader.tokenization.wordpiece import MAX_REPEATED, WordPieceVocabulary, count_words, train_wordpiece
 
 MIXED = [
     "Ceci n'est pas une pipe — naïve café, Ærøskøbing… ÀÉÎÕÜ",
@@ -152,3 +152,10 @@ def test_han_characters_of_a_trained_vocabulary_are_words() -> None:
     tokens = train_wordpiece(count_words([text, "word words wordy swords"], True), 100, True).tokens
     assert sum(0x4E00 <= ord(token[0]) < 0x4E00 + 50 for token in tokens) == 50
     assert [token for token in tokens if token.startswith("##") and ord(token[2]) >= 0x4E00] == []
+
+
+def test_the_counts_of_very_frequent_words_are_whole() -> None:
+    """The trainer gets a frequent word as several texts: of these two words, there is room for one only."""
+    for total, expected in ((MAX_REPEATED + 4, "ab"), (40, "cd")):
+        tokens = train_wordpiece(Counter({"ab": total, "cd": 50}), len(SPECIAL_TOKENS) + 9, True).tokens
+        assert [token for token in tokens if token in ("ab", "cd")] == [expected]
