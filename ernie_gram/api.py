@@ -154,9 +154,10 @@ class Model:
             present = float32_parameters(self._layer)
             check_numbers(present, "layer")
             is_trained = any(not np.array_equal(values, record.parameters[name]) for name, values in present.items())
-            # Its scores are those of the parameters that were read.
-            training = record.training and replace(record.training, scores={} if is_trained else record.training.scores)
-            record = replace(record, parameters=record.parameters | present, training=training)
+            record = replace(record, parameters=record.parameters | present)
+            if is_trained and record.training:
+                # Its scores are those of the parameters that were read.
+                record = replace(record, training=replace(record.training, scores={}))
         return write_model(record, Path(folder), format, accept_loss)
 
     def check_heads(self) -> None:

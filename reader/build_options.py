@@ -92,7 +92,7 @@ def add_input(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="PATH",
-        help="files, folders or quoted globs (in folders, hidden files and corpora are skipped, in both vocabularies); "
+        help="files, folders or quoted globs (skipped: hidden files and corpora in folders, and vocab.txt of models); "
         ".txt (a blank line between documents) or .jsonl (one document per line), optionally compressed as .gz",
     )
 

@@ -38,7 +38,7 @@ def find_files(inputs: list[str], other: Iterable[Path] = ()) -> list[Path]:
         for match in matches:
             if match.is_dir():
                 files += _files_below(match)
-            elif match.is_file() and not is_text_name(match.name):
+            elif match.is_file() and not _is_text_name(match.name):
                 raise InputError(f"{match}: unknown file format; expected one of {', '.join(SUFFIXES)}")
             elif match.is_file() or _is_dangling(match):
                 files.append(match)
@@ -68,14 +68,14 @@ def _files_below(folder: Path) -> Iterator[Path]:
         visited.add(here.resolve())
         folders[:] = sorted(each for each in folders if not each.startswith("."))
         paths = (here / each for each in files if not each.startswith("."))
-        yield from (path for path in paths if _is_dangling(path) or (is_text_name(path.name) and path.is_file()))
+        yield from (path for path in paths if _is_dangling(path) or (_is_text_name(path.name) and path.is_file()))
 
 
 def _raise_unreadable(error: OSError) -> None:
     raise SystemRefusedError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
-def is_text_name(name: str) -> bool:
+def _is_text_name(name: str) -> bool:
     """Return whether a file with this name has text in a known format."""
     return name.lower().endswith(SUFFIXES)
 
