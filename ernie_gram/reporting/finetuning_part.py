@@ -115,25 +115,26 @@ def score_charts(groups: Sequence[Group], first: int) -> list[Html]:
     best = {run.name: best_evaluation(run) for run in runs}
     names = dict.fromkeys(name for run in runs for name in run.names("eval"))
     constant, of_constant = constant_scores(groups)
-    main = _main_score(groups)
-    keys = {**{f"{split}_{name}": (split, name) for split, name in of_constant}, SCORE: main}
+    keys = _logged_keys(groups)
     charts = []
     for name in names:
         curves = [each._replace(best=best[each.label]) for each in curves_of(groups, "eval", name, first)]
-        title = f"{main[0]}: {main[1]}" if main and name == SCORE else name
-        lines = [Reference(constant, value) for key, value in of_constant.items() if key == keys.get(name)]
+        key = keys.get(name)
+        title = ": ".join(key or (name,))
+        lines = [Reference(constant, of_constant[key])] if key in of_constant else []
         charts.append(chart(f"{title}{',' + unit if unit else ''}", curves, lines, scale=scale))
     charts.append(chart("Training loss (running mean)", curves_of(groups, "train", "loss", first, smooth=True)))
     charts.append(chart("Learning rate", curves_of(groups, "train", "learning_rate", first)))
     return [each for each in charts if each]
 
 
-def _main_score(groups: Sequence[Group]) -> tuple[str, str] | None:
-    """Return the split and the name of the metric that the log calls `score`; None until a run has ended."""
+def _logged_keys(groups: Sequence[Group]) -> dict[str, tuple[str, str]]:
+    """Return the split and the name of each score by its name in the log; {} until a run has ended."""
     results = [run.result for run in runs_of(groups) if run.result]
-    if not results:
-        return None
-    return next(iter(inner(results[0], "scores")), ""), str(inner(results[0], "metric").get("chooses", SCORE))
+    keys = {f"{split}_{name}": (split, name) for result in results for split, name in scores_of(result)}
+    for result in results[:1]:
+        keys[SCORE] = next(iter(inner(result, "scores")), ""), str(inner(result, "metric").get("chooses", SCORE))
+    return keys
 
 
 def evaluations_table(groups: Sequence[Group]) -> Html:
@@ -149,7 +150,8 @@ def evaluations_table(groups: Sequence[Group]) -> Html:
         best = best_evaluation(run)
         steps = [f"{record['step']:,}{' (chosen)' * (record['step'] == best)}" for record in run.evaluations]
         bodies.append([[run.name, *row] for row in zip(numeric(*steps), *columns, strict=True)])
-    head = ["run", *numeric("step", *names)]
+    keys = _logged_keys(groups)
+    head = ["run", *numeric("step", *(": ".join(keys.get(name, (name,))) for name in names))]
     return folded("Every evaluation", table(head, *bodies))
 
 

@@ -94,8 +94,8 @@ def _runs_table(runs: Sequence[ReportedRun]) -> Html:
         what = f"fine-tuning: {Path(run.task).stem}" if run.task else "pre-training"
         start = run.settings.get("paths.model" if run.task else "paths.start")
         seed = Cell(str(run.settings.get("seed", "")), style="n")
-        short = (Cell(each, style="short") for each in (run.name, what, state))
-        rows.append([*short, seed, Cell(breakable(str(start or "random weights")), style="path")])
+        short = (Cell(each, style="short") for each in (what, state))
+        rows.append([breakable(run.name), *short, seed, Cell(breakable(str(start or "random weights")), style="path")])
     head = ["run", "what", "state", Cell("seed", style="n"), "starts from"]
     return element("details", element("summary", counted(len(runs), "run")), table(head, rows), open=len(runs) <= 8)
 

@@ -9,7 +9,7 @@ from statistics import median
 from ernie_gram.plot import running_mean
 from ernie_gram.pretraining.count_baselines import Perplexities
 from ernie_gram.reporting.charts import Reference, Series, chart
-from ernie_gram.reporting.markup import Cell, Html, element, folded, numeric, table
+from ernie_gram.reporting.markup import Cell, Html, breakable, element, folded, numeric, table
 from ernie_gram.reporting.numbers import MISSING, PERCENT, column
 from ernie_gram.reporting.runs import Group, ReportedRun, runs_of
 
@@ -40,7 +40,7 @@ def step_seconds(run: ReportedRun) -> list[float]:
 
 def group_cell(group: Group) -> Cell:
     """Return the heading of a row: the name of a group; its runs are shown when the pointer is over it."""
-    return Cell(group.label, ", ".join(run.name for run in group.runs))
+    return Cell(breakable(group.label), ", ".join(run.name for run in group.runs))
 
 
 def final_table(groups: Sequence[Group], counts: dict[str, Perplexities]) -> Html:

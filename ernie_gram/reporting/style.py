@@ -66,7 +66,7 @@ details { margin: .5rem 0; } summary { cursor: pointer; color: var(--accent); }
 .text { font-size: 1.02rem; margin-top: 1rem; }
 .mask { background: #e3edf9; border-radius: 3px; padding: 0 .3em; font-weight: 600; white-space: nowrap; }
 @media (max-width: 640px) { body { font-size: 14px; }
-  th, td { padding: .28rem .5rem; } tbody th { min-width: 5rem; max-width: 9rem; } }
+  th, td { padding: .28rem .5rem; } tbody th { min-width: 7.5rem; max-width: 9rem; } }
 @media print { details > * { display: block; } .scroll { overflow: visible; } }
 """
 

@@ -147,18 +147,25 @@ def test_a_fine_tuning_is_shown_beside_the_most_frequent_label(
 def test_a_task_without_labels_is_shown_and_all_its_scores_are_folded(finetuned: Path, tmp_path: Path) -> None:
     tuned = tmp_path / "tuned"
     tuned.mkdir()
-    for name in ("config.yaml", "log.jsonl"):
-        shutil.copy(finetuned / name, tuned / name)
+    shutil.copy(finetuned / "config.yaml", tuned / "config.yaml")
+    records = read_log(finetuned)
+    for record in records:
+        if record["kind"] == "eval":
+            record["dev_recall"] = 12.5
+    (tuned / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     result = json.loads((finetuned / "result.json").read_text())
     del result["constant"], result["confusion"]
     result["metric"] = {"name": "conlleval", "chooses": "f1", "unit": "percent"}
-    result["scores"] = {"dev": {"f1": 71.25, "found": 7, "LOC_f1": 33.5}}
+    result["scores"] = {"dev": {"f1": 71.25, "recall": 66.5, "found": 7, "LOC_f1": 33.5}}
     (tuned / "result.json").write_text(json.dumps(result))
     page, _ = report(tmp_path, tuned)
     scores = page.table_with("dev: f1", "chosen step")
     assert scores.row("tuned")["dev: f1"] == "71.25 %"
     assert len(scores.rows) == 2
-    assert page.table_with("score", "tuned").rows[1:] == [["dev: f1", "71.25 %"], ["dev: LOC_f1", "33.50 %"]]
+    assert {"dev: f1, %", "dev: recall, %"} < curves(page).keys()
+    assert "dev: recall" in page.table_with("run", "step").rows[0]
+    every = [["dev: f1", "71.25 %"], ["dev: recall", "66.50 %"], ["dev: LOC_f1", "33.50 %"]]
+    assert page.table_with("score", "tuned").rows[1:] == every
     assert "predicted" not in page.text
 
 
