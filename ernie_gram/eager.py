@@ -13,6 +13,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
+from ernie_gram.distributed.device import current_place
 from ernie_gram.formats.model import Model
 from ernie_gram.graph import dynamic_mode
 from ernie_gram.model import parameters
@@ -107,7 +108,7 @@ def load_layer(model: Model) -> ModelLayer:
                 sizes = CorpusSizes(len(model.vocabulary), len(model.lexicon) if model.lexicon else 0)
                 pretraining = PretrainModel(prediction_config(model), sizes)
             layer = ModelLayer(model.config, rows, "pooled_fc.w_0" in arrays, pretraining)
-        place = paddle.framework._current_expected_place()
+        place = current_place()
         for parameter in layer.parameters():
             check_array(arrays, parameter.name, parameter.shape, str(model.source))
             parameter.get_tensor().set(arrays[parameter.name], place)

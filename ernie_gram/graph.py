@@ -13,7 +13,7 @@ import paddle
 from paddle.base import framework
 from paddle.pir import Value
 
-from ernie_gram.distributed.device import on_cpu
+from ernie_gram.distributed.device import RUN_IN_ORDER, on_cpu
 
 
 class _Casts:
@@ -188,8 +188,13 @@ def static_mode(scope: paddle.static.Scope) -> Iterator[None]:
     The caller's tracer is restored, so that the gradients that it is recording are not lost, as they would be with
     enable_static and disable_static.
     """
-    with framework._dygraph_guard(None), paddle.static.scope_guard(scope):
-        yield
+    flags = paddle.get_flags(list(RUN_IN_ORDER))
+    paddle.set_flags(RUN_IN_ORDER)
+    try:
+        with framework._dygraph_guard(None), paddle.static.scope_guard(scope):
+            yield
+    finally:
+        paddle.set_flags(flags)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.distributed.ranks import World
 from reader.errors import InputError
@@ -46,16 +47,21 @@ class FineTuned:
         self._scorer: tuple[Scorer, paddle.static.Scope] | None = None
 
     @classmethod
-    def load(cls, run: str | Path, checkpoint: str | Path | None = None) -> FineTuned:
+    def load(cls, run: str | Path, checkpoint: str | Path | None = None, precision: str | None = None) -> FineTuned:
         """Read the best model of a fine-tuning, one checkpoint, or a program that `ernie-gram export` wrote.
 
         Args:
             checkpoint: another checkpoint of the run.
+            precision: of matrix products, "float32" or "bfloat16". By default it is that of the training; a CPU
+                computes in float32 what was trained in float16.
 
-        Raises InputError if the folder is not that of a fine-tuned model, or if it is damaged.
+        Raises InputError if the folder is not that of a fine-tuned model, or if it is damaged, and for a precision that
+        an exported program does not have.
         """
         folder = Path(run)
         model = load_finetuned(folder, None if checkpoint is None else Path(checkpoint))
+        if precision is not None:
+            model = model.with_precision(precision)
         return cls(with_null_threshold_of(model, folder, lambda line: warnings.warn(line, stacklevel=2)))
 
     def predict(self, rows: Sequence[Row], batch_size: int = 32) -> list[dict[str, Any]]:
@@ -66,8 +72,8 @@ class FineTuned:
                 For tagging, a text, or a list of tokens.
             batch_size: number of samples that are computed together.
 
-        Raises InputError that names the row, counted from 1, if a value is missing or not a text, or for a batch size
-        that is not positive.
+        Raises InputError that names the row, counted from 1, if a value is missing or not a text; for a batch size that
+        is not positive; and if this device has no products in the precision of the model.
         """
         if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
             raise InputError(f"{ROWS}: give a list of rows, not {rows!r}")
@@ -102,7 +108,7 @@ class FineTuned:
         from tasks.prediction.program import Scorer
 
         if self._scorer is None:
-            place, scope = paddle.framework._current_expected_place(), paddle.static.Scope()
+            place, scope = current_place(), paddle.static.Scope()
             with static_mode(scope):
                 self._scorer = Scorer(self._model, World(0, 1, place)), scope
         scorer, scope = self._scorer

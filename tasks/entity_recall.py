@@ -203,7 +203,7 @@ def main() -> None:
     arguments = parse_arguments()
     names = arguments.names or names_of(arguments.runs)
     # Every device can compute in float32.
-    models = [model.with_precision("float32") for model in load_models(arguments.runs)]
+    models = [each.with_precision("float32") if each.model else each for each in load_models(arguments.runs)]
     task = models[0].task
     check_device(arguments.device, "float32", 1, key="--device")
     read, report = load_split(task, arguments.data, labelled_split(task, arguments.split), arguments.on_bad_row)

@@ -29,7 +29,7 @@ from reader.system.output_files import add_output_file, check_output_path, claim
 from reader.system.progress import progress
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
-from tasks.prediction.finetuned import LoadedModel, load_finetuned, with_null_threshold_of
+from tasks.prediction.finetuned import PRECISIONS, LoadedModel, load_finetuned, with_null_threshold_of
 from tasks.prediction.own_texts import FORMS, load_texts
 from tasks.reading.data_option import MEANING, add_bad_row_option, data_folder
 from tasks.reading.load import load_split
@@ -95,9 +95,7 @@ def parse_arguments() -> argparse.Namespace:
         "--batch_size", type=parse_positive, default=32, metavar="N", help="samples per batch (%(default)s)"
     )
     parser.add_argument("--device", choices=("auto", "cpu", "gpu"), default="auto", help="(%(default)s)")
-    parser.add_argument(
-        "--precision", choices=("float32", "bfloat16"), help="of matrix products (default: as in training)"
-    )
+    parser.add_argument("--precision", choices=PRECISIONS, help="of matrix products (default: as in training)")
     parser.add_argument(
         "--processes", type=parse_positive, default=1, metavar="N", help="processes that share the work (1)"
     )
@@ -120,10 +118,7 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
     is_alone = max(arguments.processes, WORLD_SIZE) == 1
     require(finetuned.model is not None or is_alone, "--processes", "an exported program runs in one process")
     if arguments.precision is not None:
-        own = finetuned.description.precision
-        is_possible = finetuned.model is not None or arguments.precision == own
-        require(is_possible, "--precision", f"an exported program has its own, {own}; leave it out")
-        finetuned = finetuned.with_precision(arguments.precision)
+        finetuned = finetuned.with_precision(arguments.precision, "--precision")
     return finetuned
 
 

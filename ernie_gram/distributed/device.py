@@ -24,6 +24,11 @@ MEMORY_EFFICIENT = "memory_efficient"
 _place: paddle.base.core.Place | None = None
 # The variable in which Paddle's launcher tells a rank the number of its GPU.
 _SELECTED_GPUS = "FLAGS_selected_gpus"
+# Run the operations of a static program one by one, in its order. Otherwise operations that draw random numbers would
+# run in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory
+# would be computed at the same time. (FLAGS_new_executor_serial_run is not enough: it uses a single thread, but visits
+# the operations breadth first.)
+RUN_IN_ORDER = {"FLAGS_enable_pir_in_executor_trace_run": True}
 
 
 def check_device(
@@ -124,20 +129,16 @@ def use_device(use_gpu: bool) -> paddle.base.core.Place:
 
 
 def current_place() -> paddle.base.core.Place:
-    """Return the place of the device that this process uses; that of the CPU before one is chosen."""
+    """Return the place of the device that this process uses; with the Python API, the device is the caller's."""
     import paddle
 
-    return _place or paddle.CPUPlace()
+    # Paddle's own function without the last underscore returns no device in static mode.
+    return _place or paddle.base.framework._current_expected_place_()
 
 
 def on_cpu() -> bool:
     """Return whether this process computes on a CPU; programs for a GPU are made of other operations."""
-    if _place is not None:
-        return bool(_place.is_cpu_place())
-    import paddle
-
-    # With the Python API, the device is the caller's.
-    return bool(paddle.framework._current_expected_place().is_cpu_place())
+    return bool(current_place().is_cpu_place())
 
 
 def cpu_kernels() -> OneDnnKernels:

@@ -16,7 +16,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from ernie_gram.distributed.device import check_device, use_device
+from ernie_gram.distributed.device import RUN_IN_ORDER, check_device, use_device
 from ernie_gram.distributed.loading import PROCESSES_ON_THIS_MACHINE as PROCESSES_ON_THIS_MACHINE
 from ernie_gram.distributed.loading import load_paddle, prepare_environment, quiet
 from ernie_gram.distributed.ranks import World as World
@@ -57,11 +57,7 @@ def start_world(device: str, precision: str = "float32", attention: str = "plain
     paddle = load_paddle()
     use_gpu = check_device(device, precision, attention=attention)
     place = use_device(use_gpu)
-    # Run operations one by one, in the order of the program. Otherwise operations that draw random numbers would run
-    # in a varying order, so that no run could be repeated; and the chunks of a computation that is split to save memory
-    # would be computed at the same time. (FLAGS_new_executor_serial_run is not enough: it uses a single thread, but
-    # visits the operations breadth first.)
-    paddle.set_flags({"FLAGS_enable_pir_in_executor_trace_run": True})
+    paddle.set_flags(RUN_IN_ORDER)
     if WORLD_SIZE > 1:
         from paddle.distributed import fleet
 

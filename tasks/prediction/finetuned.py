@@ -28,6 +28,8 @@ from tasks.training.prepare import NULL_THRESHOLD
 
 # The value of `outputs` in the description of an exported program (see ernie_gram/inference/description.py).
 TASK_SCORES = "task_scores"
+# The precisions of predictions that can be asked for.
+PRECISIONS = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,15 @@ class LoadedModel:
             features: Features = self.kind.encode(examples, self.tokenizer, training=False)
         return features
 
-    def with_precision(self, precision: str) -> LoadedModel:
-        """Return the model with another precision of matrix products."""
+    def with_precision(self, precision: str, key: str = "precision") -> LoadedModel:
+        """Return the model with another of PRECISIONS for matrix products.
+
+        Raises InputError, which names `key`, for another value than these, and for an exported program of another one.
+        """
+        require(precision in PRECISIONS, key, f"{precision!r}: give {' or '.join(PRECISIONS)}")
+        own = self.description.precision
+        is_possible = self.model is not None or precision == own
+        require(is_possible, key, f"an exported program has its own, {own}; leave it out")
         return replace(self, description=replace(self.description, precision=precision))
 
     def with_null_threshold(self, threshold: float | None) -> LoadedModel:

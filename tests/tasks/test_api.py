@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ernie_gram.distributed.device import cpu_kernels
 from reader.errors import InputError
 from tasks.api import FineTuned, Row
 from tasks.predict import main
 from tasks.registry import TASKS
-from tests.support.commands import call
+from tests.support.commands import call, python
 from tests.support.finetuned_runs import made_run
 from tests.support.static_programs import fresh_scope
 from tests.support.task_files import write_json, write_lines
@@ -64,6 +65,51 @@ def test_rows_are_answered_as_by_the_command_and_the_caller_stays_in_dynamic_mod
     y.backward()
     assert x.grad is not None
     assert x.grad.item() == 6.0
+
+
+NEW_PROCESS = """
+import json, sys
+import paddle
+from tasks import FineTuned
+
+if sys.argv[2] == "static":
+    paddle.enable_static()
+answers = FineTuned.load(sys.argv[1]).predict(json.loads(sys.argv[3]))
+from ernie_gram.kernels import custom_operations
+
+used = custom_operations._definition.cache_info().currsize
+print(json.dumps([answers, used, paddle.in_dynamic_mode()]))
+"""
+
+
+@pytest.mark.parametrize("mode", ["dynamic", "static"])
+def test_a_new_process_with_several_threads_uses_the_kernels_of_the_commands(mode: str, tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", TASKS["rte"])
+    rows = ROWS["rte"][1]
+    done = python("-c", NEW_PROCESS, str(run), mode, json.dumps(rows), OMP_NUM_THREADS="2", timeout=100)
+    assert done.returncode == 0, done.stderr
+    answers, operations, is_dynamic = json.loads(done.stdout)
+    assert operations
+    assert is_dynamic == (mode == "dynamic")
+    with fresh_scope():
+        expected = FineTuned.load(run).predict(rows)
+    assert answers == expected
+
+
+def test_the_precision_can_be_chosen(tmp_path: Path) -> None:
+    # Small products are not rounded.
+    run = made_run(tmp_path / "run", TASKS["rte"], hidden_size=128, intermediate_size=256)
+    rows = ROWS["rte"][0]
+    in_float32 = FineTuned.load(run, precision="float32").predict(rows)
+    assert in_float32 == FineTuned.load(run).predict(rows)
+    with pytest.raises(InputError, match=r"^precision: 'half': give float32 or bfloat16$"):
+        FineTuned.load(run, precision="half")
+    rounded = FineTuned.load(run, precision="bfloat16")
+    if cpu_kernels().no_bfloat16:
+        with pytest.raises(InputError, match=r"; use float32$"):
+            rounded.predict(rows)
+    else:
+        assert rounded.predict(rows) != in_float32
 
 
 def test_errors_name_the_row_and_leave_the_caller_in_dynamic_mode(tmp_path: Path) -> None:

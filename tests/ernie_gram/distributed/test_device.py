@@ -98,5 +98,18 @@ def test_before_a_device_is_chosen_it_is_the_one_that_paddle_would_use(monkeypat
     monkeypatch.setattr(our_device, "_place", None)
     for is_cpu in (True, False):
         place = SimpleNamespace(is_cpu_place=lambda is_cpu=is_cpu: is_cpu)
-        monkeypatch.setattr(paddle.framework, "_current_expected_place", lambda place=place: place)
+        monkeypatch.setattr(paddle.base.framework, "_current_expected_place_", lambda place=place: place)
         assert our_device.on_cpu() == is_cpu
+
+
+def test_in_static_mode_the_device_is_that_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    import paddle
+
+    from ernie_gram.graph import static_mode
+
+    monkeypatch.setattr(our_device, "_place", None)
+    flags = paddle.get_flags(list(our_device.RUN_IN_ORDER))
+    with static_mode(paddle.static.Scope()):
+        assert our_device.on_cpu()
+        assert paddle.get_flags(list(flags)) == our_device.RUN_IN_ORDER
+    assert paddle.get_flags(list(flags)) == flags
