@@ -82,7 +82,8 @@ def float32(x: paddle.Tensor) -> paddle.Tensor:
     return cast(x, paddle.float32)
 
 
-_CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
+CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
+ATTENTION = "pd_op.memory_efficient_attention"
 
 
 def up_to_multiple(size: paddle.Tensor, divisor: int) -> paddle.Tensor:
@@ -103,7 +104,7 @@ def share_constants(program: paddle.static.Program) -> None:
     """
     made: dict[str, Value] = {}
     for operation in program.global_block().ops:
-        if operation.name() not in _CONSTANTS:
+        if operation.name() not in CONSTANTS:
             continue
         attributes, result = operation.attrs(), operation.result(0)
         # Operations may change a tensor on the device in place.

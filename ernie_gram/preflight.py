@@ -33,6 +33,7 @@ from ernie_gram.run.run_folder import check_output
 from reader.build_options import parse_bytes, parse_positive
 from reader.corpus.file_digests import check_corpus
 from reader.errors import InputError, OneLineParser, print_warning
+from reader.system.atomic_files import nearest_folder
 from reader.system.progress import progress
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def main() -> None:
     if run:
         print(run.describe())
     print("\n".join([*checked, *measured, "Predicted, not measured:", report(config, prediction, cluster)]))
-    free = _free_space(Path(config.paths.output))
+    free = shutil.disk_usage(nearest_folder(Path(config.paths.output))).free
     for line in [*(run.warnings() if run else []), *conflicts(config, sizes, prediction, cluster, free)]:
         print_warning(line)
 
@@ -241,9 +242,3 @@ def _speeds(
     from ernie_gram.planning.speeds import measure_missing
 
     return measure_missing(given, config, sizes, shape, own.gpus, world)
-
-
-def _free_space(output: Path) -> int:
-    """Return the free bytes of the disk that will hold `output`, which may not exist yet."""
-    existing = next(folder for folder in (output, *output.absolute().parents) if folder.exists())
-    return shutil.disk_usage(existing).free

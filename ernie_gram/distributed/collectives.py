@@ -49,8 +49,12 @@ def copy_from_first_rank(executor: paddle.static.Executor, names: list[str], wor
     scope = paddle.static.global_scope()
     for name in names:
         tensor = scope.find_var(name).get_tensor()
-        value = np.array(tensor)
-        tensor.set(sum_array(executor, value if world.is_first else np.zeros_like(value), world), executor.place)
+        tensor.set(of_first_rank(executor, np.array(tensor), world), executor.place)
+
+
+def of_first_rank(executor: paddle.static.Executor, array: npt.NDArray[Number], world: World) -> npt.NDArray[Number]:
+    """Return the array of rank 0; it has the same shape on all ranks, and any size."""
+    return sum_array(executor, array if world.is_first else np.zeros_like(array), world)
 
 
 def sum_array(executor: paddle.static.Executor, array: npt.NDArray[Number], world: World) -> npt.NDArray[Number]:

@@ -67,8 +67,6 @@ def detect(folder: Path) -> bool:
 
 def read(folder: Path) -> Model:
     """Return the model in a folder; raises InputError if its files are damaged or do not fit together."""
-    if not detect(folder):
-        raise InputError(f"{folder}: no {LOOKS_FOR}")
     source, settings = str(folder / CONFIG), read_json(folder / CONFIG)
     known = {key: settings.get(key, default) for key, default in BERT_DEFAULTS.items()}
     refuse_other_models(settings, source)

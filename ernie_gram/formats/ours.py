@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.formats.heads import PREDICTION_SECTIONS, check_own_parameters, is_explicit
-from ernie_gram.formats.model import Format, Model, Obstacle, TrainingRecord
+from ernie_gram.formats.model import Format, Model, TrainingRecord
 from ernie_gram.formats.model_card import FILE_NAME, model_card
 from ernie_gram.formats.parameters import HEAD_BIAS, check_numbers
 from ernie_gram.formats.settings import LOWERCASE, flag, model_config, settings_of, write_settings
@@ -71,11 +71,6 @@ def read(folder: Path) -> Model:
     check_numbers(stored.arrays, str(weights))
     notes = stored.notes if vocabulary is not None else (*stored.notes, NO_VOCABULARY)
     return Model(folder, NAME, config, stored.arrays, vocabulary, lexicon, pretraining, notes, training)
-
-
-def cannot_hold(model: Model) -> list[Obstacle]:
-    """Return [], because this format holds everything."""
-    return []
 
 
 def write(model: Model, folder: Path, name: str) -> None:
@@ -141,4 +136,4 @@ def _training(value: object, source: str) -> TrainingRecord | None:
     return TrainingRecord(**value)
 
 
-FORMAT = Format(NAME, LOOKS_FOR, detect, read, cannot_hold, write)
+FORMAT = Format(NAME, LOOKS_FOR, detect, read, lambda model: [], write)

@@ -24,7 +24,7 @@ from ernie_gram.distributed.measure import allocated_peak, matmul_peak
 from ernie_gram.gpu_checks.check import Numbers, Setup, Skipped, require
 from ernie_gram.gpu_checks.equal_numbers import HALF, compare, on_gpu
 from ernie_gram.gpu_checks.kernels import precisions
-from ernie_gram.gpu_checks.programs import TOKENS_PER_UNIT, random_step
+from ernie_gram.gpu_checks.programs import SIZES, TOKENS_PER_UNIT, random_step
 from ernie_gram.gpu_checks.runs import trained
 from ernie_gram.planning.memory import rank_memory
 from ernie_gram.planning.prediction import largest_batch
@@ -37,7 +37,7 @@ from reader.errors import InputError
 from reader.system.installation import CONF
 
 CONFIG = CONF / "pretrain" / "base_en_16g.yaml"
-SIZES, QUICK_SIZES = CorpusSizes(30522, 300_000), CorpusSizes(1000, 600)
+QUICK_SIZES = CorpusSizes(1000, 600)
 QUICK = (
     *("--model.hidden_size=64", "--model.num_hidden_layers=1", "--model.num_attention_heads=4"),
     *("--data.max_seq_len=64", "--trainer.micro_batch=8"),

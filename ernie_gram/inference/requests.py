@@ -96,7 +96,8 @@ def pair_request(name: str, line: bytes) -> Request:
     texts = tuple(decoded(line).split("\t"))
     if len(texts) > 2:
         raise InputError(f"{len(texts)} texts, separated by tabs; expected one text or a pair")
-    return Request(name, texts, _record(texts))
+    keys = ("text",) if len(texts) == 1 else ("text_a", "text_b")
+    return Request(name, texts, dict(zip(keys, texts, strict=True)))
 
 
 def json_request(name: str, line: bytes) -> Request:
@@ -118,10 +119,6 @@ def json_request(name: str, line: bytes) -> Request:
         if not isinstance(record[key], str):
             raise InputError(f'"{key}": expected a string, found {type(record[key]).__name__}')
     return Request(name, tuple(record[key] for key in keys), record)
-
-
-def _record(texts: tuple[str, ...]) -> dict[str, Any]:
-    return {"text": texts[0]} if len(texts) == 1 else {"text_a": texts[0], "text_b": texts[1]}
 
 
 RequestParser = Callable[[str, bytes], Request]

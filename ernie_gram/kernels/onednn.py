@@ -16,13 +16,13 @@ from paddle.base.libpaddle import pir
 from paddle.pir import CloneOptions, IrMapping, Operation, Value
 
 from ernie_gram.distributed.processor import ONEDNN_SETTING
+from ernie_gram.graph import CONSTANTS
 from reader.errors import InputError
 
 _PASS, _FROM, _TO = "onednn_placement_pass", "pd_op.", "onednn_op."
 _MATMUL, _MATMUL_GRAD = "pd_op.matmul", "pd_op.matmul_grad"
 # Boolean attribute of the casts and products that `_round_factors` makes.
 _ROUNDED = "rounded_product"
-_CONSTANTS = ("pd_op.full", "pd_op.full_int_array")
 _CLONE = CloneOptions(False, True, True)
 # A product with a dimension up to this size is memory-bound: rounding its factors takes longer than it saves.
 SMALL = 32
@@ -165,7 +165,7 @@ def _copies(operations: list[Operation]) -> paddle.static.Program:
                 if not value.initialized() or mapping.has(value):
                     continue
                 source = value.get_defining_op()
-                if source.name() in _CONSTANTS:
+                if source.name() in CONSTANTS:
                     # An operation of oneDNN has them as attributes.
                     source.clone(mapping, _CLONE)
                 else:

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import paddle
 from paddle.pir import Operation, Value
 
-from ernie_gram.graph import LAYER
+from ernie_gram.graph import ATTENTION, LAYER
 from ernie_gram.kernels import operations
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
-_ATTENTION = "pd_op.memory_efficient_attention"
 # Operations whose results have memory of their own.
 _FRESH = ("pd_op.matmul", "pd_op.add")
 # Operations that read a value and keep no view of it.
@@ -47,7 +46,7 @@ def use_compiled(program: paddle.static.Program, kept: Collection[int]) -> None:
                     paddle.pir.set_insertion_point(operation)
                     rewrites[operation.name()](operation, kept)
     paddle.pir.set_insertion_point_to_block_end(block)
-    left = [operation.name() for operation in block.ops if operation.name().startswith(_ATTENTION)]
+    left = [operation.name() for operation in block.ops if operation.name().startswith(ATTENTION)]
     assert not left, f"no kernel for {left}: results of attention cannot be fetched"
 
 
@@ -254,7 +253,7 @@ def _addition(operation: Operation, kept: Collection[int]) -> None:
 
 # Replacements that remove other operations come first.
 _STAGES: tuple[dict[str, Callable[[Operation, Collection[int]], None]], ...] = (
-    {_ATTENTION: _attention},
+    {ATTENTION: _attention},
     {"pd_op.softmax": _softmax},
     {"pd_op.softmax_grad": _softmax_gradient},
     {"pd_op.gelu": _gelu, "pd_op.layer_norm": _layer_norm},

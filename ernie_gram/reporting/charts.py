@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ernie_gram.plot import MAX_MARKED
 from ernie_gram.reporting.markup import Html, element, joined
 from ernie_gram.reporting.numbers import decimals_of, exact, shown
 
@@ -13,8 +14,6 @@ WIDTH, HEIGHT = 440, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 34
 # Points of a curve that are kept: more would not be seen, and would make the page heavy.
 MAX_POINTS = 150
-# More points than these have no markers.
-MAX_MARKED = 40
 MAX_TICKS = 7
 LINE_HEIGHT = 12
 # Room below and above the curves, as a share of the range of their values.

@@ -79,9 +79,11 @@ def _is_word(units: list[int], place: int, vocabulary: Vocabulary, num_tokens: i
     unit, after = units[place], units[place + 1]
     if unit >= num_tokens:
         return False
-    token, text = vocabulary.tokens[unit], vocabulary.text([unit])
-    is_whole = not token.startswith("##") and not (after < num_tokens and vocabulary.tokens[after].startswith("##"))
-    return is_whole and text.isalpha() and (len(text) > 3 or not text.isascii())
+    _, begins = vocabulary.spelling(unit)
+    following, ends = vocabulary.spelling(after) if after < num_tokens else ("", True)
+    text = vocabulary.text([unit])
+    # In a SentencePiece vocabulary, punctuation marks do not begin a word.
+    return begins and (ends or not following.isalnum()) and text.isalpha() and (len(text) > 3 or not text.isascii())
 
 
 def tokens_of(corpus: Corpus, unit: int) -> list[int]:

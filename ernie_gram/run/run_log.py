@@ -14,7 +14,10 @@ from reader.system.atomic_files import write_atomically
 from reader.system.console import write_or_drop
 
 LOG = "log.jsonl"
-CPU = "cpu_seconds_per_step"  # a value of training records, see training/meters.py
+# Names of the meters in training records, see training/meters.py.
+RATE, UTILISATION, WAIT, CPU = "sequences_per_second", "mfu", "feed_wait_share", "cpu_seconds_per_step"
+TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
+METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, CPU, MEMORY, ALLOCATED)
 
 Record = dict[str, Any]
 

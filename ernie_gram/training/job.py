@@ -47,11 +47,8 @@ class Network(Protocol):
         """Build the network in training mode. Every parameter needs an explicit name."""
 
 
-class Evaluator(Protocol):
-    """Measures the model in the current scope, for example on held-out data."""
-
-    def __call__(self, executor: paddle.static.Executor, world: World) -> dict[str, float]:
-        """Return metrics by name. The evaluator itself combines the results of all ranks."""
+# Measures the model in the current scope, for example on held-out data; returns metrics by name, the same on all ranks.
+Evaluator = Callable[[paddle.static.Executor, World], dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -109,7 +106,7 @@ def _list(what: str, names: list[str]) -> list[str]:
             layers.setdefault(name.replace(found[0], "_layer_{}_"), []).append(int(found[1]))
         else:
             layers[name] = []
-    entries = [name.format(_ranges(sorted(numbers))) for name, numbers in layers.items()]
+    entries = [name.replace("{}", _ranges(sorted(numbers))) if numbers else name for name, numbers in layers.items()]
     return [f"{what}: {', '.join(entries)}"] if names else []
 
 

@@ -14,7 +14,7 @@ import paddle
 from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak, process_peak
 from ernie_gram.distributed.ranks import World
-from ernie_gram.run.run_log import CPU
+from ernie_gram.run.run_log import ALLOCATED, CPU, MEMORY, RATE, SLOTS, TOKENS, UTILISATION, WAIT
 from ernie_gram.training.config import TrainerConfig
 from reader.batches.fields import INPUT_IDS, LENGTHS, Batch
 
@@ -22,10 +22,6 @@ from reader.batches.fields import INPUT_IDS, LENGTHS, Batch
 PEAK_SECONDS = 0.3
 # A larger share of waiting for batches is shown on the console.
 SHOWN_WAIT = 0.01
-# Names of the meters in the log.
-RATE, UTILISATION, WAIT = "sequences_per_second", "mfu", "feed_wait_share"
-TOKENS, SLOTS, MEMORY, ALLOCATED = "tokens_per_second", "slots_per_second", "peak_memory_gb", "peak_allocated_gb"
-METERS = (RATE, TOKENS, SLOTS, UTILISATION, WAIT, CPU, MEMORY, ALLOCATED)
 
 Flops = Callable[[Batch], float]
 

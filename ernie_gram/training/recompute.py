@@ -13,11 +13,9 @@ from __future__ import annotations
 import paddle
 from paddle.pir import CloneOptions, IrMapping, Operation, Value
 
-from ernie_gram.graph import LAYER, float32
+from ernie_gram.graph import ATTENTION, LAYER, float32
 
 _DROPOUT = "pd_op.dropout"
-# Not computed again: its results, the output and one number per row, are small, and it draws its own dropout masks.
-_ATTENTION = "pd_op.memory_efficient_attention"
 
 
 def recompute_layers(total: Value) -> None:
@@ -54,8 +52,9 @@ class _Copies:
         operation = _source(value)
         if operation is None or not operation.has_attr(LAYER) or value.id in self._kept:
             return False
-        # The mask of a dropout is kept.
-        return operation.name() != _ATTENTION and (operation.name(), value.index()) != (_DROPOUT, 1)
+        # The mask of a dropout is kept, and what attention computes: an output and one number per row, which are small;
+        # it draws its own dropout masks.
+        return operation.name() != ATTENTION and (operation.name(), value.index()) != (_DROPOUT, 1)
 
     def of(self, value: Value, before: Operation) -> Value:
         """Return the copy of a freed value; the operations that it still needs are added in front of `before`."""

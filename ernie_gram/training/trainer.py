@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import paddle
 
-from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, sum_array
+from ernie_gram.distributed.collectives import check_agreement, copy_from_first_rank, of_first_rank, sum_array
 from ernie_gram.distributed.device import kernels_used
 from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint, termination
@@ -74,7 +74,7 @@ class Trainer:
         """Take the checkpoint of rank 0, which alone has verified whole files, on all ranks."""
         chosen = self.job.resume_from
         own = checkpoint.load_state(chosen).step if chosen else 0
-        step = int(sum_array(self.executor, np.array([own * float(self.world.is_first)]), self.world)[0])
+        step = int(self._of_first_rank(own))
         if chosen and step not in (0, own):
             chosen = chosen.with_name(f"step_{step}")
             checkpoint.verify(chosen, (checkpoint.STATE,))
@@ -228,8 +228,7 @@ class Trainer:
         self.saver.wait()
         # Only rank 0 reads large files.
         saved = checkpoint.newest_valid(self.job.folder) if self.world.is_first else None
-        own = float(checkpoint.step_of(saved)) if saved else 0.0
-        step = int(sum_array(self.executor, np.array([own]), self.world)[0])
+        step = int(self._of_first_rank(checkpoint.step_of(saved) if saved else 0))
         return self.job.folder / f"step_{step}" if step else None
 
     def _evaluate_if_due(self) -> None:
@@ -243,9 +242,7 @@ class Trainer:
             # The log may have the evaluation already, but a checkpoint written before it does not count it.
             is_known = self.progress.step == self.step
         else:
-            # Only rank 0 has a log; the sum tells the other ranks.
-            done = np.array([float(self.step in self.log.evaluated)])
-            is_known = bool(sum_array(self.executor, done, self.world)[0])
+            is_known = bool(self._of_first_rank(self.step in self.log.evaluated))  # only rank 0 has a log
         if not is_known:
             self.evaluate()
 
@@ -284,8 +281,12 @@ class Trainer:
         if not self.job.selection or self.progress.best_step is None:
             return
         is_there = self.world.is_first and checkpoint.best_step(self.job.folder) == self.progress.best_step
-        if not sum_array(self.executor, np.array([float(is_there)]), self.world)[0]:
+        if not self._of_first_rank(is_there):
             self.progress = Progress(self.progress.step)
+
+    def _of_first_rank(self, number: float) -> float:
+        """Return the number of rank 0, on all ranks."""
+        return float(of_first_rank(self.executor, np.array([float(number)]), self.world)[0])
 
     def _state(self) -> checkpoint.State:
         return checkpoint.State(

@@ -86,7 +86,7 @@ class SparkEngine:
         num_partitions = min(NUM_BUCKETS, max(2 * self._cores, len(file_ranges)))
         self._words = buckets.partitionBy(num_partitions, int).values()
         with spark_progress(self._context, "splitting"), _paths_as_given(self._text.paths), one_line_failures():
-            summaries = records.mapPartitions(_summaries).collect()
+            summaries = records.filter(lambda record: isinstance(record, _RangeSummary)).collect()
         if all(summary.is_blank for summary in summaries):
             raise no_text_error(self._text.paths)
         self.num_segments = sum(summary.num_segments for summary in summaries)
@@ -157,10 +157,6 @@ def _split_range(
         num_segments += 1
         yield words
     yield _RangeSummary(reader.block_digests, num_segments, is_blank, totals)
-
-
-def _summaries(records: Iterable[SegmentWords | _RangeSummary]) -> list[_RangeSummary]:
-    return [record for record in records if isinstance(record, _RangeSummary)]
 
 
 def _words_by_bucket(segment: SegmentWords) -> Iterator[tuple[int, WordCounts]]:

@@ -53,9 +53,14 @@ def check_parent(path: Path) -> None:
     )
 
 
+def nearest_folder(path: Path) -> Path:
+    """Return a path if it exists, else the nearest folder above it."""
+    return next(each for each in (path, *path.absolute().parents) if each.exists())
+
+
 def check_writable(folder: Path) -> None:
     """Raise InputError unless files can be created in a folder, or in the nearest one above it if it does not exist."""
-    nearest = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    nearest = nearest_folder(folder)
     try:
         # This file has no name, so other processes do not see it.
         tempfile.TemporaryFile(dir=nearest).close()

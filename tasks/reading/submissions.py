@@ -137,11 +137,6 @@ def clue_file_name(task: Task, split: str) -> str:
     return f"{task.submission_name or task.name}{version}_predict.json"
 
 
-def predictions_file_name(task: Task, split: str) -> str:
-    """Return predictions.json."""
-    return "predictions.json"
-
-
 def index_table(predictions: Predictions) -> str:
     """Return GLUE's table: labels in the official spelling, or scores with all their digits."""
     rows = (f"{example.id}\t{answer}\n" for example, answer in predictions.pairs())
@@ -223,10 +218,10 @@ class JsonObject:
 TABLE, LINES = Tsv({"id": "index", "answer": "prediction"}), JsonLines({"id": "id", "answer": "label"})
 FORMS = {
     "glue": Form(glue_file_name, index_table, TABLE),
-    "squad": Form(predictions_file_name, answers_by_id, JsonObject()),
+    "squad": Form(lambda task, split: "predictions.json", answers_by_id, JsonObject()),
     "clue": Form(clue_file_name, labelled_lines, LINES),
     "json_object": Form(clue_file_name, answers_by_id, JsonObject()),
     "table": Form(lambda task, split: f"{task.name}_{split}.tsv", index_table, TABLE),
-    "letters": Form(predictions_file_name, letters_by_id, JsonObject()),
+    "letters": Form(lambda task, split: "predictions.json", letters_by_id, JsonObject()),
     "tag_columns": Form(lambda task, split: f"{task.name}_{split}.txt", tag_columns, Conll()),
 }

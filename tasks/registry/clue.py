@@ -9,9 +9,8 @@ from tasks.kinds.task import Split, Task, files
 from tasks.layouts.clue import C3, Chid, Cluener, CluewscMarked
 from tasks.layouts.columns import Columns
 from tasks.layouts.json_lines import JsonLines
-from tasks.registry.glue import NLI_LABELS
+from tasks.registry.glue import NLI_LABELS, SENTENCES
 
-SENTENCES: Mapping[str, str] = {"text_a": "sentence1", "text_b": "sentence2"}
 JSON_FILES: Mapping[str, Split] = {
     "train": files("train.json"),
     "dev": files("dev.json"),

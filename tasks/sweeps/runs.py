@@ -73,13 +73,14 @@ class FinetuneRun(PlannedRun):
                 f"has the result of a run with {key} {before.get(key)}, not {value}; choose another --output",
             )
         require(score is not None, str(self.folder), NO_DEV_SPLIT)
+        metric = self.metric
         scores = {
-            f"{split}.{name}": reported_value(self.metric, values[name])
+            f"{split}.{name}": reported_value(metric, values[name])
             for split, values in by_split.items()
-            for name in self.metric.reported_scores
+            for name in metric.reported_scores
             if name in values
         }
-        numbers = {"score": reported_value(self.metric, score), **scores}
+        numbers = {"score": reported_value(metric, score), **scores}
         return {**numbers, "chosen_step": chosen, "steps": steps, "seconds": seconds}
 
     def check_made_from(self, today: Identity) -> None:

@@ -16,7 +16,7 @@ from reader.system.atomic_files import write_atomically
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task
 from tasks.registry import TASKS
-from tasks.registry.task_file import find_task, read_task_file
+from tasks.registry.task_file import read_task_file
 
 FILE_NAME, TASK_FILE = "task.json", "task.yaml"
 
@@ -92,7 +92,7 @@ def read_description(path: Path) -> Description:
     if own.is_file():
         task = replace(read_task_file(own), name=name, title=content["title"])
     elif name in TASKS:
-        task = find_task(name)
+        task = TASKS[name]
     else:
         raise InputError(f"{source}: the task {name!r} is not in the registry, and there is no {TASK_FILE}")
     task = replace(task, labels=None if labels is None else tuple(labels))

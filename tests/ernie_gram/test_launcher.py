@@ -156,7 +156,7 @@ def test_the_console_shows_only_the_messages_of_this_project(built: Path, tmp_pa
     assert [line for line in done.stdout.splitlines() if not line.startswith(known)] == []
     assert len(done.stdout.splitlines()) == 13
     # The files have all meters, the console only some.
-    from ernie_gram.training.meters import METERS
+    from ernie_gram.run.run_log import METERS
 
     training = [record for record in read_log(tmp_path / "run") if record["kind"] == "train"]
     assert [set(METERS) <= record.keys() for record in training] == [True, True]

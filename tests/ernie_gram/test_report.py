@@ -13,8 +13,7 @@ import yaml
 from ernie_gram import Model
 from ernie_gram.pretraining import count_baselines
 from ernie_gram.report import main
-from ernie_gram.run.run_log import read_log
-from ernie_gram.training.meters import METERS
+from ernie_gram.run.run_log import METERS, read_log
 from tests.support.commands import call
 from tests.support.reports import assert_self_contained, curves, made_run, perplexities, report
 from tests.support.tiny_task import DEV_ROWS

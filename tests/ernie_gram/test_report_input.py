@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from ernie_gram.report import main
+from ernie_gram.run.run_log import METERS
 from tests.support.commands import assert_one_line_error, call
 from tests.support.reports import assert_self_contained, curves, made_run, perplexities, report
 
@@ -46,7 +47,8 @@ def test_the_page_of_seven_long_runs_is_small(tmp_path: Path) -> None:
     folders = []
     for number in range(7):
         folder = made_run(tmp_path / f"run{number}", perplexities(50.0, 60.0), objective={"masking": f"m{number}"})
-        values = dict.fromkeys(("loss", "coarse", "fine", "generator", "rtd", "learning_rate"), 1.23456789)
+        names = ("loss", "coarse", "fine", "generator", "rtd", "learning_rate", "skipped", "sent_bytes", *METERS)
+        values = dict.fromkeys(names, 1.23456789)
         records = [{"kind": "train", "step": step, **values} for step in range(50, 100_000, 50)]
         records += [{"kind": "eval", "step": step, "perplexity": 9.87654321} for step in range(1000, 100_000, 1000)]
         (folder / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -55,6 +57,8 @@ def test_the_page_of_seven_long_runs_is_small(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").stat().st_size < 300_000
     points = curves(page)["Loss term rtd (running mean)"]["run0"].split()
     assert (len(points), points[-1]) == (150, "99950:1.23457")
+    terms = {title for title in curves(page) if title.startswith("Loss term")}
+    assert terms == {f"Loss term {name} (running mean)" for name in ("coarse", "fine", "generator", "rtd")}
 
 
 def test_the_models_of_a_study_are_its_runs(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def train(folder: Path, output: Path, rung: str, more: list[str]) -> dict[str, A
     from safetensors.numpy import load_file
 
     from ernie_gram.pretrain import main as pretrain
-    from ernie_gram.training.meters import METERS
+    from ernie_gram.run.run_log import METERS
 
     corpus = "token_corpus" if rung == "token" else "corpus"
     paths = [f"--paths.{key}={folder / value}" for key, value in (("corpus", corpus), ("held_out", "held_out"))]

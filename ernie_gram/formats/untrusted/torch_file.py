@@ -122,7 +122,7 @@ def _entries(file: BytesIO | mmap) -> dict[str, Any]:
     """Return the dict of a pickle, with `Tensor` records in place of the tensors."""
     names = {
         "torch._utils._rebuild_tensor_v2": _rebuild_tensor,
-        "torch._utils._rebuild_parameter": _rebuild_parameter,
+        "torch._utils._rebuild_parameter": lambda tensor, requires_grad, hooks: tensor,
         **{f"torch.{name}": TYPES[stored_as] for name, stored_as in STORAGES.items()},
     }
     entries = ArrayUnpickler(file, array_names() | names, _storage).load()
@@ -148,10 +148,6 @@ def _rebuild_tensor(
     if not isinstance(storage, Storage) or type(offset) is not int or offset < 0 or len(sizes) != len(steps):
         raise ValueError("a tensor without a storage or offset, or with more sizes than strides")
     return Tensor(storage, offset, sizes, steps)
-
-
-def _rebuild_parameter(tensor: Any, requires_grad: Any, hooks: Any) -> Any:
-    return tensor
 
 
 def _views(path: Path, entries: dict[str, Any], storages: Mapping[str, memoryview]) -> StoredArrays:

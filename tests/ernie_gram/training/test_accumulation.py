@@ -11,8 +11,7 @@ import pytest
 from ernie_gram.pretraining.job import PretrainNetwork, row_counts
 from ernie_gram.pretraining.sizes import CorpusSizes
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_log import read_log
-from ernie_gram.training.meters import METERS
+from ernie_gram.run.run_log import METERS, read_log
 from ernie_gram.training.program import open_program
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus

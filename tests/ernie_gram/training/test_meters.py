@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ernie_gram.distributed.world import World  # import before Paddle: sets the number of threads
+from ernie_gram.run.run_log import CPU, METERS
 from ernie_gram.training.config import TrainerConfig
-from ernie_gram.training.meters import CPU, METERS, Meters, on_console, rates
+from ernie_gram.training.meters import Meters, on_console, rates
 from reader.errors import InputError
 from tests.support.static_programs import fresh_scope
 

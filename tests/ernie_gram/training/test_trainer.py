@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ernie_gram.distributed import collectives
 from ernie_gram.distributed.ranks import World
 from ernie_gram.run import checkpoint
-from ernie_gram.run.run_log import read_log
+from ernie_gram.run.run_log import METERS, read_log
 from ernie_gram.training import trainer as training
 from ernie_gram.training.config import TrainerConfig
 from ernie_gram.training.job import StartValues
-from ernie_gram.training.meters import METERS
 from ernie_gram.training.step_values import LastStep, add_step_values, not_finite, read_step_values
 from reader.errors import InputError
 from tests.support.objectives import as_options
@@ -104,12 +104,12 @@ def test_parameters_without_start_values_are_drawn(train: Callable[..., str], tm
 
 
 def test_the_console_names_a_parameter_of_successive_layers_once() -> None:
-    names = [*(f"encoder_layer_{i}_fc.{part}" for i in range(12) for part in ("w_0", "b_0")), "head", "ln_layer_3_x"]
+    names = [*(f"encoder_layer_{i}_fc.{part}" for i in range(12) for part in ("w_0", "b_0")), "head", "ln_layer_3_{x}"]
     given = [name for name in names if name.startswith(("encoder_layer_4_", "encoder_layer_7_fc.b"))]
     lines = StartValues("model", dict, is_model=True).describe(given, names, earlier=["head"])
     assert lines == [
         "start values: 3 of 26 parameters from model",
-        "not in model, drawn: encoder_layer_0-3 5-11_fc.w_0, encoder_layer_0-3 5-6 8-11_fc.b_0, ln_layer_3_x",
+        "not in model, drawn: encoder_layer_0-3 5-11_fc.w_0, encoder_layer_0-3 5-6 8-11_fc.b_0, ln_layer_3_{x}",
     ]
 
 
@@ -191,7 +191,7 @@ def test_no_rank_ends_before_rank_0_has_completed_its_checkpoint(
             trainer._values()
         messages[rank] = str(error.value)
 
-    monkeypatch.setattr(training, "sum_array", sum_)
+    monkeypatch.setattr(collectives, "sum_array", sum_)
     ranks = [threading.Thread(target=stop, args=(rank,), daemon=True) for rank in (0, 1)]
     for rank in ranks:
         rank.start()
