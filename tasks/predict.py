@@ -29,7 +29,13 @@ from reader.system.output_files import add_output_file, check_output_path, claim
 from reader.system.progress import progress
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.task import Task
-from tasks.prediction.finetuned import PRECISIONS, LoadedModel, load_finetuned, with_null_threshold_of
+from tasks.prediction.finetuned import (
+    PRECISIONS,
+    LoadedModel,
+    load_finetuned,
+    null_threshold_of,
+    with_null_threshold_of,
+)
 from tasks.prediction.own_texts import FORMS, load_texts
 from tasks.reading.data_option import MEANING, add_bad_row_option, data_folder
 from tasks.reading.load import load_split
@@ -125,13 +131,15 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
 def with_threshold(arguments: argparse.Namespace, finetuned: LoadedModel, split: str | None) -> LoadedModel:
     """Return the model with the threshold for "no answer" to use; raises InputError.
 
-    If none is set, predictions for the first dev split choose the best one themselves; others take that of the run.
+    If none is set, it is that of the run. Without one, and for another checkpoint than the best, predictions for the
+    first dev split choose the best one themselves.
     """
     task, given = finetuned.task, arguments.null_threshold
     if given is not None:
         require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
         return finetuned.with_null_threshold(given)
-    if split is not None and split == task.tuning_split:
+    is_chosen_anew = arguments.checkpoint is not None or null_threshold_of(arguments.run) is None
+    if split is not None and split == task.tuning_split and is_chosen_anew:
         return finetuned
 
     def warn(line: str) -> None:

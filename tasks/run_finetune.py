@@ -12,13 +12,14 @@ import sys
 from ernie_gram.distributed.launcher import ENVIRONMENT, launch
 from reader.errors import InputError
 from tasks.reading.data_option import data_folder
-from tasks.registry.settings_file import settings_of
+from tasks.registry.settings_file import CONFIG, settings_of
 
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
 
-Fine-tune a model on a task. TASK is a name that `ernie-gram tasks` lists, with the settings in conf/tasks/TASK.yaml, or
-the .yaml file of a custom task. MODEL is a model folder or a run. `{0} --print_config` prints all settings with
-their meaning. --check checks everything, and does not train.
+Fine-tune a model on a task. TASK is a name that `ernie-gram tasks` lists, with the settings in conf/tasks/TASK.yaml; or
+the .yaml file of a custom task; or a .yaml file of settings, which has `task: NAME` or `base: FILE`. MODEL is a model
+folder or a run. `{0} --print_config` prints all settings with their meaning. --check checks everything, and does not
+train.
 
 {1}
   DATA         folder with the official files of the task, or the benchmark's folder above it (or --paths.data)"""
@@ -36,7 +37,13 @@ def main() -> None:
         arguments = [*data, *arguments]
     elif len(arguments) > 1 and not arguments[1].startswith("-"):
         task, model, *more = arguments
-        arguments = [*settings_of(task), "--paths.model", model, *data, *more]
+        settings = settings_of(task)
+        if settings[0] == CONFIG and any(each.partition("=")[0] == CONFIG for each in more):
+            raise InputError(
+                f"{CONFIG}: {task} has its own settings; begin your file with `base: {settings[1]}`, and give the file "
+                f"in place of {task}"
+            )
+        arguments = [*settings, "--paths.model", model, *data, *more]
     else:
         raise InputError(f"TASK and MODEL: must be given (see {sys.argv[0]} --help)")
     launch("tasks.finetune", arguments)

@@ -37,7 +37,7 @@ class Regression(SentenceKind):
         return 1
 
     def decode(self, scores: Float32s, features: SentenceFeatures, examples: Sequence[SentenceExample]) -> Predictions:
-        """Return the scores as they are: they may lie outside the task's range, as in GLUE's own baselines."""
+        """Return the scores as they are: they may lie outside the task's range."""
         answers = [float(score) for score in example_means(scores, features)[:, 0]]
         return self.predictions(examples, answers, [{} for _ in answers])
 

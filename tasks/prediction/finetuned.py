@@ -126,10 +126,15 @@ def with_null_threshold_of(finetuned: LoadedModel, run: Path, warn: Callable[[st
     """
     if not finetuned.task.unanswerable or finetuned.description.settings.span.null_threshold is not None:
         return finetuned
-    try:
-        result = json.loads((described_folder(run) / RESULT).read_text(encoding="utf-8"))
-        threshold = float(result[NULL_THRESHOLD])
-    except (OSError, ValueError, KeyError, TypeError):
+    threshold = null_threshold_of(run)
+    if threshold is None:
         warn(f'{run}: no {RESULT} with a threshold for "no answer": 0 is used')
-        threshold = 0.0
-    return finetuned.with_null_threshold(threshold)
+    return finetuned.with_null_threshold(threshold or 0.0)
+
+
+def null_threshold_of(run: Path) -> float | None:
+    """Return the threshold for "no answer" in the result of a run; None without one."""
+    try:
+        return float(json.loads((described_folder(run) / RESULT).read_text(encoding="utf-8"))[NULL_THRESHOLD])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -138,8 +138,16 @@ def clue_file_name(task: Task, split: str) -> str:
 
 
 def index_table(predictions: Predictions) -> str:
-    """Return GLUE's table: labels in the official spelling, or scores with all their digits."""
-    rows = (f"{example.id}\t{answer}\n" for example, answer in predictions.pairs())
+    """Return GLUE's table: labels in the official spelling, or scores with all their digits.
+
+    Scores of a test set are limited to the range of the task, as in GLUE's baselines (nyu-mll/GLUE-baselines,
+    src/evaluate.py): the server refuses others.
+    """
+    low, high = predictions.task.score_range or (None, None)
+    rows = (
+        f"{example.id}\t{answer if low is None or example.gold is not None else min(max(answer, low), high)}\n"
+        for example, answer in predictions.pairs()
+    )
     return f"index\tprediction\n{''.join(rows)}"
 
 

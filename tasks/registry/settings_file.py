@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ernie_gram.config.loading import read_yaml
 from reader.system.installation import CONF, is_settings_file
+
+CONFIG = "--config"
 
 
 def settings_of(task: str) -> list[str]:
     """Return the options of fine-tuning that select a task and its settings.
 
-    A task without such a file is the .yaml file of a custom task, or an unknown name.
+    A YAML file is one of settings if it has the key `task` or `base`, else that of a custom task. A name without a file
+    in conf/tasks is unknown.
     """
+    own = Path(task)
+    if is_settings_file(task):
+        is_settings = own.is_file() and not {"task", "base"}.isdisjoint(read_yaml(own))
+        return [CONFIG if is_settings else "--task", task]
     path = CONF / "tasks" / f"{task}.yaml"
-    has_settings = not is_settings_file(task) and path.is_file()
-    return ["--config", str(path)] if has_settings else ["--task", task]
+    return [CONFIG, str(path)] if path.is_file() else ["--task", task]

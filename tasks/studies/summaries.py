@@ -40,24 +40,29 @@ class Summary:
 
     @property
     def counts(self) -> list[Record]:
-        """The count baselines of this study's corpora; other studies may share the file of results."""
-        return [record for record in self.of_kind(COUNTS) if record["corpus"] in self.study.corpora]
+        """The count baselines of this study's corpora and seeds; other studies may share the file of results."""
+        study = self.study
+        return [
+            each for each in self.of_kind(COUNTS) if each["corpus"] in study.corpora and each["seed"] in study.seeds
+        ]
 
     def models(self, variant: str) -> list[Record]:
-        """Return the pre-trainings of a variant, by seed."""
-        found = [record for record in self.of_kind(PRETRAINING) if record["variant"] == variant]
-        return sorted(found, key=lambda record: int(record["seed"]))
+        """Return the pre-trainings of a variant with the study's seeds, by seed."""
+        found = [each for each in self.of_kind(PRETRAINING) if each["variant"] == variant]
+        return sorted((each for each in found if each["seed"] in self.study.seeds), key=lambda each: int(each["seed"]))
 
     def results(self, variant: str, key: str) -> dict[int, float]:
         """Return a number of the results of a variant's pre-trainings by seed; those without it are left out."""
         return {int(each["seed"]): each["result"][key] for each in self.models(variant) if key in each["result"]}
 
     def scores(self, variant: str, task: str) -> dict[tuple[int, int], float]:
-        """Return the scores of a variant on a task, by the seeds of pre-training and of fine-tuning."""
+        """Return the scores of a variant on a task, by the study's seeds of pre-training and of fine-tuning."""
         return {
             (record["seed"], record["finetuning_seed"]): record["result"]["score"]
             for record in self.of_kind(FINETUNING)
             if (record["variant"], record["task"]) == (variant, task)
+            and record["seed"] in self.seeds_of(variant)
+            and record["finetuning_seed"] in self.study.finetuning_seeds
         }
 
     def seeds_of(self, variant: str) -> tuple[int, ...]:

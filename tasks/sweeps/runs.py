@@ -19,7 +19,7 @@ from ernie_gram.experiments.processes import check_folders_and_devices
 from ernie_gram.formats.registry import read_model
 from ernie_gram.run.run_folder import RESULT, Identity, identity_differences
 from reader.errors import InputError, located, similar
-from reader.system.installation import CONF, named_settings
+from reader.system.installation import CONF, is_settings_file, named_settings
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
 from tasks.reading.data_option import add_data_option
@@ -66,11 +66,14 @@ class FinetuneRun(PlannedRun):
             chosen, steps, seconds = found["steps"]["chosen"], found["steps"]["total"], sum(found["seconds"].values())
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: damaged: {error}; remove it, and the run is evaluated again") from error
+        # Results of earlier versions lack new settings. `check_made_from` compares what the paths hold.
+        before = flatten(asdict(FinetuneConfig())) | before
+        paths = [key for key in before if key.startswith("paths.")] + ["task"] * is_settings_file(self.config.task)
         for key, value in self.settings.items():
             require(
-                before.get(key) == value,
+                before[key] == value or (key in paths and "made_from" in found),
                 str(self.folder),
-                f"has the result of a run with {key} {before.get(key)}, not {value}; choose another --output",
+                f"has the result of a run with {key} {before[key]}, not {value}; choose another --output",
             )
         require(score is not None, str(self.folder), NO_DEV_SPLIT)
         metric = self.metric

@@ -74,3 +74,14 @@ def test_the_launcher_has_the_settings_of_a_known_task(tmp_path: Path) -> None:
     assert "task: cola" in done.stdout
     # The default is 3.
     assert "epochs: 10" in done.stdout
+
+
+def test_the_launcher_takes_a_file_of_settings_in_place_of_a_task(tmp_path: Path) -> None:
+    own = write(tmp_path / "own.yaml", f"base: {ROOT / 'conf' / 'tasks' / 'cola.yaml'}\noptimizer: {{epochs: 7}}\n")
+    done = launch(str(own), str(tmp_path), "--print_config", DATA=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "task: cola" in done.stdout
+    assert "epochs: 7" in done.stdout
+    done = launch("cola", str(tmp_path), f"--config={own}", DATA=str(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("error: --config: cola has its own settings; begin your file with `base: ")

@@ -156,6 +156,12 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
     assert sorted(path.name for path in tmp_path.glob("na*.json")) == ["na_prob.json", "named.json"]
     scored = call(score, "squad2", str(tmp_path / "named.json"), "--data", str(tmp_path))
     assert json.loads(done.stdout.splitlines()[-1])["f1"] == json.loads(scored.stdout)["f1"]
+    # The threshold of the run holds for other data too.
+    common = ("--data", tmp_path, "--output", tmp_path / "named.json", "--overwrite")
+    for threshold, answered in ((-1e9, 0), (1e9, 5)):
+        write_json(run / "result.json", {"null_threshold": threshold})
+        assert predict(run, "--split", "dev", *common).returncode == 0
+        assert sum(map(bool, json.loads((tmp_path / "named.json").read_text()).values())) == answered
 
 
 def test_entities_have_the_characters_of_the_text(tmp_path: Path) -> None:

@@ -114,6 +114,12 @@ def test_scores_keep_all_their_digits(tmp_path: Path) -> None:
     assert score("stsb", "dev", tmp_path / "STS-B.tsv", content) == scores_of(TASKS["stsb"], "dev", tmp_path, answers)
 
 
+def test_scores_of_a_test_set_are_limited_to_the_range_of_the_task(tmp_path: Path) -> None:
+    write(tmp_path / "test.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n1\tc\td\n2\te\tf\n")
+    content = submit(TASKS["stsb"], "test", tmp_path, [5.3, -0.2, 2.71828182845])["STS-B.tsv"]
+    assert content == b"index\tprediction\n0\t5.0\n1\t0.0\n2\t2.71828182845\n"
+
+
 def test_lines_of_clue_have_the_ids_of_the_file_and_labels_as_texts(tmp_path: Path) -> None:
     rows = [{"id": number, "sentence1": "甲", "sentence2": "乙"} for number in (3, 0)]
     write_lines(tmp_path / "test.json", *rows)

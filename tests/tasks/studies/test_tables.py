@@ -63,6 +63,18 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
+def test_seeds_of_other_studies_in_the_same_results_are_left_out(tmp_path: Path) -> None:
+    finetuning = STUDY["finetuning"] | {"seeds": [2]}  # type: ignore[operator]
+    path = tmp_path / "study.yaml"
+    path.write_text(json.dumps({**STUDY, "seeds": [2], "finetuning": finetuning}))
+    counts = records()[-1]
+    lines = report(Summary(read_study(str(path)), [*records(), {**counts, "seed": 2}])).splitlines()
+    [costs] = [line for line in lines if line.startswith("| a | masking a |")]
+    assert "| 900 | 300 | 50 | 50 | - | 25.0% |" in costs
+    assert "| a | 64.0 | 64.0 | 64.00 |" in lines
+    assert "| corpus | held_out | left neighbour | 7 | 7 |" in "\n".join(lines)
+
+
 def test_the_tables_show_means_ranges_and_paired_differences(study: Path) -> None:
     text = report(Summary(read_study(str(study)), records()))
     assert "Equal CPU time is 10 s." in text

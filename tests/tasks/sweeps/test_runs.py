@@ -163,6 +163,27 @@ def test_the_result_of_another_model_task_or_other_data_is_refused(
         check_runs([run], 1)
 
 
+def test_a_finished_run_is_known_by_other_paths_and_by_later_versions(
+    tiny_task: Path, finetuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, run, result = finished_copy(tiny_task, finetuned, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    settings = result["settings"]
+    settings["task"] = str(task.relative_to(tmp_path) / "data" / "task.yaml")
+    settings["paths"] |= {"data": "task/data", "model": "task/model"}
+    del settings["optimizer"]["length_pool"]
+    write(run.folder / "result.json", json.dumps(result))
+    check_runs([run], 1)
+    settings["optimizer"]["batch_size"] = 999
+    write(run.folder / "result.json", json.dumps(result))
+    with pytest.raises(InputError, match=r"has the result of a run with optimizer\.batch_size 999, not "):
+        run.result()
+    del settings["optimizer"]["batch_size"], result["made_from"]
+    write(run.folder / "result.json", json.dumps(result))
+    with pytest.raises(InputError, match=r"has the result of a run with "):
+        run.result()
+
+
 def test_a_split_that_is_evaluated_at_the_end_may_lack_but_not_differ(
     tiny_task: Path, finetuned: Path, tmp_path: Path
 ) -> None:
