@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from tasks.reading.official_files import available_splits, file_digests
 
 # Bad rows that are listed on the console; all are in the run's folder.
 MAX_LISTED = 10
+# A larger difference of two distances between shares of labels is not by chance.
+CLOSE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,7 @@ def load_splits(
         began = time.monotonic()
         examples, report = load_split(kind.task, folder, name, on_bad_row)
         if name == TRAIN:
-            examples = spread_evenly(examples, max_train_examples)
+            examples = spread_evenly(kind, examples, max_train_examples)
         read = time.monotonic()
         with progress(f"encoding {name}"):
             features = kind.encode(examples, tokenizer, training=name == TRAIN)
@@ -120,16 +122,32 @@ def load_splits(
     return splits
 
 
-def spread_evenly(examples: list[Example], limit: int | None) -> list[Example]:
-    """Return at most `limit` examples, evenly spaced in the list, because files are often ordered; None means all."""
+def spread_evenly(kind: Kind[Any, Any], examples: list[Example], limit: int | None) -> list[Example]:
+    """Return at most `limit` examples, one of each of `limit` equal parts of the list; None means all.
+
+    Files are often ordered by label. If their labels are in turn instead, the first examples of the parts may all have
+    the same one; then an example of each part is drawn, always the same ones.
+    """
     count = len(examples)
-    return examples if limit is None or limit >= count else [examples[i * count // limit] for i in range(limit)]
+    if limit is None or limit >= count:
+        return examples
+    bounds = np.arange(limit + 1) * count // limit
+    places = bounds[:-1], np.random.default_rng(0).integers(bounds[:-1], bounds[1:])
+    first, drawn = ([examples[i] for i in each] for each in places)
+    distances = [_label_distance(_labels(kind, each), _labels(kind, examples)) for each in (first, drawn)]
+    return drawn if distances[0] > distances[1] + CLOSE else first
+
+
+def _label_distance(labels: Counter[str], others: Counter[str]) -> float:
+    """Return the total variation distance between the shares of the labels, from 0 to 1."""
+    totals = max(labels.total(), 1), max(others.total(), 1)
+    return sum(abs(labels[label] / totals[0] - others[label] / totals[1]) for label in labels | others) / 2
 
 
 def unseen_labels(kind: Kind[Any, Any], splits: Iterable[SplitData], train: SplitData) -> list[str]:
     """Return a line for each label, or type of entity, that occurs in a split but in no training example."""
-    counts = {split.name: _labels(kind, split) for split in splits}
-    seen = _labels(kind, train)
+    counts = {split.name: _labels(kind, split.examples) for split in splits}
+    seen = _labels(kind, train.examples)
     return [
         f"{name}: {counted(count, 'example')} with {kind.label_is} {label!r}, which no training example has"
         for name, labels in counts.items()
@@ -138,6 +156,6 @@ def unseen_labels(kind: Kind[Any, Any], splits: Iterable[SplitData], train: Spli
     ]
 
 
-def _labels(kind: Kind[Any, Any], split: SplitData) -> Counter[str]:
+def _labels(kind: Kind[Any, Any], examples: Sequence[Example]) -> Counter[str]:
     """Return the number of examples that have each label, or entities of each type."""
-    return Counter(label for example in split.examples for label in kind.labels_of(example))
+    return Counter(label for example in examples for label in kind.labels_of(example))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,12 +81,23 @@ def test_types_of_entities_that_no_training_example_has_are_counted() -> None:
 
 def test_training_examples_are_limited_evenly_and_in_order(tiny_task: Path, tmp_path: Path) -> None:
     examples = labelled(*"0123456789")
-    assert spread_evenly(examples, 4) == [examples[i] for i in (0, 2, 5, 7)]
-    assert spread_evenly(examples, 11) == spread_evenly(examples, None) == examples
+    assert spread_evenly(CLASSES, examples, 4) == [examples[i] for i in (0, 2, 5, 7)]
+    assert spread_evenly(CLASSES, examples, 11) == spread_evenly(CLASSES, examples, None) == examples
     done = finetune(tiny_task, tmp_path / "run", "--max_train_examples=10", "--check")
     assert done.returncode == 0, done.stderr
     assert "61 rows: 10 of 61 examples; 10 samples" in done.stdout
     assert "23 rows: 23 examples" in done.stdout
+
+
+@pytest.mark.parametrize("labels", ["01", "012", "0122"])
+def test_limited_examples_of_labels_in_turn_have_all_labels(labels: str) -> None:
+    examples = labelled(*labels * 400)
+    for limit in (200, 100 * len(labels)):
+        chosen = spread_evenly(CLASSES, examples, limit)
+        counts = Counter(example.gold for example in chosen)
+        expected = {label: limit * labels.count(label) / len(labels) for label in set(labels)}
+        assert all(abs(counts[label] - expected[label]) < 0.1 * limit for label in expected)
+        assert chosen == sorted(chosen, key=examples.index) == spread_evenly(CLASSES, examples, limit)
 
 
 def test_a_labelled_test_split_is_evaluated_at_the_end_or_in_place_of_a_dev_split(tmp_path: Path) -> None:
