@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from ernie_gram.config.checks import check_counts
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.formats import ours
 from ernie_gram.formats.model import Model as ModelRecord
@@ -93,6 +94,8 @@ class Model:
         self.has_ngrams = config is not None and config.objective.is_explicit and bool(record.lexicon)
         self.has_generator = config is not None and config.objective.has_generator
         self.has_pooler = "pooled_fc.w_0" in record.parameters
+        encoder = record.config
+        self.has_sentence_types = encoder.sent_type_vocab_size > 1 or not encoder.use_sentence_embedding
         self._texts, self._lexicon = None, record.lexicon
         if record.vocabulary is not None:
             self._texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
@@ -186,8 +189,7 @@ class Model:
 
         Raises InputError that names the text, counted from 0, if it is empty, too long, or neither text nor pair.
         """
-        if batch_size < 1:
-            raise InputError(f"batch_size: {batch_size} must be at least 1")
+        check_counts(batch_size=batch_size)
         encoded = self._encoded(texts, truncate)
         names = ["hidden", "pooled"] if self.has_pooler else ["hidden"]
         found: dict[int, Vectors] = {}
@@ -244,6 +246,8 @@ class Model:
         for i, text in enumerate(texts):
             with located(f"texts[{i}]"):
                 encoded.append(self.texts.encode(_parts(text), truncate))
+                if encoded[-1].sentence_ids.any() and not self.has_sentence_types:
+                    raise InputError(f"a pair of texts, but {self.folder} has one sentence type (type_vocab_size)")
         return encoded
 
     def fill_mask(self, text: str, top: int = 5, ngrams: bool = False, draws: int = DRAWS) -> list[list[Guess]]:
@@ -258,8 +262,7 @@ class Model:
         """
         if not isinstance(text, str):
             raise InputError(f"text: give one text, not {text!r}")
-        if top < 1 or draws < 1:
-            raise InputError("top and draws: must be at least 1")
+        check_counts(top=top, draws=draws)
         if ngrams and not self.has_ngrams:
             raise InputError(f"ngrams: {self.folder} does not predict n-grams; leave it out")
         return self.fill([self.texts.encode_masked(text)], top, ngrams, draws)[0]
@@ -303,6 +306,7 @@ class ExportedModel(Model):
             load_vocabulary(folder / text.vocabulary, text.lowercase), text.segmenter, text.max_tokens
         )
         self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names
+        self.has_sentence_types = True  # as far as its description tells
         self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))
         self._program: ExportedProgram | None = None
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ernie_gram.config.checks import check_counts
 from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.distributed.ranks import World
@@ -77,8 +78,7 @@ class FineTuned:
         """
         if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
             raise InputError(f"{ROWS}: give a list of rows, not {rows!r}")
-        if batch_size < 1:
-            raise InputError(f"batch_size: {batch_size} is not positive")
+        check_counts(batch_size=batch_size)
         rows = list(rows)
         if not rows:
             return []

@@ -51,7 +51,7 @@ def main() -> None:
             for report in check_task(task, arguments.data, arguments.on_bad_row):
                 print("\n".join(report.lines()), flush=True)
         except InputError as error:
-            bad.append(str(error))
+            bad.append(f"{task.name}: {error}")
     for message in bad[:-1]:
         print_error(message)
     if bad:

@@ -31,10 +31,13 @@ from reader.errors import OneLineParser, first_line, print_warning
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder, claimed_new_folder
 from reader.system.progress import progress
+from tasks.kinds.sentences import SentenceKind
 from tasks.prediction.finetuned import TASK_SCORES, LoadedModel, load_finetuned, with_null_threshold_of
+from tasks.prediction.own_texts import plain_values
 from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
 
 PADDLENLP, INFERENCE = "paddlenlp", "inference"
+CUT = "Of a text of more than `model_max_length` tokens it reads the beginning only; the training reads other parts too"
 
 
 def paddlenlp_head(finetuned: LoadedModel) -> tuple[TaskHead | None, list[Obstacle]]:
@@ -71,7 +74,10 @@ def export_paddlenlp(finetuned: LoadedModel, folder: Path, accept_loss: bool) ->
     model = replace(finetuned.model, parameters=kept)
     lost = accepted_losses(model, PADDLENLP, [*obstacles, *paddlenlp.cannot_hold(model)], accept_loss)
     with atomic_folder(folder) as partial:
-        paddlenlp.write(model, partial, folder.name, head)
+        inputs, has_pairs = finetuned.description.settings.input, "text_b" in plain_values(finetuned.task)
+        is_cut = isinstance(finetuned.kind, SentenceKind) and not has_pairs and inputs.long_text != "head"
+        different = [f"{CUT} (`input.long_text` is `{inputs.long_text}`)."] if is_cut else []
+        paddlenlp.write(model, partial, folder.name, head, inputs.max_seq_len, different)
         (partial / FILE_NAME).write_text(as_json(finetuned.description), encoding="utf-8")
     return lost
 

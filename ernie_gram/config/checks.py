@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import fields
-from typing import Any
+from typing import Any, SupportsIndex
 
 from reader.errors import InputError
 
@@ -28,3 +29,10 @@ def require_finite(config: Any, section: str) -> None:
     """Raise InputError if a float field of a section is infinite or NaN."""
     for key, value in vars(config).items():
         require(not isinstance(value, float) or math.isfinite(value), f"{section}.{key}", f"{value} is not finite")
+
+
+def check_counts(**numbers: object) -> None:
+    """Raise InputError, which names the argument, for values other than whole numbers from 1."""
+    for name, number in numbers.items():
+        is_valid = isinstance(number, SupportsIndex) and operator.index(number) > 0
+        require(is_valid, name, f"{number!r}: give a whole number from 1")

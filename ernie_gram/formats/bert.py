@@ -47,7 +47,10 @@ MODULES = "modules.json"
 AFTER_ENCODER = f"left out the modules of sentence-transformers after the encoder ({MODULES}), such as pooling"
 SEGMENTS_KEY = "use_sentence_embedding"
 VOCABULARY, TOKENIZER, TOKENIZER_SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
+ADDED_TOKENS = "added_tokens.json"
 MAX_TOKENIZER_BYTES = 100_000_000
+# Added tokens that a note lists.
+MAX_LISTED = 5
 # Settings of the normalizer in tokenizer.json, and their names in tokenizer_config.json.
 _NORMALIZER_KEYS = {
     "lowercase": LOWERCASE,
@@ -134,17 +137,25 @@ def _read_tokenizer(folder: Path) -> tuple[Vocabulary | None, tuple[str, ...]]:
     said = _renamed(tokenizer.get("normalizer")) | settings
     lowercase = flag(said, LOWERCASE, True, str(folder / TOKENIZER_SETTINGS))
     notes = [] if LOWERCASE in said else [ASSUMED]
-    for key, usual in (("strip_accents", lowercase), ("tokenize_chinese_chars", True)):
+    kind = said.get("word_tokenizer_type", "basic")
+    if kind != "basic":
+        raise InputError(f"{folder / TOKENIZER_SETTINGS}: word_tokenizer_type is {kind!r}; only BERT's own can be read")
+    for key, usual in (("strip_accents", lowercase), ("tokenize_chinese_chars", True), ("do_basic_tokenize", True)):
         value = said.get(key, usual)
         if value is not None and value != usual:
             notes.append(
                 f"the folder's tokenizer: {key} is {value}, but ours works as with {usual}: token IDs may differ"
             )
     if (folder / VOCABULARY).is_file():
-        return load_vocabulary(folder / VOCABULARY, lowercase), tuple(notes)
-    if not tokenizer:
+        vocabulary = load_vocabulary(folder / VOCABULARY, lowercase)
+    elif tokenizer:
+        vocabulary = _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER))
+    else:
         return None, ()
-    return _vocabulary_of(tokenizer, lowercase, str(folder / TOKENIZER)), tuple(notes)
+    added = set(read_json(folder / ADDED_TOKENS)) if (folder / ADDED_TOKENS).is_file() else set()
+    if unread := sorted(added - {*vocabulary.tokens}):
+        notes.append(f"{ADDED_TOKENS}: not read, and lost: {', '.join(unread[:MAX_LISTED])}; token IDs may differ")
+    return vocabulary, tuple(notes)
 
 
 def _renamed(normalizer: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ creates the table of relative position, but never applies it; it always adds seg
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ernie_gram.formats.heads import epsilon_losses, held_parameters, lost_heads, width_obstacles
@@ -122,13 +123,22 @@ def needs_mask(model: Model) -> bool:
     return model.config.use_relative_position and bool(model.parameters[RELATIVE].any())
 
 
-def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -> None:
+def write(
+    model: Model,
+    folder: Path,
+    name: str,
+    head: TaskHead | None = None,
+    max_tokens: int | None = None,
+    different: Sequence[str] = (),
+) -> None:
     """Write the files of a PaddleNLP model into an existing, empty folder.
 
     Args:
         model: without obstacles other than losses, see `cannot_hold`.
         name: the name under which the folder is published, for the card and the listing.
         head: the head of a fine-tuned model; None for the encoder alone.
+        max_tokens: of an input, for the tokenizer; None means all positions.
+        different: what else PaddleNLP does differently, for the card; one sentence each.
     """
     vocabulary, config = model.vocabulary, model.config
     assert isinstance(vocabulary, WordPieceVocabulary), "see cannot_hold"
@@ -139,7 +149,7 @@ def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -
     write_safetensors(folder / SAFETENSORS, arrays)
     write_pdparams(folder / PDPARAMS, arrays)
     write_settings(folder / CONFIG, config_json(config, len(held["word_embedding"]), vocabulary.pad, head))
-    tokenizer = tokenizer_settings(vocabulary, "ErnieGramTokenizer", config.max_position_embeddings)
+    tokenizer = tokenizer_settings(vocabulary, "ErnieGramTokenizer", max_tokens or config.max_position_embeddings)
     write_settings(folder / TOKENIZER_CONFIG, tokenizer)
     write_settings(folder / "special_tokens_map.json", special_tokens())
     write_vocabulary(vocabulary, folder)
@@ -148,7 +158,7 @@ def write(model: Model, folder: Path, name: str, head: TaskHead | None = None) -
     lost = [obstacle.reason for obstacle in cannot_hold(model)]
     how = loading(needs_mask(model), head, model.training.task if model.training else "")
     numbers = sum(values.size for values in arrays.values())
-    card = model_card(model, name, NAME, how, numbers, lost, differences(model))
+    card = model_card(model, name, NAME, how, numbers, lost, [*differences(model), *different])
     (folder / FILE_NAME).write_text(card + PUBLISHING, encoding="utf-8")
     community = folder / "community" / ORGANISATION / name
     community.mkdir(parents=True)

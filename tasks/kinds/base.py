@@ -181,9 +181,15 @@ class Kind(ABC, Generic[ExampleT, FeaturesT]):
         """Return a prediction as `records` has it, without the ID."""
 
     def records(self, predictions: Predictions) -> list[dict[str, Any]]:
-        """Return one JSON object for each example, in order, with its `id`, for users and programs (see `record`)."""
-        rows = zip(predictions.examples, predictions.answers, predictions.details, strict=True)
-        return [{"id": json_id(example), **self.record(example, answer, detail)} for example, answer, detail in rows]
+        """Return one JSON object for each example, in order, with its `id`, for users and programs (see `record`).
+
+        IDs are numbers if all are written like one, else texts.
+        """
+        ids = [json_id(example) for example in predictions.examples]
+        if not all(isinstance(each, int) for each in ids):
+            ids = [example.id for example in predictions.examples]
+        rows = zip(ids, predictions.examples, predictions.answers, predictions.details, strict=True)
+        return [{"id": each, **self.record(example, answer, detail)} for each, example, answer, detail in rows]
 
     @abstractmethod
     def answer_of(self, value: Any, example: ExampleT) -> Any:

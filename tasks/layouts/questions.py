@@ -106,17 +106,20 @@ class Race:
     """Folders of .txt files with `article`, and the lists `questions`, `options` and `answers` (letters).
 
     A row is a question, in which each `_` is a gap that the option fills. Its ID is made of the names of folder and
-    file and the number of the question, because file names repeat between high and middle.
+    file and the number of the question, because file names repeat between high and middle. The number of the folder
+    follows if the names of folders repeat.
     """
 
     def rows(self, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
         """Yield the questions of the files in each folder, files by name; raises InputError for an empty folder."""
-        for folder in files:
+        names = [folder.name for folder in files]
+        for number, folder in enumerate(files):
+            ending = f"-{number}" if names.count(folder.name) > 1 else ""
             for path in text_files_in(folder):
-                yield from _article_rows(path, wanted.labelled)
+                yield from _article_rows(path, wanted.labelled, ending)
 
 
-def _article_rows(path: Path, labelled: bool) -> Iterator[AnyRow]:
+def _article_rows(path: Path, labelled: bool, ending: str) -> Iterator[AnyRow]:
     try:
         record = read_json(path)
     except UnreadableError as error:
@@ -137,4 +140,5 @@ def _article_rows(path: Path, labelled: bool) -> Iterator[AnyRow]:
             continue
         if labelled:
             row["answer"] = string.ascii_uppercase.index(letter)
-        yield Row(place, {**row, "id": f"{path.parent.name}/{path.stem}-{number}", "context": record.get("article")})
+        identity = f"{path.parent.name}/{path.stem}-{number}{ending}"
+        yield Row(place, {**row, "id": identity, "context": record.get("article")})

@@ -31,17 +31,19 @@ class TextFolders:
 
         Without labels the .txt files of the folder itself are read.
         """
-        for folder in files:
+        for number, folder in enumerate(files):
+            # Names of files may repeat in other folders.
+            prefix = f"{number}/" if len(files) > 1 else ""
             for name in self.classes if wanted.labelled else [""]:
                 if name and not (folder / name).is_dir():
                     raise InputError(f"{folder}: no folder {name!r} with the texts of this class")
                 for path in text_files_in(folder / name):
-                    yield self._row(path, name)
+                    yield self._row(path, name, prefix)
 
-    def _row(self, path: Path, label: str) -> AnyRow:
+    def _row(self, path: Path, label: str, prefix: str) -> AnyRow:
         try:
             text = read_text(path)
         except UnreadableError as error:
             return error.row
-        gold = {"id": f"{label}/{path.stem}", "label": label} if label else {"id": path.stem}
+        gold = {"id": f"{prefix}{label}/{path.stem}", "label": label} if label else {"id": f"{prefix}{path.stem}"}
         return Row(Place(path), cleaned({**gold, "text_a": text}, self.clean))

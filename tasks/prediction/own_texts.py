@@ -109,10 +109,12 @@ def plain_layout(task: Task, values: Sequence[str], form: Form) -> Layout:
 
 
 def _check_separated(loaded: Examples, task: Task, layout: Layout, path: Path) -> None:
-    """Raise InputError if every text of a table of tokens is a single token: the separator must be another one."""
+    """Raise InputError if every text of a table of tokens is a single token that must be several."""
     separator, examples = getattr(layout, "list_separator", None), cast(list[Any], loaded.examples)
-    reads_tokens = KINDS[task.kind].splits_texts
-    if separator is not None and reads_tokens and all(len(example.tokens) == 1 for example in examples):
+    if separator is None or not KINDS[task.kind].splits_texts or any(len(example.tokens) > 1 for example in examples):
+        return
+    texts = [example.tokens[0] for example in examples]
+    if any(len(text.split()) > 1 or (task.language == "zh" and len(text) > 1) for text in texts):
         raise InputError(f"{path}: no line has {separator!r} between tokens")
 
 

@@ -146,6 +146,7 @@ def plan(
     """
     for key in grid:
         require(f"--{key}" not in OWN, key, "cannot vary; this command sets it")
+        require(key != "evaluation.metric", key, "cannot vary: scores of different metrics cannot be compared")
     check_overrides(overrides, [*OWN, *(f"--{key}" for key in grid)])
     find_task(task)
     start = settings_of(task)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,18 @@ def check_model(config: FinetuneConfig, model: Model) -> None:
     )
 
 
+def check_sentence_types(model: Model, splits: Iterable[SplitData]) -> None:
+    """Raise InputError if there are pairs of texts, and the model has only one sentence type."""
+    inputs = [split.features.inputs for split in splits]
+    require(
+        not model.config.use_sentence_embedding
+        or model.config.sent_type_vocab_size > 1
+        or not any((each.seconds < each.lengths).any() for each in inputs),
+        "paths.model",
+        f"{model.source} has one sentence type (type_vocab_size), but this task has pairs of texts; give another model",
+    )
+
+
 def check_batches(config: FinetuneConfig, num_samples: int, world_size: int) -> None:
     """Raise InputError if a batch of an epoch of `num_samples` samples has fewer samples than there are processes."""
     least = num_samples // epoch_steps(num_samples, config.optimizer.batch_size)
@@ -60,7 +72,12 @@ def selection_metric(
     score = score or metric.main
     # The data may decide which scores there are, and whether the metric fits.
     known = [scores_of_last_class(kind, split) for split in (*dev, *final)]
-    names = [*known[0]] if dev else [score]
+    # Counts and thresholds are no scores.
+    names = (
+        [*(name for name, value in known[0].items() if isinstance(value, float) and not name.endswith("_thresh"))]
+        if dev
+        else [score]
+    )
     require(
         score in names, "evaluation.metric", f"{score!r} is none of the scores of {metric.name}: {', '.join(names)}"
     )

@@ -82,18 +82,18 @@ def read_description(path: Path) -> Description:
     """
     folder = described_folder(path)
     source = folder / FILE_NAME
+    own = folder / TASK_FILE
     try:
         content: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
         name, labels = content["task"], content["labels"]
         settings, segmenter, precision = content["settings"], content["segmenter"], content["precision"]
-    except (ValueError, KeyError, TypeError) as error:
+        if own.is_file():
+            task = replace(read_task_file(own), name=name, title=content["title"])
+        elif name in TASKS:
+            task = TASKS[name]
+        else:
+            raise InputError(f"{source}: the task {name!r} is not in the registry, and there is no {TASK_FILE}")
+        task = replace(task, labels=None if labels is None else tuple(labels))
+        return Description(task, config_from_tree(KindSettings, settings, str(source)), segmenter, precision)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{source}: damaged: {error}") from error
-    own = folder / TASK_FILE
-    if own.is_file():
-        task = replace(read_task_file(own), name=name, title=content["title"])
-    elif name in TASKS:
-        task = TASKS[name]
-    else:
-        raise InputError(f"{source}: the task {name!r} is not in the registry, and there is no {TASK_FILE}")
-    task = replace(task, labels=None if labels is None else tuple(labels))
-    return Description(task, config_from_tree(KindSettings, settings, str(source)), segmenter, precision)

@@ -40,7 +40,13 @@ from tasks.kinds.task import TRAIN, Task
 from tasks.reading.load import OnBadRow, with_labels
 from tasks.reading.official_files import find_files
 from tasks.registry.task_file import find_task
-from tasks.training.checks import check_batches, check_model, equal_gold_values, selection_metric
+from tasks.training.checks import (
+    check_batches,
+    check_model,
+    check_sentence_types,
+    equal_gold_values,
+    selection_metric,
+)
 from tasks.training.config import FinetuneConfig
 from tasks.training.description import Description, write_description
 from tasks.training.memory import finetuning_memory
@@ -252,6 +258,7 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
         names = (TRAIN, *during, *at_end)
         splits = load_splits(kind, data, names, tokenizer, config.on_bad_row, config.max_train_examples)
         train = splits[TRAIN]
+        check_sentence_types(model, splits.values())
         check_batches(config, len(train.features), world_size)
         dev, final = (tuple(splits[name] for name in each) for each in (during, at_end))
         return kind, train, dev, final, selection_metric(config, kind, dev, final)

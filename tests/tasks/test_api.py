@@ -112,6 +112,22 @@ def test_the_precision_can_be_chosen(tmp_path: Path) -> None:
         assert rounded.predict(rows) != in_float32
 
 
+def test_ids_are_all_numbers_or_all_texts(tmp_path: Path) -> None:
+    model = FineTuned.load(made_run(tmp_path / "run", TASKS["sst2"]))
+    for given, expected in ((["7", 8], [7, 8]), (["07", "8"], ["07", "8"]), (["a", 8], ["a", "8"])):
+        answers = model.predict([{"text_a": "it", "id": each} for each in given])
+        assert [answer["id"] for answer in answers] == expected
+
+
+@pytest.mark.parametrize(("key", "value"), [("labels", 5), ("settings", []), ("task", ["a"]), ("task", 3)])
+def test_a_damaged_description_is_one_error(key: str, value: Any, tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", TASKS["rte"])
+    content = json.loads((run / "task.json").read_text())
+    write_json(run / "task.json", content | {key: value})
+    with pytest.raises(InputError, match=r"task\.json: "):
+        FineTuned.load(run)
+
+
 def test_errors_name_the_row_and_leave_the_caller_in_dynamic_mode(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", TASKS["rte"])
     paddle.disable_static()
@@ -132,8 +148,8 @@ def test_errors_name_the_row_and_leave_the_caller_in_dynamic_mode(tmp_path: Path
     for rows in ("a text", "", {"text_a": "it", "text_b": "ran"}, 3):
         with pytest.raises(InputError, match=r"^rows: give a list of rows, not "):
             model.predict(rows)  # type: ignore[arg-type]
-    for size in (0, -1):
-        with pytest.raises(InputError, match=f"^batch_size: {size} is not positive$"):
+    for size in (0, -1, 2.5):
+        with pytest.raises(InputError, match=f"^batch_size: {size}: give a whole number from 1$"):
             model.predict([("it", "ran")], batch_size=size)
     (run / "best" / "model.safetensors").write_bytes(b"")
     with pytest.raises(InputError):

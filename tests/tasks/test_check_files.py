@@ -24,7 +24,9 @@ def test_bad_rows_stop_the_command_unless_they_are_skipped(tmp_path: Path) -> No
     path = write(tmp_path / "train.tsv", "sentence\tlabel\nfine\tgood\nfine\t1\n")
     done = call(main, "sst2", "--data", str(tmp_path))
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {path}:2: the label 'good' is none of the task's: 0, 1; correct the row")
+    assert done.stderr.startswith(
+        f"error: sst2: {path}:2: the label 'good' is none of the task's: 0, 1; correct the row"
+    )
     assert done.stderr.count("\n") == 1
     skipped = call(main, "sst2", "--data", str(tmp_path), "--on_bad_row", "skip").stdout.splitlines()
     assert skipped[1:] == ["  bad rows skipped 1:", f"    {path}:2: the label 'good' is none of the task's: 0, 1"]
@@ -41,8 +43,8 @@ def test_a_bad_task_does_not_stop_the_others(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, f"rte dev: rows 1, examples 1 ({good})\n")
     errors = done.stderr.splitlines()
     assert len(errors) == 2
-    for path, error in zip(bad, errors, strict=True):
-        assert error.startswith(f"error: {path}:2: the label 'good' is none of the task's: ")
+    for name, path, error in zip(("sst2", "wnli"), bad, errors, strict=True):
+        assert error.startswith(f"error: {name}: {path}:2: the label 'good' is none of the task's: ")
 
 
 def test_a_folder_without_files_is_named(tmp_path: Path) -> None:

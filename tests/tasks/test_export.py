@@ -142,6 +142,17 @@ def exported(tmp_path: Path, task: Task, settings: KindSettings | None = None) -
     return load_finetuned(folder), tmp_path / "export"
 
 
+@pytest.mark.parametrize(
+    ("task", "long_text", "is_said"), [("sst2", "views", 1), ("sst2", "head", 0), ("rte", "views", 0)]
+)
+def test_the_export_says_how_long_texts_are_cut(tmp_path: Path, task: str, long_text: Any, is_said: int) -> None:
+    settings = KindSettings(input=replace(INPUT, max_seq_len=9, long_text=long_text))
+    _, export = exported(tmp_path, TASKS[task], settings)
+    assert json.loads((export / "tokenizer_config.json").read_text())["model_max_length"] == 9
+    card = (export / "README.md").read_text()
+    assert card.count(f"(`input.long_text` is `{long_text}`)") == is_said
+
+
 def scores_by_hand(export: Path, finetuned: LoadedModel, batch: dict[str, np.ndarray], by_slot: bool) -> np.ndarray:
     """Return what PaddleNLP's class computes from the files: its one linear layer over the encoder's outputs."""
     model, weights = read_model(export), load_file(export / "model.safetensors")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ernie_gram.config.loading import load_config
-from ernie_gram.formats.registry import read_model
+from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.run.prepared import READ, WRITE, prepared_once
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InUseError
@@ -146,6 +147,27 @@ def test_a_metric_that_does_not_fit_the_files_is_refused_before_training(tiny_ta
     message = "the metric race does not fit: the ID '0' begins neither with 'high' nor with 'middle'"
     assert (done.returncode, done.stderr) == (2, f"error: {tmp_path / 'data' / 'dev.jsonl'}: {message}\n")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_count_does_not_choose_the_best_evaluation(tiny_task: Path, tmp_path: Path) -> None:
+    task = own_task(tmp_path / "data", "tagging")
+    more = (f"--task={task}", f"--paths.data={tmp_path / 'data'}", "--evaluation.metric=tokens")
+    done = finetune(tiny_task, tmp_path / "run", *more)
+    assert_one_line_error(done, "evaluation.metric: 'tokens' is none of the scores of conlleval: precision, recall, f1")
+
+
+def test_a_pair_needs_two_sentence_types(tiny_task: Path, tmp_path: Path) -> None:
+    model = read_model(tiny_task / "model")
+    parameters = {**model.parameters, "sent_embedding": model.parameters["sent_embedding"][:1]}
+    model = replace(model, config=replace(model.config, sent_type_vocab_size=1), parameters=parameters)
+    write_model(model, tmp_path / "model", "ernie_gram")
+    more = (f"--paths.model={tmp_path / 'model'}", "--check")
+    assert finetune(tiny_task, tmp_path / "run", *more).returncode == 0
+    task = own_task(tmp_path / "data", "multiple_choice")
+    done = finetune(tiny_task, tmp_path / "run", *more, f"--task={task}", f"--paths.data={tmp_path / 'data'}")
+    assert_one_line_error(
+        done, f"paths.model: {tmp_path / 'model'} has one sentence type (type_vocab_size), but this task"
+    )
 
 
 @pytest.mark.parametrize("more", [[], ["--check"]])

@@ -206,8 +206,10 @@ def test_errors_are_found_before_any_training(tiny_task: Path, tmp_path: Path) -
         (["--batch_sizes", "0"], "optimizer.batch_size: must be positive"),
         (["--seeds", "0"], "argument --seeds: '0': expected an integer of at least 1"),
         (["--input.max_seq_len=4000"], "input.max_seq_len: 4000 exceeds the 40 positions"),
-        (["--vary", "evaluation.metric", "accuracy", "f1"], "evaluation.metric: 'f1' is none of the scores"),
-        (["--vary", "evaluation.metric", "f1", "accuracy"], "evaluation.metric: 'f1' is none of the scores"),
+        (
+            ["--vary", "evaluation.metric", "accuracy", "f1"],
+            "evaluation.metric: cannot vary: scores of different metrics",
+        ),
         (["--processes", "2", "--batch_sizes", "8", "1"], "optimizer.batch_size: 2 processes, but only 1 sample in"),
     ):
         done = call(main, *arguments(tiny_task, output, *more))

@@ -147,6 +147,19 @@ def test_folders_of_sentence_transformers_and_tokenizer_json_are_read(tmp_path: 
     assert any("left out the modules of sentence-transformers" in note for note in model.notes)
 
 
+def test_tokens_and_rules_that_ours_lacks_are_said_and_other_words_refused(tmp_path: Path) -> None:
+    folder = bert_folder(tmp_path / "bert")
+    known = VOCABULARY.tokens[-1]
+    (folder / "added_tokens.json").write_text(json.dumps({known: 3, "<user>": 99, "<url>": 98}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "do_basic_tokenize": False}))
+    notes = " ".join(read_model(folder).notes)
+    assert "added_tokens.json: not read, and lost: <url>, <user>; token IDs may differ" in notes
+    assert "do_basic_tokenize is False, but ours works as with True" in notes
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "word_tokenizer_type": "mecab"}))
+    with pytest.raises(InputError, match=r"tokenizer_config\.json: word_tokenizer_type is 'mecab'; only BERT's own"):
+        read_model(folder)
+
+
 def test_rules_of_tokenizer_json_that_ours_lacks_are_said(tmp_path: Path) -> None:
     folder = bert_folder(tmp_path / "bert", vocabulary=False)
     rules = {"lowercase": False, "strip_accents": True, "handle_chinese_chars": False}

@@ -25,6 +25,16 @@ def test_the_folder_is_the_label(tmp_path: Path) -> None:
     ]
 
 
+def test_texts_of_several_folders_have_different_ids(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        for label in ("neg", "pos"):
+            write(tmp_path / folder / label / "1.txt", "x")
+    folders = tmp_path / "a", tmp_path / "b"
+    assert [row["id"] for row in values(IMDB, *folders)] == ["0/neg/1", "0/pos/1", "1/neg/1", "1/pos/1"]
+    folders = tmp_path / "a" / "neg", tmp_path / "b" / "neg"
+    assert [row["id"] for row in values(IMDB, *folders, labelled=False)] == ["0/1", "1/1"]
+
+
 def test_without_labels_the_folder_itself_has_the_texts(tmp_path: Path) -> None:
     write(tmp_path / "a.txt", "x")
     assert values(IMDB, tmp_path, labelled=False) == [{"id": "a", "text_a": "x"}]

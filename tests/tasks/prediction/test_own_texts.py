@@ -208,6 +208,14 @@ def test_lines_have_texts_without_a_header(
     assert rows(TASKS[task], write(tmp_path / "own.tsv", lines), "lines") == expected
 
 
+def test_texts_of_a_single_token_are_read(tmp_path: Path) -> None:
+    assert rows(TASKS["msra_ner"], write(tmp_path / "own.tsv", "text_a\n好\n")) == [("0", ("好",))]
+    words = replace(TASKS["conll2003"], layout=Tsv({"tokens": "words"}, list_separator=" "))
+    assert rows(words, write(tmp_path / "own.tsv", "words\nHello\n")) == [("0", ("Hello",))]
+    tabs = replace(words, layout=Csv({"tokens": "words"}, list_separator="|"))
+    assert ": no line has '|' between tokens; " in refusal(tabs, write(tmp_path / "own.csv", "words\nHello there\n"))
+
+
 def test_a_pipe_is_read_once() -> None:
     end, other_end = os.pipe()
     os.write(other_end, b"it, ran\nthe\n")
