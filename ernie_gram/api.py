@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from ernie_gram.config.checks import check_counts
 from ernie_gram.distributed.loading import import_paddle
@@ -23,7 +22,7 @@ from ernie_gram.formats.model import Model as ModelRecord
 from ernie_gram.formats.parameters import check_numbers
 from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.inference.description import DESCRIPTION, ENCODER, FILL_MASK, Description, load_description
-from ernie_gram.inference.texts import EncodedText, Int64s, TextEncoder, padded
+from ernie_gram.inference.texts import EncodedText, TextEncoder, padded
 from ernie_gram.inference.units import DRAWS, LINES_PER_BATCH, Guess, guesses_by_row
 from ernie_gram.pretraining.config import max_tokens, prediction_config
 from reader.batches import fields
@@ -32,13 +31,13 @@ from reader.corpus.memmap import LEXICON
 from reader.corpus.units import UnitNames
 from reader.errors import InputError, located
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
+from reader.system.arrays import Float32s, Int64s
 from reader.tokenization.vocabulary_file import load_vocabulary
 
 if TYPE_CHECKING:
     from ernie_gram.eager import ModelLayer
     from ernie_gram.inference.exported_program import ExportedProgram
 
-Float32s = npt.NDArray[np.float32]
 Text = str | tuple[str, str]
 
 

@@ -17,8 +17,9 @@ from ernie_gram.distributed.device import current_place
 from ernie_gram.distributed.loading import import_paddle
 from ernie_gram.distributed.ranks import World
 from reader.errors import InputError
+from reader.system.arrays import Float32s
 from tasks.data.examples import Example
-from tasks.data.features import Features, Float32s
+from tasks.data.features import Features
 from tasks.kinds.task import Task
 from tasks.prediction.finetuned import LoadedModel, load_finetuned, with_null_threshold_of
 from tasks.prediction.own_texts import load_texts, plain_values

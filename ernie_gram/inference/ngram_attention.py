@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ernie_gram.inference.texts import Int64s, TextEncoder
+from ernie_gram.inference.texts import TextEncoder
 from reader.corpus.units import UnitCutter
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon
+from reader.system.arrays import Int64s
 
 Floats = npt.NDArray[np.floating]
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.errors import InputError
+from reader.system.arrays import Int64s
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import MASK, Vocabulary
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.batches import fields
 from reader.batches.fields import Batch
 from reader.corpus.units import UnitNames
+from reader.system.arrays import Float32s
 
-Float32s = npt.NDArray[np.float32]
 DRAWS = 8  # default number of a generator's samples to average over
 LINES_PER_BATCH = 16  # default number of texts per batch
 

@@ -9,6 +9,7 @@ Letters: C classes (units), M masked units.
 from __future__ import annotations
 
 from reader.commands import run_command
+from reader.system.arrays import Float64s, Int64s
 
 if __name__ == "__main__":
     run_command("ernie_gram.pretraining.count_baselines")
@@ -32,9 +33,6 @@ from reader.corpus.memmap import Corpus
 from reader.errors import InputError, OneLineParser
 from reader.system.progress import progress
 from reader.text.input_files import CORPUS_INFO
-
-Int64s = npt.NDArray[np.int64]
-Float64s = npt.NDArray[np.float64]
 
 HIDDEN = -1  # in place of a neighbour that is masked, or beyond the end of the sequence
 

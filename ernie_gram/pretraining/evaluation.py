@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ernie_gram.pretraining.terms.term import Reference, Term
 from reader.batches.fields import Batch
+from reader.system.arrays import Float64s
 
-Float64s = npt.NDArray[np.float64]
 Predict = Callable[[Batch], dict[str, np.ndarray]]
 
 EXPLANATION = (

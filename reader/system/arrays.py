@@ -11,6 +11,7 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 UInt8s = npt.NDArray[np.uint8]
 UInt64s = npt.NDArray[np.uint64]
+Float32s = npt.NDArray[np.float32]
 Float64s = npt.NDArray[np.float64]
 
 
@@ -19,3 +20,9 @@ def offsets_of(lengths: npt.NDArray[np.integer]) -> Int64s:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+def range_indices(starts: Int64s, lengths: npt.NDArray[np.integer]) -> Int64s:
+    """Return the indices in the ranges [start, start + length), one range after another; int64."""
+    offsets = offsets_of(lengths)
+    return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])

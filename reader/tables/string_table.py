@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s, offsets_of
+from reader.system.arrays import Int32s, Int64s, UInt8s, UInt64s, offsets_of, range_indices
 from reader.system.compiled import numba
 from reader.tables.hashing import hash_to_slot
 
@@ -120,9 +120,7 @@ def find_strings(table: StringTable, strings: PackedStrings) -> Int32s:
 def take_strings(strings: PackedStrings, indices: Int32s | Int64s) -> PackedStrings:
     """Return the strings at the given indices, in the order of the indices."""
     sizes = np.diff(strings.offsets)[indices]
-    offsets = offsets_of(sizes)
-    positions = np.repeat(strings.offsets[indices] - offsets[:-1], sizes) + np.arange(offsets[-1])
-    return PackedStrings(offsets, strings.arena[positions])
+    return PackedStrings(offsets_of(sizes), strings.arena[range_indices(strings.offsets[indices], sizes)])
 
 
 @numba.njit(cache=True, nogil=True)

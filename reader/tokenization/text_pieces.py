@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reader.system.arrays import Int32s, Int64s
+from reader.system.arrays import Int32s, Int64s, range_indices
 from reader.tokenization.basic_tokenizer import split_run_with_spans
 from reader.tokenization.chinese_segmentation import segmenter
 from reader.tokenization.vocabulary import Vocabulary
@@ -78,9 +78,7 @@ class TextPieces:
         piece_starts = np.cumsum(lengths) - lengths
         first_tokens = token_offsets[piece_ids]
         num_tokens = token_offsets[piece_ids + 1] - first_tokens
-        token_ends = np.cumsum(num_tokens)
-        total = int(token_ends[-1]) if len(pieces) else 0
-        tokens = np.arange(total) + np.repeat(first_tokens - token_ends + num_tokens, num_tokens)
+        tokens = range_indices(first_tokens, num_tokens)
         offsets = np.repeat(piece_starts, num_tokens)
         return SpannedTokens(
             ids=np.asarray(self._ids)[tokens],

@@ -13,7 +13,8 @@ import numpy as np
 from reader.batches.fields import Batch
 from reader.batches.prefetch import prefetched
 from reader.batches.sampler import rank_share
-from tasks.data.features import Features, Int64s
+from reader.system.arrays import Int64s
+from tasks.data.features import Features
 
 
 def epoch_steps(num_samples: int, batch_size: int) -> int:

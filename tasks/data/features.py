@@ -10,23 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, Batch
-from reader.system.arrays import offsets_of
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Float32s = npt.NDArray[np.float32]
+from reader.system.arrays import Int32s, Int64s, offsets_of, range_indices
 
 # Ranges that are gathered together; bounds the temporary memory.
 GATHERED_RANGES = 1 << 16
-
-
-def range_indices(starts: Int64s, lengths: Int64s) -> Int64s:
-    """Return the indices in the ranges [start, start + length), one range after another; int64."""
-    offsets = offsets_of(lengths)
-    return np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
 
 
 def gather_ranges(values: Int32s, starts: Int64s, lengths: Int64s) -> Int32s:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from reader.batches.fields import INPUT_IDS, LENGTHS, SENTENCE_IDS, SLOTS, Batch, Field
+from reader.system.arrays import Float32s
 from tasks.data.examples import Example, json_id
-from tasks.data.features import Features, Float32s
+from tasks.data.features import Features
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import Task

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.data.features import Float32s
+from reader.system.arrays import Float32s
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Predictions
 from tasks.kinds.checked_values import Reading, label_of
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, example_means, read_sentences

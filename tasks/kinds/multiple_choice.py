@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reader.batches.fields import Batch, Field
-from reader.system.arrays import offsets_of
+from reader.system.arrays import Float32s, Int64s, offsets_of
 from tasks.data.examples import CharSpan, Place
-from tasks.data.features import Features, Float32s, Int64s
+from tasks.data.features import Features
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, LABELS, Kind, Predictions
 from tasks.kinds.checked_values import Reading, choice_of, id_of, shown, text_of, texts_of
 from tasks.kinds.sentences import truncated_pair

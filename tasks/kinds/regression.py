@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reader.batches.fields import Field
-from tasks.data.features import Float32s
+from reader.system.arrays import Float32s
 from tasks.kinds.base import ENCODER_FIELDS, Predictions
 from tasks.kinds.checked_values import Reading, score_of
 from tasks.kinds.sentences import SentenceExample, SentenceFeatures, SentenceKind, example_means, read_sentences

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reader.batches.fields import Batch, Field
+from reader.system.arrays import Float32s, Int64s
 from tasks.data.examples import Place
-from tasks.data.features import Features, Float32s, Int64s
+from tasks.data.features import Features
 from tasks.kinds.base import ENCODER_FIELDS, Kind
 from tasks.kinds.checked_values import Reading, id_of, text_of
 from tasks.kinds.settings import InputSettings

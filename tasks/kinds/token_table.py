@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reader.system.arrays import offsets_of
+from reader.system.arrays import Int32s, Int64s, offsets_of
 from reader.system.progress import progress
 from reader.tokenization.vocabulary import Vocabulary
-from tasks.data.features import Inputs, Int32s, Int64s, gather_ranges
+from tasks.data.features import Inputs, gather_ranges
 
 if TYPE_CHECKING:
     from reader.tokenization.tokenizer import Encoding, Tokenizer

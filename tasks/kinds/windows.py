@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tasks.data.features import Int64s
+from reader.system.arrays import Int64s
 
 LENGTH_WEIGHT = 0.01
 

@@ -12,8 +12,8 @@ from ernie_gram.config.checks import require
 from ernie_gram.formats.model import Model
 from reader.errors import located
 from reader.plurals import counted
+from reader.system.arrays import Float32s
 from tasks.data.batches import epoch_steps
-from tasks.data.features import Float32s
 from tasks.kinds.base import Kind, Predictions
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Scores

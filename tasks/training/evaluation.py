@@ -15,10 +15,11 @@ from ernie_gram.distributed.ranks import World
 from ernie_gram.run.termination import until_requested
 from ernie_gram.training.program import Program
 from reader.batches.fields import Batch
+from reader.system.arrays import Float32s
 from reader.system.atomic_files import write_atomically
 from reader.system.progress import progress
 from tasks.data.batches import evaluation_batches
-from tasks.data.features import Features, Float32s
+from tasks.data.features import Features
 from tasks.kinds.base import Kind, Predictions
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Scores

@@ -11,7 +11,8 @@ from ernie_gram.model import parameters
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.planning.encoder_memory import ACCUMULATED, FLOAT, EncoderMemory, Ledger, Memory
 from reader.batches.sampler import accumulation_steps
-from tasks.data.features import Features, Int64s
+from reader.system.arrays import Int64s
+from tasks.data.features import Features
 from tasks.training.config import FinetuneConfig
 
 

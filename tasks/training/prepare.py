@@ -27,13 +27,13 @@ from reader.batches.sampler import accumulation_steps, rank_share
 from reader.corpus.memmap import LEXICON
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
 from reader.plurals import counted
+from reader.system.arrays import Int64s
 from reader.system.atomic_files import remove_folder, write_atomically
 from reader.system.installation import is_settings_file
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_warning
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tasks.data.batches import epoch_batches, epoch_steps, micro_batches, padding_share
-from tasks.data.features import Int64s
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.task import TRAIN, Task

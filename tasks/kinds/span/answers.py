@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tasks.data.features import Float32s
+from reader.system.arrays import Float32s
 from tasks.kinds.span.example import SpanExample
 from tasks.kinds.windows import Windows
 

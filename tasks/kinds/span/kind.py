@@ -15,8 +15,8 @@ import numpy as np
 
 from ernie_gram.config.checks import require
 from reader.batches.fields import SLOTS, Batch, Field
-from reader.system.arrays import offsets_of
-from tasks.data.features import Features, Float32s, Int64s
+from reader.system.arrays import Float32s, Int64s, offsets_of, range_indices
+from tasks.data.features import Features
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.checked_values import text_of
 from tasks.kinds.settings import KindSettings
@@ -66,7 +66,7 @@ class SpanFeatures(Features):
         firsts = offsets_of(counts)[:-1]
         # The slots of a window follow each other; those of [CLS] are set afterwards.
         begins = np.arange(len(samples)) * width
-        slots = np.repeat(begins + self.inputs.seconds[samples] - 1 - firsts, counts) + np.arange(counts.sum())
+        slots = range_indices(begins + self.inputs.seconds[samples] - 1, counts)
         slots[firsts] = begins
         fields = {SLOTS.name: slots}
         if self.starts is None or self.ends is None:

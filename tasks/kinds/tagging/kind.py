@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reader.batches.fields import SLOTS, Batch, Field
-from reader.system.arrays import offsets_of
-from tasks.data.features import Features, Float32s, Int64s
+from reader.system.arrays import Float32s, Int64s, offsets_of
+from tasks.data.features import Features
 from tasks.data.tag_schemes import Entity, entities_of, tag_set, to_iob2
 from tasks.kinds.base import ANY_KIND, ENCODER_FIELDS, Kind, Predictions
 from tasks.kinds.tagging.example import TaggingExample, read_example

@@ -17,7 +17,7 @@ from ernie_gram.distributed.world import World  # noqa: F401  before Paddle: it 
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.run.run_log import read_log
 from reader.batches.fields import Field
-from tasks.data.features import Float32s
+from reader.system.arrays import Float32s
 from tasks.kinds.base import ENCODER_FIELDS, Predictions
 from tasks.kinds.catalog import KINDS
 from tasks.kinds.checked_values import Reading, check_label, texts_of
