@@ -125,6 +125,9 @@ def test_a_row_is_a_question_and_its_id_has_the_school(tmp_path: Path) -> None:
     first = {"question": "What is _ ?", "options": ["a", "b", "c", "d"], "answer": 2, "context": "An article."}
     assert rows[0] == {"id": "high/1-0", **first}
     assert "answer" not in values(Race(), tmp_path / "high", labelled=False)[0]
+    write_json(tmp_path / "more" / "high" / "1.txt", ARTICLE)
+    rows = values(Race(), tmp_path / "high", tmp_path / "more" / "high", tmp_path / "middle")
+    assert [row["id"] for row in rows][1:5] == ["high/1-1-0", "high/1-0-1", "high/1-1-1", "middle/1-0"]
 
 
 def test_broken_files_and_answers_are_bad_rows(tmp_path: Path) -> None:
