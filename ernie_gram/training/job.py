@@ -106,7 +106,7 @@ def _list(what: str, names: list[str]) -> list[str]:
             layers.setdefault(name.replace(found[0], "_layer_{}_"), []).append(int(found[1]))
         else:
             layers[name] = []
-    entries = [name.replace("{}", _ranges(sorted(numbers))) if numbers else name for name, numbers in layers.items()]
+    entries = [name.replace("{}", _ranges(sorted(numbers))) for name, numbers in layers.items()]
     return [f"{what}: {', '.join(entries)}"] if names else []
 
 

@@ -124,6 +124,8 @@ def test_only_exported_programs_of_tasks_predict_and_in_one_process(tmp_path: Pa
         InputError, match=r"program: was exported on a GPU in bfloat16; use it on a GPU, or export the run again"
     ):
         FineTuned(of_gpu).predict([("a", "b")])
+    with pytest.raises(InputError, match=r"^precision: an exported program has its own, float32; leave it out$"):
+        FineTuned.load(tmp_path / "program", precision="bfloat16")
     done = run(main, model, tmp_path / "program", "--to", "paddlenlp")
     assert f"{tmp_path / 'program'}: exists already" in done.stderr
     (tmp_path / "program" / "task.json").write_text("{}")

@@ -95,3 +95,12 @@ def test_512_ranks_disagree_as_soon_as_one_has_another_number(monkeypatch: pytes
     for other in (digest - 1, digest + 1):
         with pytest.raises(InputError, match="rank 0 disagrees with the others about the corpora"):
             check(other)
+
+
+def test_only_the_array_of_rank_0_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+    monkeypatch.setattr(collectives, "sum_array", lambda _, array, __: given.append(array) or sum(given))
+    for rank in (2, 0, 1):
+        world = World(rank, 3, paddle.CPUPlace())
+        found = collectives.of_first_rank(None, np.array([7.0 if rank == 0 else 5.0]), world)
+    assert found.tolist() == [7.0]
