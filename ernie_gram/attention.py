@@ -157,6 +157,8 @@ def over_texts(arguments: argparse.Namespace, model: Model) -> dict[str, Any]:
     found, layers = list[InsideAttention](), 0
     with answering([arguments.input]) as phase:
         for name, line in read_lines([arguments.input], phase.advance):
+            if not line.strip():
+                continue  # between documents
             with located(name):
                 text = decoded(line)
                 spans = lexicon_spans(model.texts, text, cutter)

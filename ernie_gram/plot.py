@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, print_warning
 from reader.system.atomic_files import atomic_file, check_parent
@@ -41,8 +43,8 @@ def _curve(records: list[Record], kind: str, value: str) -> tuple[list[int], lis
 def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list[float]]:
     """Return running means over a tenth of the values, each at its last step, because single batches are noisy."""
     width = max(1, len(values) // 10)
-    means = [sum(values[i : i + width]) / width for i in range(len(values) - width + 1)]
-    return steps[width - 1 :], means
+    sums = np.cumsum([0.0, *values])
+    return steps[width - 1 :], ((sums[width:] - sums[:-width]) / width).tolist()
 
 
 def new_figure(panels: int) -> tuple[Figure, list[Axes]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ernie_gram.formats import bert, ours, paddlenlp, run_checkpoint, upstream
 from ernie_gram.formats.model import Model, Obstacle
+from ernie_gram.formats.untrusted.json_file import read_json
 from reader.errors import InputError
 from reader.system.atomic_files import atomic_folder
 from reader.system.output_files import check_new_folder
@@ -27,9 +28,11 @@ def read_model(path: Path) -> Model:
         raise InputError(f"{path}: {'is a file, not a folder' if path.exists() else 'no such folder'}")
     found = [each for each in FORMATS if each.detect(path)]
     if not found:
+        kind = read_json(path / bert.CONFIG).get("model_type") if (path / bert.CONFIG).is_file() else None
+        type_ = f" ({bert.CONFIG} has model_type {kind!r})" if kind else ""
         raise InputError(
-            f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint or another model folder; "
-            f"`ernie-gram convert --list` names the files of each format"
+            f"{path}: not a checkpoint, and not a run's folder with a valid checkpoint or another model folder{type_}; "
+            "`ernie-gram convert --list` names the files of each format"
         )
     if len(found) > 1:
         raise InputError(

@@ -22,18 +22,19 @@ import numpy.typing as npt
 
 from ernie_gram.config.loading import load_config, read_yaml
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.prepare import feeders
+from ernie_gram.pretraining.prepare import feeders, is_same_corpus
 from ernie_gram.pretraining.sizes import log_frequencies
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT
 from reader.batches import fields
 from reader.batches.feeder import Feeder
 from reader.batches.sequences import CUT_VERSION
-from reader.corpus.memmap import Corpus
+from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.errors import InputError, OneLineParser
 from reader.system.progress import progress
-from reader.text.input_files import CORPUS_INFO
 
+# Units whose pairs are counted together.
+BLOCK = 1 << 26
 HIDDEN = -1  # in place of a neighbour that is masked, or beyond the end of the sequence
 
 
@@ -91,6 +92,28 @@ def _sequence(held_out: Feeder, index: int) -> tuple[Int64s, npt.NDArray[np.bool
     return np.array(units, np.int64), np.array(masked, np.bool_)
 
 
+def _adjacent_units(corpus: Corpus, block: int = BLOCK) -> tuple[Int64s, Int64s]:
+    """Return the keys l * C + u of the pairs of adjacent units within documents, ascending, and their numbers.
+
+    Blocks of units are counted one by one, so that the memory grows with the number of distinct pairs.
+    """
+    keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    starts = np.asarray(corpus.documents[:-1])
+    with progress("counting neighbours", len(corpus.units), " units") as phase:
+        for first in range(0, len(corpus.units), block):
+            units = np.asarray(corpus.units[max(first - 1, 0) : first + block], np.int64)
+            pairs = units[:-1] * corpus.num_units + units[1:]
+            inside = starts[np.searchsorted(starts, first) : np.searchsorted(starts, first + block)] - max(first, 1)
+            found, numbers = np.unique(np.delete(pairs, inside[inside >= 0]), return_counts=True)
+            # Both halves are in order, for which the stable sort takes linear time.
+            joined = np.concatenate([keys, found])
+            order = np.argsort(joined, kind="stable")
+            keys, places = np.unique(joined[order], return_index=True)
+            counts = np.add.reduceat(np.concatenate([counts, numbers])[order], places) if len(places) else counts
+            phase.advance(min(block, len(corpus.units) - first))
+    return keys, counts
+
+
 class NeighbourCounts:
     """Unit frequencies and counts of adjacent units within the documents of a corpus.
 
@@ -103,14 +126,11 @@ class NeighbourCounts:
         self._log_frequency_C = log_frequencies(corpus.unit_counts)
         self._frequency_C = np.exp(self._log_frequency_C)
         self._classes = classes = corpus.num_units
-        is_start = np.zeros(len(corpus.units) + 1, np.bool_)
-        is_start[corpus.documents] = True
-        second = np.flatnonzero(~is_start[:-1])
-        first_units, second_units = corpus.units[second - 1].astype(np.int64), corpus.units[second].astype(np.int64)
         # Pairs in ascending order of (l, u): the key of a pair is l * C + u.
-        self._pairs, self._counts = np.unique(first_units * classes + second_units, return_counts=True)
+        self._pairs, self._counts = _adjacent_units(corpus)
         lefts = self._pairs // classes
-        followers_C, distinct_C = np.bincount(first_units, minlength=classes), np.bincount(lefts, minlength=classes)
+        distinct_C = np.bincount(lefts, minlength=classes)
+        followers_C = np.bincount(lefts, self._counts, minlength=classes).astype(np.int64)
         self._total_C = followers_C + distinct_C
         # The weight of p(u) in p(u | l); 1 if l has no followers.
         self._backoff_C = np.where(self._total_C, distinct_C / np.maximum(self._total_C, 1), 1.0)
@@ -176,8 +196,7 @@ def count_baselines(corpus: Corpus, held_out: Feeder, max_sequences: int) -> dic
         max_sequences: trainer.eval_sequences.
     """
     masked = held_out_units(held_out, max_sequences)
-    with progress("counting neighbours"):
-        counts = NeighbourCounts(corpus)
+    counts = NeighbourCounts(corpus)
     is_ngram = masked.units >= corpus.info.num_tokens
 
     def perplexities(log_p: Float64s) -> Perplexities:
@@ -214,12 +233,12 @@ def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
         raise InputError("paths.held_out: was made with another lexicon than paths.corpus; its units have no counts")
     newest = checkpoint.newest_valid(run, (checkpoint.STATE,))
     identity = checkpoint.load_state(newest).identity if newest else config.identity(corpus.info)
-    evaluated_on, now = run / HELD_OUT, held_out.corpus.path / CORPUS_INFO
+    evaluated_on = run / HELD_OUT
     if identity.get("corpus") != corpus.info.fingerprint:
         raise InputError(f"paths.corpus: {corpus.path} is not the corpus that {run} was trained on")
     if identity.get("data.cut") != CUT_VERSION:
         raise InputError(f"{run}: was evaluated on sequences that another version of this package cut from the text")
-    if evaluated_on.is_file() and evaluated_on.read_bytes() != now.read_bytes():
+    if evaluated_on.is_file() and not is_same_corpus(CorpusInfo.read(evaluated_on), held_out.corpus.info):
         raise InputError(f"paths.held_out: {held_out.corpus.path} is not the corpus that {run} was evaluated on")
     return corpus, held_out, config.trainer.eval_sequences
 

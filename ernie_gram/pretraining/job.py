@@ -66,6 +66,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         batches=batches,
         evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
         metrics_explained=EXPLANATION,
+        evaluated=run.held_out.corpus.info.fingerprint if run.held_out else None,
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
         sparse_parameters=sparse_parameters(config),

@@ -10,9 +10,11 @@ from statistics import median
 from ernie_gram.config.loading import load_config
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.pretraining.config import PretrainConfig
+from ernie_gram.pretraining.prepare import MASKED, is_same_corpus
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT
 from ernie_gram.run.run_log import CPU, Record, read_log
+from reader.corpus.memmap import CorpusInfo
 from reader.text.input_files import CORPUS_INFO
 
 LAUNCHER = "ernie_gram.run_pretrain"
@@ -50,18 +52,19 @@ class PretrainingRun(PlannedRun):
         cpu = {CPU: median(spent)} if spent else {}
         return {**numbers, "steps": last["step"], "seconds_per_step": seconds, **cpu}
 
-    def is_evaluated_on_its_text(self) -> bool:
-        """Return whether the folder, if there is one, was evaluated on the held-out text and as often as planned."""
+    def is_evaluated_as_planned(self) -> bool:
+        """Return whether the folder, if there is one, was evaluated on the held-out text, when and as planned."""
         if not (self.folder / CONFIG).is_file():
             return True
         old, _ = load_pretraining(["--config", str(self.folder / CONFIG)])
         held_out, recorded = str(self.config.paths.held_out), self.folder / HELD_OUT
         info = Path(held_out) / CORPUS_INFO
         if recorded.is_file() and info.is_file():  # `prepare` reports a missing corpus
-            same_text = recorded.read_bytes() == info.read_bytes()
+            same_text = is_same_corpus(CorpusInfo.read(recorded), CorpusInfo.read(info))
         else:
             same_text = old.paths.held_out == held_out
-        return same_text and old.trainer.eval_sequences == self.config.trainer.eval_sequences
+        before, now = ([getattr(each.trainer, key) for key in (*MASKED, "eval_every")] for each in (old, self.config))
+        return same_text and before == now
 
 
 def load_pretraining(options: Sequence[str]) -> tuple[PretrainConfig, set[str]]:

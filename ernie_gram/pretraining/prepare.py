@@ -5,14 +5,13 @@ Nothing here imports Paddle, so that errors are reported before it loads.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import explained_yaml
+from ernie_gram.config.loading import explained_yaml, flatten, read_yaml
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
@@ -29,6 +28,8 @@ from reader.tokenization.vocabulary_file import FILE_NAMES
 
 # With more epochs, a warning is printed.
 MAX_USUAL_EPOCHS = 1000
+# Settings of the trainer that decide what the evaluation masks and draws.
+MASKED = ("eval_sequences", "eval_draws")
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,14 @@ class Run:
                 f"paths.held_out: {self.held_out.corpus.path} has the text of {corpus}, so evaluation does not show "
                 "whether the model has learned more than this text by heart; build it from other text"
             )
+        if self.resume_from and (self.output / CONFIG).is_file():
+            earlier = read_yaml(self.output / CONFIG).get("trainer") or {}
+            now = asdict(self.config.trainer)
+            lines += [
+                f"trainer.{key}: {earlier[key]} in the evaluations so far, {now[key]} from now on, which do not compare"
+                for key in MASKED
+                if earlier.get(key, now[key]) != now[key]
+            ]
         return lines
 
     def claim_output(self) -> IO[bytes]:
@@ -153,10 +162,10 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
     identity = config.identity(corpus.info, start.digest if start else None)
     output, is_first = Path(paths.output), rank == 0 and "check" not in given
     found = found_checkpoints(output, is_first)
-    resume_from = resume_checkpoint(output, config.trainer.resume, identity, is_first)
+    defaults = flatten(asdict(PretrainConfig()))
+    resume_from = resume_checkpoint(output, config.trainer.resume, identity, is_first, defaults)
     if resume_from and held_out and (recorded := output / HELD_OUT).is_file():
-        earlier, now = CorpusInfo(**json.loads(recorded.read_text())), held_out.corpus.info
-        is_same = has_same_text(earlier, now) and earlier.lexicon == now.lexicon
+        is_same = is_same_corpus(CorpusInfo.read(recorded), held_out.corpus.info)
         require(is_same, "paths.held_out", f"{output} was evaluated on another corpus; choose another paths.output")
     return Run(config, output, identity, train, held_out, found, resume_from, None if resume_from else start)
 
@@ -181,6 +190,12 @@ def has_same_text(first: CorpusInfo, second: CorpusInfo) -> bool:
     return first.text == second.text or (UNITS in first.digests and first.digests[UNITS] == second.digests.get(UNITS))
 
 
+def is_same_corpus(first: CorpusInfo, second: CorpusInfo) -> bool:
+    """Return whether two corpora have the same text, cut into the same units."""
+    is_cut_alike = (first.vocabulary, first.lexicon) == (second.vocabulary, second.lexicon)
+    return is_cut_alike and has_same_text(first, second)
+
+
 def _check_sizes(config: PretrainConfig, corpus: Corpus) -> None:
     """Raise InputError if the model is too small for the corpus."""
     model, path = config.model, config.paths.corpus
@@ -194,7 +209,8 @@ def _check_sizes(config: PretrainConfig, corpus: Corpus) -> None:
         longest <= model.max_ngram_tokens or not config.objective.has_queries,
         "model.max_ngram_tokens",
         f"{model.max_ngram_tokens} is too few: {path} has an n-gram of {longest} tokens; give --model.max_ngram_tokens "
-        f"{longest}",
+        f"{longest}, or, for a given model with {model.max_ngram_tokens} query rows, make the lexicon with "
+        f"--max_ngram_tokens {model.max_ngram_tokens}",
     )
 
 

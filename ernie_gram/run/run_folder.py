@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ernie_gram.config.checks import require
+from ernie_gram.config.loading import read_yaml
 from ernie_gram.run import checkpoint
 from reader.errors import InputError, InUseError, print_warning
 from reader.system.lock_files import check_unlocked, lock_folder
@@ -67,7 +68,9 @@ def found_checkpoints(output: Path, is_first: bool = True) -> list[Path]:
     return checkpoint.checkpoints(output)
 
 
-def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: bool = True) -> Path | None:
+def resume_checkpoint(
+    output: Path, resume: str, identity: Identity, is_first: bool = True, defaults: Identity | None = None
+) -> Path | None:
     """Return the verified checkpoint from which training continues, or None if it starts from step 0.
 
     That is the newest one, or, with a warning on standard error, the newest of those that are not damaged.
@@ -79,6 +82,7 @@ def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: b
         resume: "auto", "never" or the path of a checkpoint, see TrainerConfig.
         identity: all that can change the result of this run.
         is_first: whether this is rank 0.
+        defaults: of the settings; an earlier version may lack new ones in its identity.
 
     Raises InputError if the given checkpoint or all of them are damaged, or if the folder holds checkpoints of a run
     with another identity.
@@ -89,7 +93,7 @@ def resume_checkpoint(output: Path, resume: str, identity: Identity, is_first: b
     newest = checkpoint.newest_valid(output, (checkpoint.STATE,)) if resume not in ("auto", "never") else None
     for path in (chosen, newest):
         if path:
-            _check_identity(path, identity)
+            _check_identity(path, identity, defaults or {})
     return chosen
 
 
@@ -107,8 +111,9 @@ def identity_differences(earlier: Identity, run_identity: Identity, where: str =
     ]
 
 
-def _check_identity(path: Path, identity: Identity) -> None:
-    theirs = checkpoint.load_state(path).identity
+def _check_identity(path: Path, identity: Identity, defaults: Identity) -> None:
+    recorded = checkpoint.load_state(path).identity
+    theirs = {key: value for key, value in defaults.items() if key in identity} | recorded
     there, here = _task(theirs), _task(identity)
     if there != here:
         raise InputError(f"{path}: is a run of {there}, this is {here}; choose another paths.output")
@@ -140,7 +145,9 @@ def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Pat
                 f"trainer.resume: never, but {output} contains {found[-1].name}; choose another paths.output"
             )
         return None
-    if resume != "auto":
+    # The same command again, for example of a job that was preempted: this run has gone on from the given checkpoint.
+    has_gone_on = resume != "auto" and bool(found) and _last_resume(output) == resume
+    if resume != "auto" and not has_gone_on:
         return _verified(Path(resume), names)
     chosen, damaged = checkpoint.newest_and_damage(output, names)
     for damage in damaged:
@@ -152,6 +159,12 @@ def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Pat
         if checkpoint.MODEL in names:
             print_warning(checkpoint.passed_over(damage, chosen))
     return chosen
+
+
+def _last_resume(output: Path) -> Any:
+    """Return the value of trainer.resume with which a run was started last, None if it is unknown."""
+    trainer = read_yaml(output / CONFIG).get("trainer") if (output / CONFIG).is_file() else None
+    return trainer.get("resume") if isinstance(trainer, dict) else None
 
 
 def _verified(path: Path, names: tuple[str, ...]) -> Path:

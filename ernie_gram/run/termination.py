@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: training ends after a step, with a checkpoint; everything else ends at once.
+"""SIGTERM, SIGINT and SIGHUP: training ends after a step, with a checkpoint; everything else ends at once.
 
 The state here belongs to the process, as signal handlers do.
 """
@@ -20,7 +20,7 @@ from reader.system.console import write_or_drop
 
 Item = TypeVar("Item")
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Time in seconds for the main thread to end by itself when nothing has to be saved.
 GRACE_SECONDS = 10.0
 # The same for a process that still has to save, and whose launcher was killed.
@@ -58,7 +58,7 @@ def requested() -> int | None:
 
 
 def end(number: int) -> NoReturn:
-    """Print one line on standard error and end this process with status 128 + number (143 or 130)."""
+    """Print one line on standard error and end this process with status 128 + number (143, 130 or 129)."""
     _state.is_ending = True
     if _state.number is not None:
         # Otherwise the lines of the two threads might be mixed.
@@ -98,7 +98,7 @@ def deferred() -> Iterator[None]:
 
 @contextmanager
 def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
-    """Within the context, SIGTERM ends the process with one line and status 143, SIGINT with status 130.
+    """Within the context, SIGTERM ends the process with one line and status 143, SIGINT with 130, SIGHUP with 129.
 
     The main thread ends as soon as it returns to Python code, and inside `deferred` when it polls. It may be blocked
     in C++ code, waiting for another process that has already ended; then the process ends after `grace_seconds`
@@ -116,7 +116,9 @@ def end_at_signals(grace_seconds: float = GRACE_SECONDS) -> Iterator[None]:
         if not _state.is_deferred:
             end(number)
 
-    old_handlers = {number: signal.signal(number, stop) for number in SIGNALS}
+    # With nohup, a run goes on when its terminal is closed.
+    asked = [number for number in SIGNALS if (number, signal.getsignal(number)) != (signal.SIGHUP, signal.SIG_IGN)]
+    old_handlers = {number: signal.signal(number, stop) for number in asked}
     old_fd = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     watch = threading.Thread(target=_watch, args=(receiver, os.getppid(), grace_seconds), name="signals", daemon=True)
     watch.start()

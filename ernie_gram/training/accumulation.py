@@ -53,6 +53,11 @@ class Updater:
             self._accumulating, self.program = built
 
     @property
+    def accumulates(self) -> bool:
+        """Whether a batch is computed in several micro-batches."""
+        return self._accumulating is not None
+
+    @property
     def parameters(self) -> list[str]:
         """Names of the trained parameters, sorted."""
         return (self._accumulating or self.program).parameters

@@ -93,7 +93,8 @@ class LoopConfig:
         log_every: steps between lines of the log.
         keep_checkpoints: number of newest checkpoints to keep; the best model of a fine-tuning is kept beside them.
         resume: "auto" continues from the newest checkpoint in paths.output, if there is one; "never" refuses a folder
-            that has checkpoints; the path of a checkpoint continues from that one and removes newer ones.
+            that has checkpoints; the path of a checkpoint continues from that one and removes newer ones,
+            and, with the same path again, from the newest one.
         workers: threads that prepare batches, per process.
         device: "cpu", "gpu", or "auto" for the GPU if Paddle finds one.
         recompute: compute the encoder's layers again in the backward pass instead of keeping what they compute. The

@@ -173,4 +173,5 @@ class Job:
     resume_from: Path | None = None
     row_counts: Callable[[Batch], list[int]] | None = None
     check_data: Callable[[], None] | None = None
+    evaluated: str | None = None
     flops: Callable[[Batch], float] | None = None

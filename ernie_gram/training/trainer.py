@@ -82,10 +82,12 @@ class Trainer:
 
     def _check_agreement(self) -> None:
         """Raise InputError unless all ranks run the same job from the same checkpoint."""
-        resume_from = self.job.resume_from
-        # Micro-batches may differ, because nothing is exchanged within them.
-        plan = json.dumps([self.job.identity, resume_from and resume_from.name, self.updater.skips], sort_keys=True)
-        what = "the settings, the corpus or the checkpoint"
+        resume_from, trainer = self.job.resume_from, self.job.trainer
+        # The size of micro-batches may differ, because nothing is exchanged within them.
+        when = trainer.max_steps, trainer.log_every, trainer.eval_every, trainer.save_every, self.updater.accumulates
+        parts = [self.job.identity, self.job.evaluated, resume_from and resume_from.name, self.updater.skips, when]
+        plan = json.dumps(parts, sort_keys=True)
+        what = "the settings, the corpora or the checkpoint"
         check_agreement(self.executor, zlib.crc32(plan.encode()), what, self.world)
 
     def _initialise(self) -> list[str]:

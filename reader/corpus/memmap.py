@@ -18,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -78,16 +78,25 @@ class CorpusInfo:
     @classmethod
     def load(cls, path: Path) -> CorpusInfo:
         """Read corpus.json in folder `path`. Raises InputError if it is missing, damaged or of another format."""
-        try:
-            info = cls(**json.loads((path / CORPUS_INFO).read_text()))
-        except FileNotFoundError as error:
-            raise InputError(f"{path}: no corpus there; make one with `ernie-gram corpus`") from error
-        except NotADirectoryError as error:
-            raise InputError(f"{path}: a file, not the folder of a corpus") from error
-        except (ValueError, TypeError, OSError) as error:
-            raise InputError(f"{path / CORPUS_INFO}: not a corpus description: {error}") from error
+        if path.is_file():
+            raise InputError(f"{path}: a file, not the folder of a corpus")
+        if not (path / CORPUS_INFO).is_file():
+            raise InputError(f"{path}: no corpus there; make one with `ernie-gram corpus`")
+        info = cls.read(path / CORPUS_INFO)
         if info.format != FORMAT:
             raise InputError(f"{path}: corpus format {info.format}, expected {FORMAT}; build it again")
+        return info
+
+    @classmethod
+    def read(cls, path: Path) -> CorpusInfo:
+        """Read the description of a corpus in a file; raises InputError if it is damaged."""
+        try:
+            info = cls(**json.loads(path.read_text()))
+            wrong = [key for key, kind in JSON_TYPES.items() if type(getattr(info, key)) is not kind]
+        except (ValueError, TypeError, OSError) as error:
+            raise InputError(f"{path}: not a corpus description: {error}") from error
+        if wrong:
+            raise InputError(f"{path}: not a corpus description: {wrong[0]} is {getattr(info, wrong[0])!r}")
         return info
 
     @property
@@ -95,6 +104,10 @@ class CorpusInfo:
         """SHA-256 of the format and of the fingerprints of vocabulary, lexicon and text."""
         content = [self.format, self.vocabulary, self.lexicon, self.text]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+_TYPES = {"int": int, "str": str, "bool": bool, "dict[str, str]": dict}
+JSON_TYPES = {each.name: _TYPES[str(each.type)] for each in fields(CorpusInfo)}
 
 
 class Corpus:

@@ -44,6 +44,8 @@ def check_parent(path: Path) -> None:
     created, because another missing folder means a mistyped path or a disk that is not mounted. The error names the
     first missing folder.
     """
+    if path.parts[:1] and path.parts[0].startswith("~"):
+        raise InputError(f"{path}: ~ is not replaced here; give the whole path, or a space in place of = before it")
     if path.parent.exists() or not (path.is_absolute() or ".." in path.parts):
         return
     missing = next(folder for folder in reversed(path.parents) if not folder.exists())

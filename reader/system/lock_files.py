@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -9,13 +10,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import IO
 
-from reader.errors import InUseError
+from reader.errors import InUseError, print_warning
 from reader.system.atomic_files import make_folder, make_parent
 
 LOCK_FILE = ".lock"
+# What `flock` reports on shared storage that has no locks, such as Lustre without -o flock.
+NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 def lock_file(path: Path, what: str) -> IO[bytes]:
@@ -85,6 +89,15 @@ def _lock(file: IO[bytes], kind: int, what: str) -> None:
     except BlockingIOError as error:
         with file:
             raise InUseError(f"{what} by {_holder(file)}") from error
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        _warn_without_locks(error.strerror)
+
+
+@cache
+def _warn_without_locks(reason: str) -> None:
+    print_warning(f"this storage has no locks ({reason}): do not start two commands that write to the same place")
 
 
 def _holder(file: IO[bytes]) -> str:

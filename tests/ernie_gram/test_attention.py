@@ -100,9 +100,10 @@ def test_the_table_over_the_lines_of_a_file_has_all_their_pairs(folder: Path, tm
     np.testing.assert_allclose(content["inside_attention"]["inside"], mean, atol=1e-6)
     assert done.stdout.startswith("3 texts\n")
     assert f"mean of heads   {mean.mean():8.4f}" in done.stdout
-    texts.write_text("ba\n\nbe\n")
+    texts.write_text("ba be\n\nbe bi\n")
+    done = attention(folder, "--input", texts, "--lexicon", folder / "lexicon.tsv")
+    assert done.stdout.startswith("2 texts\n")
     for options, message in (
-        (["--lexicon", folder / "lexicon.tsv"], f"{texts}, line 2: a blank line"),
         ([], "--lexicon: is needed with --input"),
         (["--lexicon", folder / "lexicon.tsv", "--plot", "a.png"], "--plot: is for --text; leave it out"),
     ):

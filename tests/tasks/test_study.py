@@ -263,22 +263,23 @@ def test_another_text_than_that_of_the_corpora_is_refused(
     assert f"held_out.txt: is not the text that {corpus} was made from; choose another --output" in done.stderr
 
 
-@pytest.mark.parametrize("changed", ["text", "sequences"])
-def test_models_that_were_evaluated_on_other_text_are_refused(
+@pytest.mark.parametrize("changed", ["text", "eval_sequences", "eval_draws", "eval_every"])
+def test_models_that_were_evaluated_otherwise_are_refused(
     finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run, changed: str
 ) -> None:
     output, path = tmp_path / "out", finished_study / "study.yaml"
     shutil.copytree(finished_study / "out", output, ignore=shutil.ignore_patterns("results.jsonl"))
     if changed == "text":
         recorded = output / "models" / "explicit_1" / HELD_OUT
-        recorded.write_text(recorded.read_text() + " ")
+        info = json.loads(recorded.read_text())
+        recorded.write_text(json.dumps(info | {"text": "other", "digests": {}}))
     else:
         variants = json.loads(path.read_text())["variants"]
-        variants["explicit"]["options"]["trainer.eval_sequences"] = 10
+        variants["explicit"]["options"][f"trainer.{changed}"] = 10
         path = write_study(tmp_path, tiny_task / "data" / "task.yaml", variants=variants)
     done = study(str(path), *options(built, tiny_task, output))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert f"{output / 'models' / 'explicit_1'} was evaluated on other text; choose another --output" in done.stderr
+    assert f"{output / 'models' / 'explicit_1'} was evaluated on other text or with other settings" in done.stderr
 
 
 def test_two_studies_in_one_folder_or_with_one_file_of_results_are_refused(

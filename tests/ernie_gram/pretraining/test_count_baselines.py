@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from ernie_gram.pretraining import count_baselines
-from ernie_gram.pretraining.count_baselines import HIDDEN, MaskedUnits, NeighbourCounts, held_out_units, main
+from ernie_gram.pretraining.count_baselines import (
+    HIDDEN,
+    MaskedUnits,
+    NeighbourCounts,
+    _adjacent_units,
+    held_out_units,
+    main,
+)
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import Corpus
 from reader.system.progress import Phase
@@ -104,6 +111,17 @@ def test_the_probabilities_equal_their_definitions(corpus: Corpus, held_out: Fee
     }
     for name, probabilities in expected.items():
         np.testing.assert_allclose(np.exp(getattr(counts, name)(masked)), probabilities, rtol=1e-9)
+
+
+@pytest.mark.parametrize("block", [1, 2, 7, 64])
+def test_pairs_are_counted_in_blocks(corpus: Corpus, block: int) -> None:
+    units, starts = corpus.units.tolist(), set(corpus.documents.tolist())
+    pairs = Counter((units[i - 1], units[i]) for i in range(1, len(units)) if i not in starts)
+    keys, counts = _adjacent_units(corpus, block)
+    classes = corpus.num_units
+    found = {(int(key) // classes, int(key) % classes): int(n) for key, n in zip(keys, counts, strict=True)}
+    assert found == pairs
+    assert np.array_equal(keys, np.sort(keys))
 
 
 def test_the_probabilities_of_all_units_sum_to_1(corpus: Corpus) -> None:

@@ -132,6 +132,18 @@ def test_the_check_warns_of_a_corpus_that_is_too_small(
     assert all(line.startswith(f"warning: {start}") for line, start in zip(lines, warnings, strict=True))
 
 
+def test_the_check_warns_of_evaluations_that_do_not_compare_with_those_so_far(
+    built: Path, finished: Path, tmp_path: Path
+) -> None:
+    output = Path(shutil.copytree(finished, tmp_path / "run"))
+    shutil.rmtree(output / "step_24")
+    done = pretrain(built, output, *FINISHED, "--trainer.eval_draws=3", "--check")
+    assert done.returncode == 0, done.stderr
+    [line] = [line for line in done.stderr.splitlines() if "trainer." in line]
+    assert line.endswith("in the evaluations so far, 3 from now on, which do not compare")
+    assert "do not compare" not in pretrain(built, output, *FINISHED, "--check").stderr
+
+
 def test_the_check_warns_of_a_held_out_corpus_that_is_the_training_corpus(built: Path, tmp_path: Path) -> None:
     shutil.copytree(built / "corpus", tmp_path / "copy")
     held_out = f"--paths.held_out={tmp_path / 'copy'}"

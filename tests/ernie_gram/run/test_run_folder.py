@@ -59,6 +59,40 @@ def test_the_folder_of_a_run_is_no_checkpoint_but_the_error_names_its_newest_one
     assert str(caught.value).endswith(f"continue from it with --trainer.resume {tmp_path / 'step_2'}")
 
 
+def test_the_same_command_again_goes_on_from_the_newest_checkpoint(tmp_path: Path) -> None:
+    """A job that was started from a given checkpoint is preempted, and starts again by itself."""
+
+    def save(*steps: int) -> None:
+        for step in steps:
+            checkpoint.save(tmp_path, checkpoint.State(step, 1, 0.0, {}, {}), {"w": np.zeros(1)}, {"w": np.zeros(1)}, 9)
+
+    def started(resume: str) -> str:
+        """Return the name of the checkpoint that a run takes, which then writes its settings."""
+        found = resume_checkpoint(tmp_path, resume, {})
+        (tmp_path / "config.yaml").write_text(f"trainer: {{resume: {resume}}}")
+        assert found is not None
+        return found.name
+
+    save(1, 2, 3)
+    assert started("auto") == "step_3"
+    first = str(tmp_path / "step_1")
+    assert started(first) == "step_1"
+    shutil.rmtree(tmp_path / "step_3")
+    assert started(first) == "step_2"
+    save(4)
+    assert started(first) == "step_4"
+    assert started(str(tmp_path / "step_2")) == "step_2"
+
+
+def test_a_setting_that_an_earlier_version_lacks_has_its_default(tmp_path: Path) -> None:
+    refusal(tmp_path, {"a.old": 1}, {"a.old": 2})
+    mine = {"a.old": 1, "a.new": 5}
+    defaults = {"a.old": 7, "a.new": 5, "trainer.log_every": 3}
+    assert resume_checkpoint(tmp_path, "auto", mine, defaults=defaults) == tmp_path / "step_1"
+    with pytest.raises(InputError, match=r"a\.new: 5 in the checkpoint, 6 in this run"):
+        resume_checkpoint(tmp_path, "auto", mine | {"a.new": 6}, defaults=defaults)
+
+
 def refusal(folder: Path, theirs: Identity, mine: Identity) -> str:
     """Return the error when a run meets the checkpoint of another one."""
     checkpoint.save(folder, checkpoint.State(1, 1, 0.0, theirs, {}), {"w": np.zeros(1)}, {"w": np.zeros(1)}, 1)

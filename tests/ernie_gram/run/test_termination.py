@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: a process ends with one line and status 143 or 130; training saves first."""
+"""SIGTERM, SIGINT and SIGHUP: a process ends with one line and status 143, 130 or 129; training saves first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_log import read_log
-from tests.support.commands import ROOT
+from tests.support.commands import ROOT, python
 from tests.support.runs import options
 
 LINE = "terminated by {}; run the same command again to resume\n"
@@ -53,6 +53,7 @@ LATE_NOTICE = f"""
     [
         (SLEEP, [signal.SIGTERM], "", LINE),
         (SLEEP, [signal.SIGINT], "", LINE),
+        (SLEEP, [signal.SIGHUP], "", LINE),
         (CONVERTED, [signal.SIGTERM], "", LINE),
         (BLOCKED, [signal.SIGTERM], "", ""),
         (POLL, [signal.SIGTERM], "True\nsaved\n", NOTICE + LINE),
@@ -65,6 +66,7 @@ LATE_NOTICE = f"""
     ids=[
         "waits",
         "waits, SIGINT",
+        "waits, SIGHUP",
         "converted exit",
         "blocked",
         "saves",
@@ -93,6 +95,13 @@ def test_a_process_ends(code: str, numbers: list[int | None], stdout: str, stder
     name = signal.Signals(numbers[0] or 0).name
     assert process.returncode == 128 + (numbers[0] or 0)
     assert found == (stdout, stderr.replace("{}", name))
+
+
+def test_with_nohup_a_process_goes_on_when_its_terminal_is_closed() -> None:
+    code = "os.kill(os.getpid(), signal.SIGHUP); print('goes on', flush=True)"
+    before = "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+    done = python("-c", before + WAITING.format(code))
+    assert (done.returncode, done.stdout.splitlines()) == (0, ["ready", "goes on"])
 
 
 def test_a_second_signal_ends_a_process_although_nobody_reads_the_notice_of_the_first() -> None:

@@ -204,6 +204,31 @@ def test_no_rank_ends_before_rank_0_has_completed_its_checkpoint(
     assert messages[0] == messages[1]
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"trainer": TrainerConfig(**{key: 7})} for key in ("max_steps", "log_every", "eval_every", "save_every")),
+        *({"evaluated": "other"}, {"identity": {"seed": 2}}, {"accumulates": True}, {"skips": True}),
+        {"resume_from": Path("step_2")},
+    ],
+    ids=str,
+)
+def test_ranks_must_agree_on_all_that_decides_what_they_exchange(
+    changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    monkeypatch.setattr(training, "check_agreement", lambda _, number, *__: found.append(number))
+    own = {"trainer": TrainerConfig(), "evaluated": "corpus", "identity": {"seed": 1}, "resume_from": None}
+    for values in (own, dict(own), own | changed):
+        trainer: Any = object.__new__(training.Trainer)
+        trainer.executor, trainer.world = None, None
+        trainer.job = SimpleNamespace(**{"trainer": TrainerConfig(), **values})
+        switches = {"skips": False, "accumulates": False}
+        trainer.updater = SimpleNamespace(**{key: values.get(key, off) for key, off in switches.items()})
+        trainer._check_agreement()
+    assert found[0] == found[1] != found[2]
+
+
 def test_the_values_of_the_first_step_that_is_not_finite_are_kept() -> None:
     """Also if only its gradient is not finite, and later steps are."""
     with fresh_scope() as executor:

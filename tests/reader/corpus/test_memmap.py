@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from reader.batches.feeder import Feeder, Masking
+from reader.corpus.file_digests import check_corpus
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 from tests.reader.corpus.test_units import tokens_of
@@ -85,6 +86,10 @@ def test_opening_a_damaged_corpus_fails(built: Path, tmp_path: Path) -> None:
     (path / "corpus.json").write_text(json.dumps(info)[:-1])
     with pytest.raises(InputError, match=r"corpus\.json: not a corpus description: "):
         Corpus(path)
+    for wrong in ("{}", "[]", json.dumps(info | {"digests": None}), json.dumps(info | {"units": "7"})):
+        (path / "corpus.json").write_text(wrong)
+        with pytest.raises(InputError, match=r"corpus\.json: not a corpus description: "):
+            check_corpus(path)
     for name in ("ngram_tokens", "ngram_offsets", "unit_counts"):
         path = copy()
         np.save(path / f"{name}.npy", np.load(path / f"{name}.npy")[:-1])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError, SystemRefusedError
-from reader.system.atomic_files import atomic_file, atomic_folder, load_array, make_folder, save_arrays
+from reader.system.atomic_files import atomic_file, atomic_folder, check_parent, load_array, make_folder, save_arrays
 from reader.system.lock_files import lock_folder
 
 
@@ -74,6 +74,14 @@ def test_missing_folders_of_an_absolute_path_are_not_created(tmp_path: Path, wri
     assert list(tmp_path.iterdir()) == []
     write(tmp_path / "out")
     assert (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("path", ["~/run", "~user/run", "~"])
+def test_a_home_folder_that_the_shell_has_not_replaced_is_refused(path: str) -> None:
+    with pytest.raises(
+        InputError, match=f"^{path}: ~ is not replaced here; give the whole path, or a space in place of ="
+    ):
+        check_parent(Path(path))
 
 
 @pytest.mark.parametrize("write", WRITERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -9,11 +10,12 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from reader.errors import InUseError, one_line_errors
-from reader.system.lock_files import check_unlocked, lock_file, lock_folder, locked_name
+from reader.system.lock_files import _warn_without_locks, check_unlocked, lock_file, lock_folder, locked_name
 from tests.support.commands import ROOT
 
 HOLD = "import sys; from pathlib import Path; from reader.system.lock_files import lock_folder\n"
@@ -34,6 +36,26 @@ def test_the_error_names_the_process_that_holds_the_lock_and_a_kill_releases_it(
     check_unlocked(folder, "")
     with lock_folder(folder, ""), pytest.raises(InUseError, match=f"process {os.getpid()} on"):
         check_unlocked(folder, "")
+
+
+def test_storage_without_locks_is_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    _warn_without_locks.cache_clear()
+    with lock_folder(tmp_path / "run", ""), locked_name(tmp_path / "file", ""):
+        check_unlocked(tmp_path / "run", "")
+    warnings = capsys.readouterr().err
+    assert warnings.startswith(
+        "warning: this storage has no locks (Function not implemented): do not start two commands"
+    )
+    assert warnings.count("\n") == 1
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=OSError(errno.EIO, "Input/output error")))
+    with pytest.raises(OSError, match="Input/output error"):
+        check_unlocked(tmp_path / "run", "")
 
 
 def test_a_command_that_finds_a_lock_ends_with_status_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
