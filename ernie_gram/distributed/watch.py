@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ernie_gram.run.heartbeat import STACK_SIGNAL, read_beat
 from ernie_gram.run.lost_peer import LOST_PEER_STATUS
-from ernie_gram.run.termination import REPEAT_SECONDS
+from ernie_gram.run.termination import REPEAT_SECONDS, SIGNALS
 from reader.errors import last_error_in
 
 POLL_SECONDS = 0.5
@@ -25,8 +25,8 @@ KILL_SECONDS = 20.0
 SECOND_SIGNAL_SECONDS = 3.0
 # The exit status of a job with a rank that hangs; the same as that of `timeout`.
 HANG_STATUS = 124
-# The statuses of ranks that SIGTERM or SIGINT has ended; negative if the rank had not yet set its own handlers.
-ENDED_BY_SIGNAL = (128 + signal.SIGTERM, 128 + signal.SIGINT, -signal.SIGTERM, -signal.SIGINT)
+# The statuses of ranks that a signal has asked to end; negative if the rank had not yet set its own handlers.
+ENDED_BY_SIGNAL = tuple(status for number in SIGNALS for status in (128 + number, -number))
 REASONS = {
     signal.SIGKILL: "perhaps by the system, because memory ran out",
     signal.SIGBUS: "a file that it was reading became shorter, or a disk or memory is full",
