@@ -211,7 +211,7 @@ class Model:
 
         Raises InputError if the text is empty or too long, and for an exported program.
         """
-        encoded = self.texts.encode(_parts(text), truncate)
+        encoded = self._encode(text, truncate)
         layer = self.layer
         from ernie_gram.eager import attention_weights
 
@@ -238,15 +238,19 @@ class Model:
         sentence_ids = padded([text.sentence_ids for text in texts], 0)
         return self.texts.batch([text.ids for text in texts]) | {fields.SENTENCE_IDS.name: sentence_ids}
 
+    def _encode(self, text: Text, truncate: bool) -> EncodedText:
+        encoded = self.texts.encode(_parts(text), truncate)
+        if encoded.sentence_ids.any() and not self.has_sentence_types:
+            raise InputError(f"a pair of texts, but {self.folder} has one sentence type (type_vocab_size)")
+        return encoded
+
     def _encoded(self, texts: Sequence[Text], truncate: bool) -> list[EncodedText]:
         if isinstance(texts, str) or not isinstance(texts, Iterable):
             raise InputError(f"texts: give a list of texts, not {texts!r}")
         encoded = []
         for i, text in enumerate(texts):
             with located(f"texts[{i}]"):
-                encoded.append(self.texts.encode(_parts(text), truncate))
-                if encoded[-1].sentence_ids.any() and not self.has_sentence_types:
-                    raise InputError(f"a pair of texts, but {self.folder} has one sentence type (type_vocab_size)")
+                encoded.append(self._encode(text, truncate))
         return encoded
 
     def fill_mask(self, text: str, top: int = 5, ngrams: bool = False, draws: int = DRAWS) -> list[list[Guess]]:
@@ -267,7 +271,10 @@ class Model:
         return self.fill([self.texts.encode_masked(text)], top, ngrams, draws)[0]
 
     def fill(self, rows: list[Int64s], top: int, ngrams: bool = False, draws: int = DRAWS) -> list[list[list[Guess]]]:
-        """Return the same as `fill_mask` for a batch of texts, given as their token IDs (see `texts.encode_masked`)."""
+        """Return what `fill_mask` does for a batch of texts, given as their token IDs (see `texts.encode_masked`).
+
+        With a generator, the samples for a text depend on the batch.
+        """
         self.check_heads()
         batch = self.texts.masked_batch(rows)
         return guesses_by_row(self.units, batch, self.probabilities(batch, draws), top, ngrams)
@@ -305,7 +312,7 @@ class ExportedModel(Model):
             load_vocabulary(folder / text.vocabulary, text.lowercase), text.segmenter, text.max_tokens
         )
         self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names
-        self.has_sentence_types = True  # as far as its description tells
+        self.has_sentence_types = True
         self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))
         self._program: ExportedProgram | None = None
 

@@ -43,8 +43,9 @@ def _curve(records: list[Record], kind: str, value: str) -> tuple[list[int], lis
 def running_mean(steps: list[int], values: list[float]) -> tuple[list[int], list[float]]:
     """Return running means over a tenth of the values, each at its last step, because single batches are noisy."""
     width = max(1, len(values) // 10)
-    sums = np.cumsum([0.0, *values])
-    return steps[width - 1 :], ((sums[width:] - sums[:-width]) / width).tolist()
+    if not values:
+        return [], []
+    return steps[width - 1 :], np.lib.stride_tricks.sliding_window_view(values, width).mean(1).tolist()
 
 
 def new_figure(panels: int) -> tuple[Figure, list[Axes]]:

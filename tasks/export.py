@@ -37,7 +37,9 @@ from tasks.prediction.own_texts import plain_values
 from tasks.training.description import FILE_NAME, TASK_FILE, as_json, described_folder
 
 PADDLENLP, INFERENCE = "paddlenlp", "inference"
-CUT = "Of a text of more than `model_max_length` tokens it reads the beginning only; the training reads other parts too"
+CUT = (
+    "PaddleNLP reads only the beginning of a text of more than `model_max_length` tokens, this package also other parts"
+)
 
 
 def paddlenlp_head(finetuned: LoadedModel) -> tuple[TaskHead | None, list[Obstacle]]:

@@ -131,8 +131,8 @@ def load_model(arguments: argparse.Namespace) -> LoadedModel:
 def with_threshold(arguments: argparse.Namespace, finetuned: LoadedModel, split: str | None) -> LoadedModel:
     """Return the model with the threshold for "no answer" to use; raises InputError.
 
-    If none is set, it is that of the run. Without one, and for another checkpoint than the best, predictions for the
-    first dev split choose the best one themselves.
+    If none is set, it is that of the run. Without one, and with --checkpoint, predictions for the first dev split
+    choose the best one themselves.
     """
     task, given = finetuned.task, arguments.null_threshold
     if given is not None:

@@ -8,7 +8,9 @@ if __name__ == "__main__":
     run_command("tasks.run_finetune")
 
 import sys
+from pathlib import Path
 
+from ernie_gram.config.loading import read_yaml
 from ernie_gram.distributed.launcher import ENVIRONMENT, launch
 from reader.errors import InputError
 from tasks.reading.data_option import data_folder
@@ -39,9 +41,11 @@ def main() -> None:
         task, model, *more = arguments
         settings = settings_of(task)
         if settings[0] == CONFIG and any(each.partition("=")[0] == CONFIG for each in more):
+            base = read_yaml(Path(settings[1])).get("base")
+            base = Path(settings[1]).with_name(str(base)) if base else settings[1]
             raise InputError(
-                f"{CONFIG}: {task} has its own settings; begin your file with `base: {settings[1]}`, and give the file "
-                f"in place of {task}"
+                f"{CONFIG}: {task} has its own settings; begin your file with `base: {base}` and `task: {task}`, and "
+                f"give the file in place of {task}"
             )
         arguments = [*settings, "--paths.model", model, *data, *more]
     else:

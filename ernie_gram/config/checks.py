@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import fields
-from typing import Any, SupportsIndex
+from numbers import Integral
+from typing import Any
 
 from reader.errors import InputError
 
@@ -34,5 +34,5 @@ def require_finite(config: Any, section: str) -> None:
 def check_counts(**numbers: object) -> None:
     """Raise InputError, which names the argument, for values other than whole numbers from 1."""
     for name, number in numbers.items():
-        is_valid = isinstance(number, SupportsIndex) and operator.index(number) > 0
+        is_valid = isinstance(number, Integral) and not isinstance(number, bool) and int(number) > 0
         require(is_valid, name, f"{number!r}: give a whole number from 1")

@@ -154,7 +154,9 @@ def _read_tokenizer(folder: Path) -> tuple[Vocabulary | None, tuple[str, ...]]:
         return None, ()
     added = set(read_json(folder / ADDED_TOKENS)) if (folder / ADDED_TOKENS).is_file() else set()
     if unread := sorted(added - {*vocabulary.tokens}):
-        notes.append(f"{ADDED_TOKENS}: not read, and lost: {', '.join(unread[:MAX_LISTED])}; token IDs may differ")
+        more = f" and {len(unread) - MAX_LISTED} more" if len(unread) > MAX_LISTED else ""
+        listed = ", ".join(unread[:MAX_LISTED])
+        notes.append(f"{ADDED_TOKENS}: not read, and lost: {listed}{more}; token IDs may differ")
     return vocabulary, tuple(notes)
 
 

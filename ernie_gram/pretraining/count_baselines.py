@@ -95,7 +95,7 @@ def _sequence(held_out: Feeder, index: int) -> tuple[Int64s, npt.NDArray[np.bool
 def _adjacent_units(corpus: Corpus, block: int = BLOCK) -> tuple[Int64s, Int64s]:
     """Return the keys l * C + u of the pairs of adjacent units within documents, ascending, and their numbers.
 
-    Blocks of units are counted one by one, so that the memory grows with the number of distinct pairs.
+    Blocks of units are counted one by one, so that beside a block the memory is that of the distinct pairs.
     """
     keys, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
     starts = np.asarray(corpus.documents[:-1])
@@ -108,8 +108,9 @@ def _adjacent_units(corpus: Corpus, block: int = BLOCK) -> tuple[Int64s, Int64s]
             # Both halves are in order, for which the stable sort takes linear time.
             joined = np.concatenate([keys, found])
             order = np.argsort(joined, kind="stable")
-            keys, places = np.unique(joined[order], return_index=True)
-            counts = np.add.reduceat(np.concatenate([counts, numbers])[order], places) if len(places) else counts
+            joined = joined[order]
+            places = np.flatnonzero(np.diff(joined, prepend=-1))
+            keys, counts = joined[places], np.add.reduceat(np.concatenate([counts, numbers])[order], places)
             phase.advance(min(block, len(corpus.units) - first))
     return keys, counts
 

@@ -17,7 +17,7 @@ from ernie_gram.kernels.selection import can_fuse_attention
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.evaluation import EXPLANATION, evaluation_sums, metrics
 from ernie_gram.pretraining.network import PretrainModel, parameter_shapes, softmax_options
-from ernie_gram.pretraining.prepare import Run
+from ernie_gram.pretraining.prepare import Run, evaluation_settings
 from ernie_gram.pretraining.programs import build_evaluation
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes, log_frequencies
 from ernie_gram.pretraining.terms.catalog import TERMS, evaluated, fields_of, sparse_parameters, step_flops, terms_of
@@ -45,6 +45,7 @@ def pretraining_job(run: Run, world: World) -> Job:
     config, corpus = run.config, run.train.corpus
     check = BackgroundCheck(run.corpora) if world.is_first else None
     sizes = CorpusSizes(corpus.info.num_tokens, corpus.info.num_ngrams)
+    held_out = run.held_out.corpus.info.fingerprint if run.held_out else None
 
     def batches(consumed: int, world: World) -> Generator[list[Batch], None, None]:
         size, workers = config.data.batch_size, config.trainer.workers
@@ -66,7 +67,7 @@ def pretraining_job(run: Run, world: World) -> Job:
         batches=batches,
         evaluators=(HeldOutEvaluator(config, sizes, run.held_out, corpus),) if run.held_out else (),
         metrics_explained=EXPLANATION,
-        evaluated=run.held_out.corpus.info.fingerprint if run.held_out else None,
+        evaluated={"held_out": held_out, **evaluation_settings(config)},
         start_values=start_values(run),
         learning_rate=partial(learning_rate, settings=config.optimizer, decay_steps=config.decay_steps),
         sparse_parameters=sparse_parameters(config),

@@ -10,7 +10,7 @@ from statistics import median
 from ernie_gram.config.loading import load_config
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.pretraining.config import PretrainConfig
-from ernie_gram.pretraining.prepare import MASKED, is_same_corpus
+from ernie_gram.pretraining.prepare import evaluation_settings, is_same_corpus
 from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT
 from ernie_gram.run.run_log import CPU, Record, read_log
@@ -63,7 +63,7 @@ class PretrainingRun(PlannedRun):
             same_text = is_same_corpus(CorpusInfo.read(recorded), CorpusInfo.read(info))
         else:
             same_text = old.paths.held_out == held_out
-        before, now = ([getattr(each.trainer, key) for key in (*MASKED, "eval_every")] for each in (old, self.config))
+        before, now = ((evaluation_settings(each), each.trainer.eval_every) for each in (old, self.config))
         return same_text and before == now
 
 

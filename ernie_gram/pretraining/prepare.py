@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import IO
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import explained_yaml, flatten, read_yaml
+from ernie_gram.config.loading import explained_yaml, flatten
 from ernie_gram.formats.registry import read_model
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.start_model import Start, check_vocabulary, fit_to_start
+from ernie_gram.run import checkpoint
 from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, found_checkpoints, lock_run, resume_checkpoint
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import LEXICON, UNITS, Corpus, CorpusInfo
@@ -28,8 +29,6 @@ from reader.tokenization.vocabulary_file import FILE_NAMES
 
 # With more epochs, a warning is printed.
 MAX_USUAL_EPOCHS = 1000
-# Settings of the trainer that decide what the evaluation masks and draws.
-MASKED = ("eval_sequences", "eval_draws")
 
 
 @dataclass(frozen=True)
@@ -107,13 +106,12 @@ class Run:
                 f"paths.held_out: {self.held_out.corpus.path} has the text of {corpus}, so evaluation does not show "
                 "whether the model has learned more than this text by heart; build it from other text"
             )
-        if self.resume_from and (self.output / CONFIG).is_file():
-            earlier = read_yaml(self.output / CONFIG).get("trainer") or {}
-            now = asdict(self.config.trainer)
+        if self.resume_from:
+            old = checkpoint.load_state(self.resume_from).config.get("trainer", {})
             lines += [
-                f"trainer.{key}: {earlier[key]} in the evaluations so far, {now[key]} from now on, which do not compare"
-                for key in MASKED
-                if earlier.get(key, now[key]) != now[key]
+                f"{key}: {earlier} in the evaluations so far, {now} from now on, which do not compare"
+                for key, now in evaluation_settings(self.config).items()
+                if (earlier := old.get(key.removeprefix("trainer."), now)) != now
             ]
         return lines
 
@@ -168,6 +166,12 @@ def prepare(config: PretrainConfig, world_size: int, rank: int = 0, given: Conta
         is_same = is_same_corpus(CorpusInfo.read(recorded), held_out.corpus.info)
         require(is_same, "paths.held_out", f"{output} was evaluated on another corpus; choose another paths.output")
     return Run(config, output, identity, train, held_out, found, resume_from, None if resume_from else start)
+
+
+def evaluation_settings(config: PretrainConfig) -> dict[str, int]:
+    """Return the settings on which the values of an evaluation depend."""
+    found = {"trainer.eval_sequences": config.trainer.eval_sequences}
+    return found | ({"trainer.eval_draws": config.trainer.eval_draws} if config.objective.has_generator else {})
 
 
 def feeders(config: PretrainConfig, corpus: Corpus) -> tuple[Feeder, Feeder | None]:

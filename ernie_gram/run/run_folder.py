@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import read_yaml
 from ernie_gram.run import checkpoint
 from reader.errors import InputError, InUseError, print_warning
 from reader.system.lock_files import check_unlocked, lock_folder
@@ -145,9 +144,7 @@ def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Pat
                 f"trainer.resume: never, but {output} contains {found[-1].name}; choose another paths.output"
             )
         return None
-    # The same command again, for example of a job that was preempted: this run has gone on from the given checkpoint.
-    has_gone_on = resume != "auto" and bool(found) and _last_resume(output) == resume
-    if resume != "auto" and not has_gone_on:
+    if resume != "auto" and not _has_gone_on(output, resume):
         return _verified(Path(resume), names)
     chosen, damaged = checkpoint.newest_and_damage(output, names)
     for damage in damaged:
@@ -161,10 +158,13 @@ def _chosen_checkpoint(output: Path, resume: str, names: tuple[str, ...]) -> Pat
     return chosen
 
 
-def _last_resume(output: Path) -> Any:
-    """Return the value of trainer.resume with which a run was started last, None if it is unknown."""
-    trainer = read_yaml(output / CONFIG).get("trainer") if (output / CONFIG).is_file() else None
-    return trainer.get("resume") if isinstance(trainer, dict) else None
+def _has_gone_on(output: Path, resume: str) -> bool:
+    """Return whether the newest checkpoint was written by a run that went back to the same one.
+
+    The same command is then given again, for example by the scheduler of a job that was preempted.
+    """
+    newest = checkpoint.newest_valid(output, (checkpoint.STATE,))
+    return newest is not None and checkpoint.load_state(newest).config.get("trainer", {}).get("resume") == resume
 
 
 def _verified(path: Path, names: tuple[str, ...]) -> Path:

@@ -149,6 +149,7 @@ class Job:
             set.
         check_data: called on rank 0, in the thread that writes a checkpoint, before it is written; raises InputError if
             the data are damaged.
+        evaluated: what the evaluators read, as values for JSON; all ranks must have the same.
         flops: batch of one process -> floating-point operations of its matrix products in forward and backward pass;
             None if unknown. Then the log has no "mfu".
     """
@@ -173,5 +174,5 @@ class Job:
     resume_from: Path | None = None
     row_counts: Callable[[Batch], list[int]] | None = None
     check_data: Callable[[], None] | None = None
-    evaluated: str | None = None
+    evaluated: Mapping[str, Any] = field(default_factory=dict)
     flops: Callable[[Batch], float] | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
 import numpy as np
@@ -38,12 +37,10 @@ class StopAgreement:
     def signal_now(self, step: int) -> int | None:
         """Return the signal after which all ranks end now, or None; always exchanges."""
         number, now = termination.requested(), time.monotonic()
-        asked = [number == signal.SIGTERM, number == signal.SIGINT, now - self._time]
-        terminated, interrupted, seconds = sum_array(self._executor, np.array(asked, np.float64), self._world)
+        own = [*(number == each for each in termination.SIGNALS), now - self._time]
+        *asked, seconds = sum_array(self._executor, np.array(own, np.float64), self._world)
         # The sums are those of all ranks, so all of them compute the same next step.
         steps, mean = max(1, step - self._last_step), max(1e-6, seconds / self._world.size)
         self._next_step = step + int(np.clip(EXCHANGE_SECONDS * steps / mean, 1, MAX_STEPS_BETWEEN))
         self._last_step, self._time = step, now
-        if terminated:
-            return signal.SIGTERM
-        return signal.SIGINT if interrupted else None
+        return next((each for each, times in zip(termination.SIGNALS, asked, strict=True) if times), None)

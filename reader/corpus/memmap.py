@@ -92,7 +92,7 @@ class CorpusInfo:
         """Read the description of a corpus in a file; raises InputError if it is damaged."""
         try:
             info = cls(**json.loads(path.read_text()))
-            wrong = [key for key, kind in JSON_TYPES.items() if type(getattr(info, key)) is not kind]
+            wrong = [key for key, kind in _TYPES_OF_KEYS.items() if type(getattr(info, key)) is not kind]
         except (ValueError, TypeError, OSError) as error:
             raise InputError(f"{path}: not a corpus description: {error}") from error
         if wrong:
@@ -107,7 +107,7 @@ class CorpusInfo:
 
 
 _TYPES = {"int": int, "str": str, "bool": bool, "dict[str, str]": dict}
-JSON_TYPES = {each.name: _TYPES[str(each.type)] for each in fields(CorpusInfo)}
+_TYPES_OF_KEYS = {each.name: _TYPES[str(each.type)] for each in fields(CorpusInfo)}
 
 
 class Corpus:

@@ -45,7 +45,7 @@ def check_parent(path: Path) -> None:
     first missing folder.
     """
     if path.parts[:1] and path.parts[0].startswith("~"):
-        raise InputError(f"{path}: ~ is not replaced here; give the whole path, or a space in place of = before it")
+        raise InputError(f"{path}: ~ is not replaced here; give the whole path")
     if path.parent.exists() or not (path.is_absolute() or ".." in path.parts):
         return
     missing = next(folder for folder in reversed(path.parents) if not folder.exists())

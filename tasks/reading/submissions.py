@@ -140,8 +140,8 @@ def clue_file_name(task: Task, split: str) -> str:
 def index_table(predictions: Predictions) -> str:
     """Return GLUE's table: labels in the official spelling, or scores with all their digits.
 
-    Scores of a test set are limited to the range of the task, as in GLUE's baselines (nyu-mll/GLUE-baselines,
-    src/evaluate.py): the server refuses others.
+    Of rows without gold scores, scores are limited to the range of the task, as in GLUE's baselines
+    (nyu-mll/GLUE-baselines, src/evaluate.py).
     """
     low, high = predictions.task.score_range or (None, None)
     rows = (

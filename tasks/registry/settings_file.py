@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ernie_gram.config.loading import read_yaml
-from reader.system.installation import CONF, is_settings_file
+from reader.system.installation import CONF, is_settings_file, settings_file
 
 CONFIG = "--config"
 
@@ -16,8 +16,8 @@ def settings_of(task: str) -> list[str]:
     A YAML file is one of settings if it has the key `task` or `base`, else that of a custom task. A name without a file
     in conf/tasks is unknown.
     """
-    own = Path(task)
     if is_settings_file(task):
+        own = settings_file(Path(task))
         is_settings = own.is_file() and not {"task", "base"}.isdisjoint(read_yaml(own))
         return [CONFIG if is_settings else "--task", task]
     path = CONF / "tasks" / f"{task}.yaml"

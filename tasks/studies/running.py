@@ -77,8 +77,8 @@ class StudyRunner:
         known = [each.run for each in self.planned if isinstance(each.run, PretrainingRun) and each.kind == PRETRAINING]
         for run in known:
             if run in runs or run.folder.exists():
-                reason = f"{run.folder} was evaluated on other text or with other settings; choose another --output"
-                require(run.is_evaluated_as_planned(), "--held_out", reason)
+                reason = "was evaluated on other text or with other settings; choose another --output"
+                require(run.is_evaluated_as_planned(), str(run.folder), reason)
                 prepare(run.config, processes, given=run.given)
 
     def run(self, prepared: Prepared, jobs: int, processes: int, threads: int | None, keep: bool) -> list[str]:

@@ -25,7 +25,7 @@ from tasks.metrics.metric import Metric
 from tasks.reading.data_option import add_data_option
 from tasks.registry.settings_file import settings_of
 from tasks.registry.task_file import find_task
-from tasks.training.config import FinetuneConfig
+from tasks.training.config import FinetuneConfig, earlier_defaults
 from tasks.training.prepare import FINAL, MADE_FROM, check_settings, data_identity, model_identity, prepare
 
 LAUNCHER = "tasks.run_finetune"
@@ -67,11 +67,11 @@ class FinetuneRun(PlannedRun):
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: damaged: {error}; remove it, and the run is evaluated again") from error
         # Results of earlier versions lack new settings. `check_made_from` compares what the paths hold.
-        before = flatten(asdict(FinetuneConfig())) | before
+        before = earlier_defaults() | before
         paths = [key for key in before if key.startswith("paths.")] + ["task"] * is_settings_file(self.config.task)
         for key, value in self.settings.items():
             require(
-                before[key] == value or (key in paths and "made_from" in found),
+                before[key] == value or (key in paths and MADE_FROM in found),
                 str(self.folder),
                 f"has the result of a run with {key} {before[key]}, not {value}; choose another --output",
             )

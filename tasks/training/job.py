@@ -67,6 +67,7 @@ def finetuning_job(run: Run, network: TaskNetwork, predictor: Predictor) -> Job:
         trainer=config.trainer.for_steps(run.max_steps, run.epoch_steps, config.evaluation.every),
         resume_from=run.resume_from,
         row_counts=run.kind.row_counts,
+        evaluated={split.name: split.digest for split in run.final},
     )
 
 

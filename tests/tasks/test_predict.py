@@ -162,7 +162,7 @@ def test_answers_have_their_characters_and_unanswerable_questions_a_threshold(tm
         write_json(run / "result.json", {"null_threshold": threshold})
         assert predict(run, "--split", "dev", *common).returncode == 0
         assert sum(map(bool, json.loads((tmp_path / "named.json").read_text()).values())) == answered
-    # Not for another checkpoint.
+    # But not with --checkpoint.
     assert predict(run, "--checkpoint", "best", "--split", "dev", *common).returncode == 0
     assert not any(json.loads((tmp_path / "named.json").read_text()).values())
 

@@ -137,7 +137,7 @@ def test_the_check_warns_of_evaluations_that_do_not_compare_with_those_so_far(
 ) -> None:
     output = Path(shutil.copytree(finished, tmp_path / "run"))
     shutil.rmtree(output / "step_24")
-    done = pretrain(built, output, *FINISHED, "--trainer.eval_draws=3", "--check")
+    done = pretrain(built, output, *FINISHED, "--trainer.eval_sequences=3", "--check")
     assert done.returncode == 0, done.stderr
     [line] = [line for line in done.stderr.splitlines() if "trainer." in line]
     assert line.endswith("in the evaluations so far, 3 from now on, which do not compare")

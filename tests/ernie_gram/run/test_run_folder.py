@@ -62,26 +62,27 @@ def test_the_folder_of_a_run_is_no_checkpoint_but_the_error_names_its_newest_one
 def test_the_same_command_again_goes_on_from_the_newest_checkpoint(tmp_path: Path) -> None:
     """A job that was started from a given checkpoint is preempted, and starts again by itself."""
 
-    def save(*steps: int) -> None:
-        for step in steps:
-            checkpoint.save(tmp_path, checkpoint.State(step, 1, 0.0, {}, {}), {"w": np.zeros(1)}, {"w": np.zeros(1)}, 9)
+    def save(step: int, resume: str) -> None:
+        state = checkpoint.State(step, 1, 0.0, {}, {"trainer": {"resume": resume}})
+        checkpoint.save(tmp_path, state, {"w": np.zeros(1)}, {"w": np.zeros(1)}, 9)
 
-    def started(resume: str) -> str:
-        """Return the name of the checkpoint that a run takes, which then writes its settings."""
+    def taken(resume: str) -> str:
         found = resume_checkpoint(tmp_path, resume, {})
-        (tmp_path / "config.yaml").write_text(f"trainer: {{resume: {resume}}}")
         assert found is not None
         return found.name
 
-    save(1, 2, 3)
-    assert started("auto") == "step_3"
+    for step in (1, 2, 3):
+        save(step, "auto")
     first = str(tmp_path / "step_1")
-    assert started(first) == "step_1"
-    shutil.rmtree(tmp_path / "step_3")
-    assert started(first) == "step_2"
-    save(4)
-    assert started(first) == "step_4"
-    assert started(str(tmp_path / "step_2")) == "step_2"
+    # Also if the first attempt ended before it removed the newer checkpoints.
+    assert [taken(first), taken(first)] == ["step_1", "step_1"]
+    for step in (2, 3):
+        shutil.rmtree(tmp_path / f"step_{step}")
+    assert taken(first) == "step_1"
+    save(2, first)
+    assert taken(first) == "step_2"
+    save(4, "auto")
+    assert taken(first) == "step_1"
 
 
 def test_a_setting_that_an_earlier_version_lacks_has_its_default(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_no_rank_ends_before_rank_0_has_completed_its_checkpoint(
     "changed",
     [
         *({"trainer": TrainerConfig(**{key: 7})} for key in ("max_steps", "log_every", "eval_every", "save_every")),
-        *({"evaluated": "other"}, {"identity": {"seed": 2}}, {"accumulates": True}, {"skips": True}),
+        *({"evaluated": {"held_out": "2"}}, {"identity": {"seed": 2}}, {"accumulates": True}, {"skips": True}),
         {"resume_from": Path("step_2")},
     ],
     ids=str,
@@ -218,7 +218,7 @@ def test_ranks_must_agree_on_all_that_decides_what_they_exchange(
 ) -> None:
     found = []
     monkeypatch.setattr(training, "check_agreement", lambda _, number, *__: found.append(number))
-    own = {"trainer": TrainerConfig(), "evaluated": "corpus", "identity": {"seed": 1}, "resume_from": None}
+    own = {"trainer": TrainerConfig(), "evaluated": {"held_out": "1"}, "identity": {"seed": 1}, "resume_from": None}
     for values in (own, dict(own), own | changed):
         trainer: Any = object.__new__(training.Trainer)
         trainer.executor, trainer.world = None, None

@@ -171,13 +171,19 @@ def test_a_finished_run_is_known_by_other_paths_and_by_later_versions(
     settings = result["settings"]
     settings["task"] = str(task.relative_to(tmp_path) / "data" / "task.yaml")
     settings["paths"] |= {"data": "task/data", "model": "task/model"}
-    del settings["optimizer"]["length_pool"]
+    del settings["max_train_examples"]
     write(run.folder / "result.json", json.dumps(result))
     check_runs([run], 1)
     settings["optimizer"]["batch_size"] = 999
     write(run.folder / "result.json", json.dumps(result))
     with pytest.raises(InputError, match=r"has the result of a run with optimizer\.batch_size 999, not "):
         run.result()
+    del settings["optimizer"]["length_pool"]
+    settings["optimizer"]["batch_size"] = run.config.optimizer.batch_size
+    write(run.folder / "result.json", json.dumps(result))
+    with pytest.raises(InputError, match=r"has the result of a run with optimizer\.length_pool 50, not 1; "):
+        run.result()
+    settings["optimizer"]["length_pool"] = 1
     settings["optimizer"]["batch_size"] = run.config.optimizer.batch_size
     write(run.folder / "result.json", json.dumps(result))
     check_runs([run], 1)
