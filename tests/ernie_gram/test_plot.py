@@ -10,7 +10,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from ernie_gram.plot import main, new_figure, plot_runs, write_figure
+from ernie_gram.plot import main, new_figure, plot_runs, running_mean, write_figure
 from ernie_gram.run.run_log import RunLog
 from reader.errors import InputError
 from tests.support.commands import assert_one_line_error, call
@@ -25,6 +25,15 @@ def saved(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     usual = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **b: figures.append(figure) or usual(figure, *a, **b))
     return figures
+
+
+def test_running_means_are_those_of_their_values_also_after_a_spike() -> None:
+    values = [*map(float, range(30)), 1e18, *[1.0] * 30]
+    steps, means = running_mean([*range(100, 161)], values)
+    assert steps == [*range(105, 161)]
+    assert means == pytest.approx([sum(values[i - 5 : i + 1]) / 6 for i in range(5, 61)])
+    assert running_mean([7], [2.0]) == ([7], [2.0])
+    assert running_mean([], []) == ([], [])
 
 
 def test_a_resumed_run_is_plotted_in_the_format_of_the_ending(tmp_path: Path, saved: list[Figure]) -> None:

@@ -155,6 +155,8 @@ def test_tokens_and_rules_that_ours_lacks_are_said_and_other_words_refused(tmp_p
     notes = " ".join(read_model(folder).notes)
     assert "added_tokens.json: not read, and lost: <url>, <user>; token IDs may differ" in notes
     assert "do_basic_tokenize is False, but ours works as with True" in notes
+    (folder / "added_tokens.json").write_text(json.dumps({f"<{i}>": 90 + i for i in range(8)}))
+    assert "lost: <0>, <1>, <2>, <3>, <4> and 3 more; " in " ".join(read_model(folder).notes)
     (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "word_tokenizer_type": "mecab"}))
     with pytest.raises(InputError, match=r"tokenizer_config\.json: word_tokenizer_type is 'mecab'; only BERT's own"):
         read_model(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ernie_gram.pretraining.prepare import has_same_text
+from ernie_gram.pretraining.prepare import has_same_text, is_same_corpus
 from reader.corpus.memmap import Corpus
 from tests.support.commands import ROOT, assert_one_line_error, build
 from tests.support.runs import FINISHED, pretrain
@@ -160,5 +160,8 @@ def test_corpora_of_the_same_units_have_the_same_text(corpus: Corpus, built: Pat
     assert has_same_text(replace(info, digests={}), info)
     assert has_same_text(replace(info, text="the files were divided"), info)
     assert not has_same_text(other, info)
+    assert is_same_corpus(replace(info, text="the files were divided"), info)
+    for key in ("vocabulary", "lexicon"):
+        assert not is_same_corpus(replace(info, **{key: "another"}), info)
     # Corpora that were built before there were digests.
     assert not has_same_text(replace(other, digests={}), replace(info, digests={}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -66,7 +67,8 @@ def test_the_settings_of_the_loop_follow_from_the_number_of_samples(tiny_task: P
 
     run = run_of(tiny_task, tmp_path / "run", "--evaluation.patience=2")
     network = network_of(run)
-    job = finetuning_job(run, network, Predictor(network, 4))
+    job = finetuning_job(replace(run, final=run.dev), network, Predictor(network, 4))
+    assert job.evaluated == {"dev": run.dev[0].digest}
     assert (run.epoch_steps, run.max_steps) == (8, 32)  # 61 samples in batches of 8
     assert (job.trainer.max_steps, job.trainer.eval_every, job.trainer.save_every) == (32, 8, 8)
     rates = np.array([job.learning_rate(step) for step in range(33)])
