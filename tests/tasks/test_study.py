@@ -15,7 +15,7 @@ from ernie_gram.run.run_folder import lock_output
 from tasks.study import main
 from tests.support.commands import Done, call, kill_when
 from tests.support.made_once import made_once
-from tests.support.task_files import write
+from tests.support.task_files import write, write_json
 from tests.support.toy_study import train_here, without_times, write_study
 
 Run = Callable[..., Done]
@@ -268,18 +268,16 @@ def test_models_that_were_evaluated_otherwise_are_refused(
     finished_study: Path, built: Path, tiny_task: Path, tmp_path: Path, study: Run, changed: str
 ) -> None:
     output, path = tmp_path / "out", finished_study / "study.yaml"
+    folder = output / "models" / "explicit_1"
     shutil.copytree(finished_study / "out", output, ignore=shutil.ignore_patterns("results.jsonl"))
     if changed == "text":
-        recorded = output / "models" / "explicit_1" / HELD_OUT
-        info = json.loads(recorded.read_text())
-        recorded.write_text(json.dumps(info | {"text": "other", "digests": {}}))
+        write_json(folder / HELD_OUT, json.loads((folder / HELD_OUT).read_text()) | {"text": "other", "digests": {}})
     else:
         variants = json.loads(path.read_text())["variants"]
         variants["explicit"]["options"][f"trainer.{changed}"] = 10
         path = write_study(tmp_path, tiny_task / "data" / "task.yaml", variants=variants)
     done = study(str(path), *options(built, tiny_task, output))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    folder = output / "models" / "explicit_1"
     assert f"error: {folder}: was evaluated on other text or with other settings; choose" in done.stderr
 
 
