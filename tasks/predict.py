@@ -138,8 +138,8 @@ def with_threshold(arguments: argparse.Namespace, finetuned: LoadedModel, split:
     if given is not None:
         require(task.unanswerable, "--null_threshold", f"{task.title} has no such questions; leave it out")
         return finetuned.with_null_threshold(given)
-    is_chosen_anew = arguments.checkpoint is not None or null_threshold_of(arguments.run) is None
-    if split is not None and split == task.tuning_split and is_chosen_anew:
+    is_tuning = split is not None and split == task.tuning_split
+    if is_tuning and (arguments.checkpoint is not None or null_threshold_of(arguments.run) is None):
         return finetuned
 
     def warn(line: str) -> None:

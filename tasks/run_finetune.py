@@ -41,11 +41,13 @@ def main() -> None:
         task, model, *more = arguments
         settings = settings_of(task)
         if settings[0] == CONFIG and any(each.partition("=")[0] == CONFIG for each in more):
-            base = read_yaml(Path(settings[1])).get("base")
-            base = Path(settings[1]).with_name(str(base)) if base else settings[1]
+            path = Path(settings[1])
+            tree = read_yaml(path)
+            lines = [f"`base: {path.parent / str(tree.get('base', path.name))}`"]
+            lines += [f"`task: {tree['task']}`"] if "task" in tree else []
             raise InputError(
-                f"{CONFIG}: {task} has its own settings; begin your file with `base: {base}` and `task: {task}`, and "
-                f"give the file in place of {task}"
+                f"{CONFIG}: {task} has its own settings; begin your file with {' and '.join(lines)}, and give the file "
+                f"in place of {task}"
             )
         arguments = [*settings, "--paths.model", model, *data, *more]
     else:

@@ -9,7 +9,6 @@ Letters: C classes (units), M masked units.
 from __future__ import annotations
 
 from reader.commands import run_command
-from reader.system.arrays import Float64s, Int64s
 
 if __name__ == "__main__":
     run_command("ernie_gram.pretraining.count_baselines")
@@ -31,6 +30,7 @@ from reader.batches.feeder import Feeder
 from reader.batches.sequences import CUT_VERSION
 from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.errors import InputError, OneLineParser
+from reader.system.arrays import Float64s, Int64s
 from reader.system.progress import progress
 
 # Units whose pairs are counted together.

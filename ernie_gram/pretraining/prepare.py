@@ -106,7 +106,7 @@ class Run:
                 f"paths.held_out: {self.held_out.corpus.path} has the text of {corpus}, so evaluation does not show "
                 "whether the model has learned more than this text by heart; build it from other text"
             )
-        if self.resume_from:
+        if self.resume_from and self.held_out:
             old = checkpoint.load_state(self.resume_from).config.get("trainer", {})
             lines += [
                 f"{key}: {earlier} in the evaluations so far, {now} from now on, which do not compare"

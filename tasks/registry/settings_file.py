@@ -19,6 +19,6 @@ def settings_of(task: str) -> list[str]:
     if is_settings_file(task):
         own = settings_file(Path(task))
         is_settings = own.is_file() and not {"task", "base"}.isdisjoint(read_yaml(own))
-        return [CONFIG if is_settings else "--task", task]
+        return [CONFIG, str(own)] if is_settings else ["--task", task]
     path = CONF / "tasks" / f"{task}.yaml"
     return [CONFIG, str(path)] if path.is_file() else ["--task", task]

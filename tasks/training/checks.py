@@ -73,11 +73,8 @@ def selection_metric(
     # The data may decide which scores there are, and whether the metric fits.
     known = [scores_of_last_class(kind, split) for split in (*dev, *final)]
     # Counts and thresholds are no scores.
-    names = (
-        [*(name for name, value in known[0].items() if isinstance(value, float) and not name.endswith("_thresh"))]
-        if dev
-        else [score]
-    )
+    of_dev = known[0] if dev else {score: 0.0}
+    names = [name for name, value in of_dev.items() if isinstance(value, float) and not name.endswith("_thresh")]
     require(
         score in names, "evaluation.metric", f"{score!r} is none of the scores of {metric.name}: {', '.join(names)}"
     )

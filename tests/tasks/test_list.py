@@ -85,3 +85,6 @@ def test_the_launcher_takes_a_file_of_settings_in_place_of_a_task(tmp_path: Path
     done = launch("cola", str(tmp_path), f"--config={own}", DATA=str(tmp_path))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("error: --config: cola has its own settings; begin your file with `base: ")
+    assert "cola.yaml` and `task: cola`, and give the file in place of cola" in done.stderr
+    done = launch("race_high", str(tmp_path), "--config", str(own), DATA=str(tmp_path))
+    assert "race.yaml` and `task: race_high`, and give the file in place of race_high" in done.stderr
