@@ -93,8 +93,7 @@ class Model:
         self.has_ngrams = config is not None and config.objective.is_explicit and bool(record.lexicon)
         self.has_generator = config is not None and config.objective.has_generator
         self.has_pooler = "pooled_fc.w_0" in record.parameters
-        encoder = record.config
-        self.has_sentence_types = encoder.sent_type_vocab_size > 1 or not encoder.use_sentence_embedding
+        self.has_sentence_types = record.config.has_sentence_types
         self._texts, self._lexicon = None, record.lexicon
         if record.vocabulary is not None:
             self._texts = TextEncoder(record.vocabulary, segmenter_of(record.lexicon), max_tokens(record))
@@ -211,7 +210,7 @@ class Model:
 
         Raises InputError if the text is empty or too long, and for an exported program.
         """
-        encoded = self._encode(text, truncate)
+        encoded = self.encode_parts(_parts(text), truncate)
         layer = self.layer
         from ernie_gram.eager import attention_weights
 
@@ -238,8 +237,9 @@ class Model:
         sentence_ids = padded([text.sentence_ids for text in texts], 0)
         return self.texts.batch([text.ids for text in texts]) | {fields.SENTENCE_IDS.name: sentence_ids}
 
-    def _encode(self, text: Text, truncate: bool) -> EncodedText:
-        encoded = self.texts.encode(_parts(text), truncate)
+    def encode_parts(self, parts: tuple[str, ...], truncate: bool) -> EncodedText:
+        """Return the token IDs of a text, or of a pair of texts; raises InputError as `encode`."""
+        encoded = self.texts.encode(parts, truncate)
         if encoded.sentence_ids.any() and not self.has_sentence_types:
             raise InputError(f"a pair of texts, but {self.folder} has one sentence type (type_vocab_size)")
         return encoded
@@ -250,7 +250,7 @@ class Model:
         encoded = []
         for i, text in enumerate(texts):
             with located(f"texts[{i}]"):
-                encoded.append(self._encode(text, truncate))
+                encoded.append(self.encode_parts(_parts(text), truncate))
         return encoded
 
     def fill_mask(self, text: str, top: int = 5, ngrams: bool = False, draws: int = DRAWS) -> list[list[Guess]]:
@@ -312,7 +312,7 @@ class ExportedModel(Model):
             load_vocabulary(folder / text.vocabulary, text.lowercase), text.segmenter, text.max_tokens
         )
         self.has_heads, self.has_pooler = outputs == FILL_MASK, "pooled" in description.fetch_names
-        self.has_sentence_types = True
+        self.has_sentence_types = task.get("has_sentence_types", True)  # not in earlier versions
         self.has_ngrams, self.has_generator = self._lexicon is not None, bool(task.get("has_generator"))
         self._program: ExportedProgram | None = None
 

@@ -57,7 +57,7 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
     check_exportable(model, outputs)
     assert model.vocabulary is not None
     config = prediction_config(model) if model.pretraining is not None else None
-    tokens, lexicon, task = len(model.vocabulary), None, {}
+    tokens, lexicon = len(model.vocabulary), None
     if outputs == FILL_MASK:
         assert config is not None
         lexicon = model.lexicon if config.objective.is_explicit else None
@@ -66,6 +66,7 @@ def export_model(model: Model, outputs: str, folder: Path, world: World) -> None
         shapes = {"probabilities": "MC"}
     else:
         program = build_encoder(model.config, model.config.vocab_size or tokens)
+        task = {"has_sentence_types": model.config.has_sentence_types}
         shapes = {name: ENCODER_SHAPES[name] for name in program.fetches}
     export_program(
         folder,

@@ -94,7 +94,7 @@ def main() -> None:
             lambda texts: model.texts.encode_masked(texts[0]),
             lambda rows: model.fill(rows, arguments.top, arguments.ngrams, arguments.draws),
             # Samples of a generator depend on the other texts of a batch. At a terminal, each line is answered at once.
-            1 if model.has_generator or (not texts and sys.stdin and sys.stdin.isatty()) else LINES_PER_BATCH,
+            1 if model.has_generator or (not texts and sys.stdin.isatty()) else LINES_PER_BATCH,
         )
         for request, guesses in answers:
             show(request.texts[0], guesses, arguments.json)

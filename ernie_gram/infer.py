@@ -130,7 +130,7 @@ def main() -> None:
         answers = Answers(
             read_lines(arguments.input, phase.advance),
             json_request if arguments.layout == "json" else pair_request,
-            lambda texts: model.texts.encode(texts, arguments.truncate),
+            lambda texts: model.encode_parts(texts, arguments.truncate),
             lambda batch: model.outputs(batch, [arguments.vector])[arguments.vector],
             arguments.batch_size,
             sorts=True,

@@ -9,15 +9,14 @@ if __name__ == "__main__":
 
 import re
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ernie_gram.run.run_log import Record, read_log
 from reader.errors import InputError, OneLineParser, print_warning
-from reader.system.atomic_files import atomic_file, check_parent
+from reader.system.atomic_files import atomic_file
 from reader.system.output_files import add_output_file, claimed_file
 
 if TYPE_CHECKING:
@@ -25,6 +24,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "pdf", "svg")
+# Title of a plot -> the name and scale of its axis, and its curves: the key in log.jsonl, the style, and what is added
+# to the name of the run. Without the first curve, the plot is left out.
+EVALUATIONS = {
+    "Held-out perplexity": (
+        "perplexity",
+        "log",
+        (
+            ("perplexity", "o-", ": units"),
+            ("ngram_perplexity", "s--", ": n-grams"),
+            ("frequency_perplexity", ".:", ": unit frequencies"),
+        ),
+    ),
+    "Score": ("score", "linear", (("score", "o-", ""),)),
+}
 # Fonts for what DejaVu Sans, which comes with Matplotlib, lacks.
 CHINESE_FONTS = re.compile("CJK|WenQuanYi|SimHei|SimSun|YaHei|PingFang|Heiti")
 # A curve of losses with at most this many points has a marker at each.
@@ -117,31 +130,28 @@ def plot_runs(outputs: list[Path], target: Path) -> None:
     folder without records.
     """
     image_format(target)
-    check_parent(target)
-    runs = {output: read_log(output) for output in outputs}
-    for output, records in runs.items():
+    logs = [read_log(output) for output in outputs]
+    for output, records in zip(outputs, logs, strict=True):
         if not records:
             raise InputError(f"{output}: no log.jsonl with records: not the folder of a run")
-    shown = [_Panel("Training loss", "loss", _plot_loss)]
-    if any(_curve(records, "eval", "perplexity")[0] for records in runs.values()):
-        shown.append(_Panel("Held-out perplexity", "perplexity", _plot_perplexities, "log"))
-    if any(_curve(records, "eval", "score")[0] for records in runs.values()):
-        shown.append(_Panel("Score", "score", _plot_score))
-    figure, panels = new_figure(len(shown))
-    for axes, panel in zip(panels, shown, strict=True):
-        for number, (output, records) in enumerate(runs.items()):
-            panel.plot(axes, records, output.name, f"C{number % 10}")
-        set_step_axis(axes, panel.title, panel.label, panel.scale)
+    shown = {
+        title: panel
+        for title, panel in EVALUATIONS.items()
+        if any(_curve(records, "eval", panel[2][0][0])[0] for records in logs)
+    }
+    figure, panels = new_figure(1 + len(shown))
+    losses, *evaluations = panels
+    names = [output.name for output in outputs]
+    for number, (output, name, records) in enumerate(zip(outputs, names, logs, strict=True)):
+        color, label = f"C{number % 10}", name if names.count(name) == 1 else str(output)
+        _plot_loss(losses, records, label, color)
+        for axes, (_, _, curves) in zip(evaluations, shown.values(), strict=True):
+            for value, style, suffix in curves:
+                axes.plot(*_curve(records, "eval", value), style, color=color, label=label + suffix)
+    set_step_axis(losses, "Training loss", "loss", "linear")
+    for axes, (title, (what, scale, _)) in zip(evaluations, shown.items(), strict=True):
+        set_step_axis(axes, title, what, scale)
     save_figure(figure, panels, target)
-
-
-class _Panel(NamedTuple):
-    """One plot of a figure; `plot` draws the records of a run, with a name and a color."""
-
-    title: str
-    label: str
-    plot: Callable[[Axes, list[Record], str, str], None]
-    scale: str = "linear"
 
 
 def _plot_loss(axes: Axes, records: list[Record], name: str, color: str) -> None:
@@ -150,19 +160,6 @@ def _plot_loss(axes: Axes, records: list[Record], name: str, color: str) -> None
     marker = "o" if len(steps) <= MAX_MARKED else ""
     axes.plot(*running_mean(steps, losses), marker=marker, color=color, label=name)
     axes.plot(steps, losses, color=color, alpha=0.25, linewidth=1)
-
-
-def _plot_perplexities(axes: Axes, records: list[Record], name: str, color: str) -> None:
-    for value, style, what in (
-        ("perplexity", "o-", "units"),
-        ("ngram_perplexity", "s--", "n-grams"),
-        ("frequency_perplexity", ".:", "unit frequencies"),
-    ):
-        axes.plot(*_curve(records, "eval", value), style, color=color, label=f"{name}: {what}")
-
-
-def _plot_score(axes: Axes, records: list[Record], name: str, color: str) -> None:
-    axes.plot(*_curve(records, "eval", "score"), "o-", color=color, label=name)
 
 
 def main() -> None:

@@ -97,12 +97,12 @@ def train_all(
     failed, unfinished, spent = list[str](), list(runs), dict[type[PlannedRun], list[float]]()
     needs = needs or {}
     with closing(train_each(runs, jobs, processes, needs, threads)) as ended:
-        for run, status, seconds in ended:
+        for run, result, seconds in ended:
             unfinished.remove(run)
-            result = None if status else run.result()
             if result is None:
-                failed.append(f"{run.folder / CONSOLE}: the run failed: {last_error(run.folder)}")
-                print(f"fail  {run.name}: {last_error(run.folder)}", flush=True)
+                reason = last_error(run.folder)
+                failed.append(f"{run.folder / CONSOLE}: the run failed: {reason}")
+                print(f"fail  {run.name}: {reason}", flush=True)
                 unfinished = _independent(unfinished, run, needs)
                 continue
             spent.setdefault(type(run), []).append(seconds)
@@ -131,10 +131,10 @@ def train_each(
     processes: int,
     needs: Mapping[PlannedRun, PlannedRun] | None = None,
     threads: int | None = None,
-) -> Generator[tuple[PlannedRun, int, float], None, None]:
+) -> Generator[tuple[PlannedRun, Result | None, float], None, None]:
     """Train runs in order of the list, at most `jobs` at a time.
 
-    Yields each when it has ended, with its exit status and the seconds that it took.
+    Yields each when it has ended, with its result, None if it failed or has none, and the seconds that it took.
 
     The output of a run is appended to console.txt in its folder. If this process ends, or closes the iterator, the runs
     that still train get SIGTERM.
@@ -146,6 +146,7 @@ def train_each(
         threads: of each process; None divides the cores among all processes.
     """
     waiting, needs = list(runs), needs or {}
+    jobs = max(1, min(jobs, len(runs)))  # so that fewer runs have more threads and GPUs each
     threads = threads or max(1, available_cores() // (jobs * processes))
     active: dict[PlannedRun, tuple[subprocess.Popen[bytes], float, dict[str, str]]] = {}
     shares = shares_of_gpus(jobs, processes)
@@ -164,9 +165,10 @@ def train_each(
                         del active[run]
                         shares.insert(0, gpus)
                         phase.advance(1)
-                        if process.returncode or run.result() is None:
+                        result = None if process.returncode else run.result()
+                        if result is None:
                             waiting = _independent(waiting, run, needs)
-                        yield run, process.returncode, time.monotonic() - began
+                        yield run, result, time.monotonic() - began
         finally:
             for process, *_ in active.values():
                 process.terminate()

@@ -41,7 +41,12 @@ class Request:
 
 
 def answering(paths: list[Path]) -> AbstractContextManager[Phase]:
-    """Show the progress over the bytes of files, or of standard input if there are none and nobody is typing."""
+    """Show the progress over the bytes of files, or of standard input if there are none and nobody is typing.
+
+    Raises InputError if there are no files, and standard input is closed.
+    """
+    if not paths and sys.stdin is None:
+        raise InputError("standard input: is closed; give the texts to read")
     if not paths and sys.stdin.isatty():
         return nullcontext(Phase("answering"))
     size = sum(path.stat().st_size for path in paths) if paths else os.fstat(0).st_size

@@ -89,6 +89,11 @@ class ModelConfig:
             require(0 <= getattr(self, key) < 1, f"model.{key}", "must lie in [0, 1)")
 
     @property
+    def has_sentence_types(self) -> bool:
+        """Whether the model may read pairs of texts, whose second text has the sentence type 1."""
+        return not self.use_sentence_embedding or self.sent_type_vocab_size > 1
+
+    @property
     def embedding_size(self) -> int:
         """Width of the embeddings."""
         return self.emb_size or self.hidden_size

@@ -109,7 +109,7 @@ class RunLog:
         """Open the log; `start` is the step of the checkpoint that training continues from, or 0."""
         self.writes = writes
         self.start, self.max_steps = start, max_steps
-        self.began = time.monotonic()
+        self.began = time.monotonic()  # see `begin`
         self.evaluated: set[int] = set()
         if not writes:
             return
@@ -118,6 +118,10 @@ class RunLog:
         write_atomically(output / LOG, "".join(json.dumps(record) + "\n" for record in kept))
         self._file = _AppendedFile(output / LOG)
         self._writer = _visualdl_writer(output) if visualdl else None
+
+    def begin(self) -> None:
+        """Start the clock of the time left: what came before, such as an evaluation, is not part of a step."""
+        self.began = time.monotonic()
 
     def say(self, text: str) -> None:
         """Print a line on the console."""

@@ -143,9 +143,10 @@ class Trainer:
             self._evaluate_if_due()
             meters = None
             while self.step < settings.max_steps and not self.has_ended_early:
-                meters = meters or Meters(
-                    settings, self.job.optimizer.precision, self.job.flops, self.executor, self.world
-                )
+                if meters is None:
+                    precision = self.job.optimizer.precision
+                    meters = Meters(settings, precision, self.job.flops, self.executor, self.world)
+                    self.log.begin()
                 began, cpu_began = time.monotonic(), time.process_time()
                 beat(f"waits for the batch of step {self.step + 1}")
                 micro_batches = next(batches)

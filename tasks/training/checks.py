@@ -40,9 +40,7 @@ def check_sentence_types(model: Model, splits: Iterable[SplitData]) -> None:
     """Raise InputError if there are pairs of texts, and the model has only one sentence type."""
     inputs = [split.features.inputs for split in splits]
     require(
-        not model.config.use_sentence_embedding
-        or model.config.sent_type_vocab_size > 1
-        or not any((each.seconds < each.lengths).any() for each in inputs),
+        model.config.has_sentence_types or not any((each.seconds < each.lengths).any() for each in inputs),
         "paths.model",
         f"{model.source} has one sentence type (type_vocab_size), but this task has pairs of texts; give another model",
     )

@@ -62,12 +62,10 @@ def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
         plot_runs([tmp_path / "nowhere"], tmp_path / "other.png")
 
 
-@pytest.mark.parametrize("name", ["curve.jpg", "curve", "missing/curve.png"])
-def test_another_format_or_folder_is_refused_before_drawing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+@pytest.mark.parametrize("name", ["curve.jpg", "curve"])
+def test_another_format_is_refused_before_drawing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr("ernie_gram.plot.new_figure", lambda _: pytest.fail("draws"))
-    with pytest.raises(InputError, match=r"must end in \.png, \.pdf, \.svg|there is no folder"):
+    with pytest.raises(InputError, match=r"must end in \.png, \.pdf, \.svg"):
         plot_runs([tmp_path], tmp_path / name)
 
 
@@ -80,6 +78,8 @@ def test_a_file_of_the_run_is_never_replaced_and_another_on_request(tmp_path: Pa
     command = [str(tmp_path), "--output"]
     assert_one_line_error(call(main, *command, str(own), "--overwrite"), f"--output: {own} belongs to the run ")
     assert_one_line_error(call(main, *command, str(other)), f"{other}: already exists; choose another --output or pass")
+    missing = tmp_path / "missing" / "a.png"
+    assert_one_line_error(call(main, *command, str(missing)), f"{missing}: there is no folder")
     assert call(main, *command, str(other), "--overwrite").returncode == 0
     assert other.stat().st_size
 
@@ -93,6 +93,13 @@ def logged(folder: Path, steps: range) -> Path:
         log.record("eval", step, {"score": 0.5})
     log.close()
     return folder
+
+
+def test_runs_of_the_same_name_are_told_apart_by_their_folders(tmp_path: Path, saved: list[Figure]) -> None:
+    a, b, other = (logged(tmp_path / name, range(1, 3)) for name in ("a/model", "b/model", "other"))
+    plot_runs([a, b, other], tmp_path / "curve.png")
+    for axes in saved[0].axes:
+        assert [text.get_text() for text in axes.get_legend().get_texts()] == [str(a), str(b), "other"]
 
 
 @pytest.mark.parametrize(("steps", "marker"), [(range(6, 7), "o"), (range(1, 4), "o"), (range(1, 90), "")])

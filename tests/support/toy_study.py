@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram import pretrain
-from ernie_gram.experiments.planned_run import PlannedRun
+from ernie_gram.experiments.planned_run import PlannedRun, Result
 from tasks import finetune
 from tasks.registry.settings_file import settings_of
 from tests.support.commands import call
@@ -58,7 +58,7 @@ def train_here(
     processes: int,
     needs: Mapping[PlannedRun, PlannedRun] | None = None,
     threads: int | None = None,
-) -> Iterator[tuple[PlannedRun, int, float]]:
+) -> Iterator[tuple[PlannedRun, Result | None, float]]:
     """Run the trainings of a study or an experiment in this process, in order. The tests of sweeps start real ones."""
     failed = set()
     for run in runs:
@@ -73,7 +73,7 @@ def train_here(
                 done = call(pretrain.main, *run.arguments)
         (run.folder / "console.txt").write_text(done.stdout + done.stderr)
         failed |= {run} if done.returncode else set()
-        yield run, done.returncode, 1.0
+        yield run, None if done.returncode else run.result(), 1.0
 
 
 def without_times(results: Path) -> list[dict[str, Any]]:

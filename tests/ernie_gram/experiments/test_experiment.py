@@ -55,13 +55,27 @@ def planned(folder: Path, script: str, **varied: str) -> ShellRun:
     return ShellRun(folder, varied, 1, "", (script,), Config(paths=Section(str(folder))))
 
 
-def test_runs_train_in_order_and_their_statuses_are_reported(tmp_path: Path) -> None:
-    scripts = {"a": "echo one; echo 'error: bad'; echo end; exit 3", "b": "echo $NPROC $OMP_NUM_THREADS", "c": "exit 0"}
+def test_runs_train_in_order_and_their_results_are_reported(tmp_path: Path) -> None:
+    scripts = {
+        "a": "echo one; echo 'error: bad'; echo end; exit 3",
+        "b": "echo $NPROC $OMP_NUM_THREADS; echo 1 > result",
+        "c": "echo 1 > result; exit 4",
+    }
     ended = train_each([planned(tmp_path / name, script) for name, script in scripts.items()], 1, 2)
-    assert [(run.name, status) for run, status, _ in ended] == [("a", 3), ("b", 0), ("c", 0)]
+    assert [(run.name, result) for run, result, _ in ended] == [
+        ("a", None),
+        ("b", {"score": 1, "steps": 3}),
+        ("c", None),
+    ]
     assert last_error(tmp_path / "a") == "error: bad"
     threads = max(1, available_cores() // 2)
     assert (tmp_path / "b" / CONSOLE).read_text() == f"2 {threads}\n" == f"{last_error(tmp_path / 'b')}\n"
+
+
+def test_fewer_runs_than_jobs_have_more_threads_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(processes, "available_cores", lambda: 12)
+    runs = [planned(tmp_path / name, "echo $OMP_NUM_THREADS > result") for name in ("a", "b")]
+    assert [result for _, result, _ in train_each(runs, 4, 1)] == [{"score": 6, "steps": 3}] * 2
 
 
 def test_the_error_of_an_earlier_attempt_is_not_that_of_the_last_one(tmp_path: Path) -> None:
@@ -128,7 +142,12 @@ def test_a_run_starts_when_the_one_that_it_needs_has_ended_and_not_at_all_if_tha
     runs = {name: planned(tmp_path / name, script) for name, script in scripts.items()}
     needs = {runs["after_a"]: runs["a"], runs["after_b"]: runs["b"]}
     ended = list(train_each(list(runs.values()), 2, 1, needs, threads=7))
-    assert sorted((run.name, status) for run, status, _ in ended) == [("a", 0), ("after_a", 0), ("b", 3), ("c", 0)]
+    assert sorted((run.name, result is None) for run, result, _ in ended) == [
+        ("a", False),
+        ("after_a", True),
+        ("b", True),
+        ("c", True),
+    ]
 
 
 def test_no_run_starts_after_one_without_a_result(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ernie_gram.pretraining.sizes import CorpusSizes
 from reader.corpus.units import UnitNames
 from reader.system.progress import Phase
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
-from tests.support.commands import Done, call
+from tests.support.commands import Done, assert_one_line_error, call
 from tests.support.exported_models import VOCABULARY, random_model, random_sentence, run_with_executor
 from tests.support.small_model import NGRAMS, TOKENS, config_of
 from tests.support.static_programs import fresh_scope
@@ -68,6 +68,20 @@ def masked_sentences(count: int) -> list[str]:
 def test_the_mark_with_which_editors_begin_a_file_is_no_text(encoder_folder: Path) -> None:
     marked, plain = (answers(infer(encoder_folder, stdin=text.encode()))[0] for text in ("\ufeffa b", "a b"))
     assert marked == plain
+
+
+def test_a_pair_is_refused_if_the_model_has_one_sentence_type(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = exported(random_model(None, sent_type_vocab_size=1, **PAIRS), "encoder", tmp_path_factory)
+    done = infer(folder, stdin=b"a b\na\tb\n")
+    assert [answer["text"] for answer in answers(done, status=2)] == ["a b"]
+    assert done.stderr == (
+        f"error: standard input, line 2: a pair of texts, but {folder} has one sentence type (type_vocab_size)\n"
+    )
+
+
+def test_closed_standard_input_is_one_line(encoder_folder: Path, fill_mask_folder: Path) -> None:
+    for main, folder in ((infer_main, encoder_folder), (fill_main, fill_mask_folder)):
+        assert_one_line_error(call(main, str(folder)), "standard input: is closed")
 
 
 def test_units_equal_evaluation_whatever_the_length_of_the_line(fill_mask_folder: Path) -> None:
