@@ -1,30 +1,16 @@
-"""Print the kernels that fine-tuning and prediction of each kind of task run on the GPU, for `ernie-gram gpu-check`:
-
-    ernie-gram kernels float32 bfloat16
-
-The output is a line of JSON: name of a program -> its kernels, each as [name, dtype].
-"""
+"""The programs of fine-tuning on each kind of task, whose kernels `ernie-gram gpu-check` looks at."""
 
 from __future__ import annotations
 
-from reader.commands import run_command
-
-if __name__ == "__main__":
-    run_command("tasks.kernels")
-
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
-from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
+import paddle
 
-import paddle  # isort: skip
-
-from ernie_gram.gpu_checks.kernels import kernels_of
-from ernie_gram.gpu_checks.programs import LAYERS, PRECISIONS, SIZES, Case, training_cases
+from ernie_gram.distributed.world import World
+from ernie_gram.gpu_checks.programs import LAYERS, SIZES, Case, training_cases
 from ernie_gram.model.config import ModelConfig
 from ernie_gram.training.config import OptimizerConfig
-from reader.errors import OneLineParser
 from tasks.kinds.catalog import kind_of
 from tasks.kinds.settings import HeadSettings, KindSettings
 from tasks.registry import TASKS
@@ -56,11 +42,7 @@ def task_cases(head: str, precision: str, place: paddle.base.core.Place) -> Iter
     yield Case(f"{head}, {precision}: scores", build_prediction(network, precision).main)
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = OneLineParser(description=__doc__)
-    parser.add_argument("precision", nargs="+", choices=PRECISIONS, help="precisions of matrix products")
-    arguments = parser.parse_args()
-    place = start_world("gpu").place
-    cases = [case for precision in arguments.precision for head in HEADS for case in task_cases(head, precision, place)]
-    print(json.dumps({case.name: sorted(kernels_of(case.program, place)) for case in cases if case.is_step}))
+def all_cases(precisions: Iterable[str], place: paddle.base.core.Place) -> list[Case]:
+    """Return the programs of all HEADS that compute a step, or scores, in each precision."""
+    cases = (case for precision in precisions for head in HEADS for case in task_cases(head, precision, place))
+    return [case for case in cases if case.is_step]

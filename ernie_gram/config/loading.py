@@ -30,13 +30,18 @@ PRINT_HELP = "print the resolved configuration, every field explained, and exit"
 
 
 def load_config(
-    config_type: type[Config], arguments: list[str], program: str, description: str, flags: dict[str, str]
+    config_type: type[Config],
+    arguments: list[str],
+    program: str = "",
+    description: str = "",
+    flags: Mapping[str, str] | None = None,
 ) -> tuple[Config, set[str]]:
     """Parse `--config FILE`, dotted overrides such as `--data.batch_size 32`, and the program's own flags.
 
     Args:
         config_type: a dataclass whose fields have defaults; its sections are dataclasses too.
         arguments: the command line without the program's name.
+        program, description: for `--help`.
         flags: name -> help text of each flag.
     Returns:
         The configuration, and the names of all flags and the dotted keys of all settings that files or options give.
@@ -46,7 +51,7 @@ def load_config(
     """
     first = OneLineParser(prog=program, add_help=False, allow_abbrev=False)
     first.add_argument("--config")
-    flags = {"print_config": PRINT_HELP, **flags}
+    flags = {"print_config": PRINT_HELP, **(flags or {})}
     for flag in flags:
         first.add_argument(f"--{flag}", action="store_true")
     known, overrides = first.parse_known_args(arguments)

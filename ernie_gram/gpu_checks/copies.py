@@ -11,12 +11,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-# isort: off
-from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
-
 import paddle
-# isort: on
 
+from ernie_gram.distributed.world import World, start_world
 from ernie_gram.gpu_checks.check import Setup, require
 from ernie_gram.gpu_checks.kernels import STDERR, precisions, written_to
 from ernie_gram.gpu_checks.programs import LAST_RUNG, LAYERS, pretraining_config, random_step

@@ -5,16 +5,13 @@ from __future__ import annotations
 import platform
 import subprocess
 
-# isort: off
-from ernie_gram.distributed.processor import processor_name, read_cpuinfo
-from ernie_gram.distributed.world import start_world  # before Paddle
-
 import numpy as np
 import paddle
-# isort: on
 
 from ernie_gram.distributed.device import check_device, gpu_number, visible_gpus
 from ernie_gram.distributed.measure import allocated_peak
+from ernie_gram.distributed.processor import processor_name, read_cpuinfo
+from ernie_gram.distributed.world import start_world
 from ernie_gram.gpu_checks.check import Setup, require
 
 NUMBERS = 1 << 20

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# isort: off
-from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
-
 import numpy as np
 import paddle
-# isort: on
 
+from ernie_gram.distributed.world import World, start_world
 from ernie_gram.export_inference import export_model
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.registry import read_model

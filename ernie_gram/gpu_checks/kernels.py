@@ -9,27 +9,22 @@ program before and after. Afterwards each operation has an attribute such as
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import NamedTuple
 
-# isort: off
-from ernie_gram.distributed.world import start_world  # before Paddle: it sets the number of threads
-
 import paddle
-# isort: on
 
 from ernie_gram.distributed.device import check_device
+from ernie_gram.distributed.world import start_world
 from ernie_gram.gpu_checks.check import Setup, require
 from ernie_gram.gpu_checks.programs import LAST_RUNG, MODES, PRECISIONS, RUNGS, other_cases, pretraining_cases
-from reader.errors import InputError, last_error_in
-from reader.system.installation import child_environment
+from reader.errors import InputError
 
 GPU_BACKENDS = ("GPU", "GPUDNN")
 # Kernels that run on the CPU on purpose: they make small arrays from constants of the program, such as shapes.
@@ -74,7 +69,9 @@ def kernels(setup: Setup) -> str:
                 if case.is_step:
                     programs[case.name] = kernels_of(case.program, place)
     programs |= {case.name: kernels_of(case.program, place) for case in other_cases(rungs)}
-    programs |= _task_programs(chosen)
+    # Named by a string: `tasks` imports this package.
+    for case in import_module("tasks.kernels").all_cases(chosen, place):
+        programs[case.name] = kernels_of(case.program, place)
     missing = missing_kernels(programs, paddle.base.core._get_registered_phi_kernels("function"))
     distinct = {kernel for found in programs.values() for kernel in found}
     named = {f"{kernel.name} {kernel.dtype}": names for kernel, names in missing.items()}
@@ -105,16 +102,6 @@ def missing_kernels(
 def _is_on_gpu(kernel: Kernel, variants: Iterable[str]) -> bool:
     ends = [variant.strip("()").split(", ") for variant in variants]
     return any(end[0] in GPU_BACKENDS and end[-1] == kernel.dtype for end in ends)
-
-
-def _task_programs(chosen: Iterable[str]) -> dict[str, Iterable[Kernel]]:
-    """Return the kernels of the programs of all kinds of tasks, from another process: `tasks` imports this package."""
-    command = [sys.executable, "-m", "tasks.kernels", *chosen]
-    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
-    error = last_error_in(done.stderr)
-    require(done.returncode == 0, f"tasks.kernels ended with status {done.returncode}: {error}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    return {name: [Kernel(*kernel) for kernel in listed] for name, listed in found.items()}
 
 
 def kernels_of(program: paddle.static.Program, place: paddle.base.core.Place) -> set[Kernel]:

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
-# isort: off
-from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
-
 import paddle
-# isort: on
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed import collectives
+from ernie_gram.distributed.world import World
 from ernie_gram.inference.export import build_encoder
 from ernie_gram.planning.sizes import assumed_shape
 from ernie_gram.planning.trial_step import random_batch, step_program
@@ -73,7 +70,7 @@ def pretraining_config(rung: str, precision: str, *more: str) -> PretrainConfig:
         f"--optimizer.precision={precision}",
         *more,
     ]
-    return load_config(PretrainConfig, options, "gpu_check", "", {})[0]
+    return load_config(PretrainConfig, options)[0]
 
 
 def training_cases(

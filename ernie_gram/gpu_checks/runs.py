@@ -5,15 +5,12 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-# isort: off
-from ernie_gram.pretrain import train  # before Paddle: it sets the number of threads
-
 import numpy as np
 import paddle
-# isort: on
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.gpu_checks.check import Setup
+from ernie_gram.pretrain import train
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.prepare import prepare
 from ernie_gram.pretraining.rungs import CONFIGS
@@ -96,7 +93,7 @@ def trained(setup: Setup, name: str, device: str, *more: str, steps: int = STEPS
 
 def _train(arguments: list[str]) -> Path:
     """Train or resume a run, unless it is done; return its folder. Raises InputError as `ernie-gram pretrain` does."""
-    config, given = load_config(PretrainConfig, arguments, "gpu_check", "", {})
+    config, given = load_config(PretrainConfig, arguments)
     run = prepare(config, 1, 0, given)
     if run.resume_from is None or checkpoint.step_of(run.resume_from) != config.trainer.max_steps:
         with run.claim_output(), paddle.static.scope_guard(paddle.static.Scope()):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-# isort: off
-from ernie_gram.distributed.world import start_world  # before Paddle: it sets the number of threads
-
 import numpy as np
 import paddle
-# isort: on
 
+from ernie_gram.distributed.world import start_world
 from ernie_gram.gpu_checks.check import Setup, require
 from ernie_gram.pretraining.chunked_softmax import LazyLogits, cross_entropy
 

@@ -11,16 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-# isort: off
-from ernie_gram.distributed.world import World, start_world  # before Paddle: it sets the number of threads
-
 import paddle
 from paddle.device import cuda
-# isort: on
 
 from ernie_gram.config.loading import load_config
 from ernie_gram.distributed.device import MEMORY_EFFICIENT, check_device, gpu_number
 from ernie_gram.distributed.measure import allocated_peak, matmul_peak
+from ernie_gram.distributed.world import World, start_world
 from ernie_gram.gpu_checks.check import Numbers, Setup, Skipped, require
 from ernie_gram.gpu_checks.equal_numbers import HALF, compare, on_gpu
 from ernie_gram.gpu_checks.kernels import precisions
@@ -75,7 +72,7 @@ class Trial:
 def base_config(setup: Setup, precision: str, *more: str) -> tuple[PretrainConfig, CorpusSizes]:
     """Return the settings of the base model, or in quick checks of a small one, and the sizes of its vocabulary."""
     options = [f"--config={CONFIG}", f"--optimizer.precision={precision}", *(QUICK if setup.quick else ()), *more]
-    return load_config(PretrainConfig, options, "gpu_check", "", {})[0], QUICK_SIZES if setup.quick else SIZES
+    return load_config(PretrainConfig, options)[0], QUICK_SIZES if setup.quick else SIZES
 
 
 def fitting_trial(setup: Setup, precision: str) -> Trial:

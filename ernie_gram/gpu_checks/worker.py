@@ -18,6 +18,7 @@ from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
+from ernie_gram.distributed.loading import load_paddle
 from ernie_gram.gpu_checks.check import CHECKS, Check, Failed, Result, Setup, Skipped, Status
 from reader.errors import InputError
 from reader.system.processes import signal_at_parent_death
@@ -31,6 +32,7 @@ def result_of(check: Check, setup: Setup) -> Result:
     began = time.monotonic()
     status: Status
     try:
+        load_paddle()  # as commands do it, before a module imports it
         function = getattr(import_module(f"ernie_gram.gpu_checks.{check.module}"), check.name)
         status, reason = "PASS", function(setup)
     except Skipped as skipped:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-# isort: off
-from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, World  # before Paddle
-from ernie_gram.distributed.collectives import sum_array
-
 import numpy as np
 import paddle
-# isort: on
 
+from ernie_gram.distributed.collectives import sum_array
 from ernie_gram.distributed.measure import exchange_bandwidth, matmul_peak
+from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, World
 from ernie_gram.planning.prediction import Speeds
 from ernie_gram.planning.trial_step import measured_utilisation
 from ernie_gram.pretraining.config import PretrainConfig

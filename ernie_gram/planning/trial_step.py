@@ -9,14 +9,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-# isort: off
-from ernie_gram.distributed.world import World  # before Paddle: it sets the number of threads
-from ernie_gram.distributed.collectives import sum_array
-
 import numpy as np
 import paddle
-# isort: on
 
+from ernie_gram.distributed.collectives import sum_array
+from ernie_gram.distributed.world import World
 from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.job import PretrainNetwork
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes

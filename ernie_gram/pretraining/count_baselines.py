@@ -225,7 +225,7 @@ def data_of_run(run: Path, moved: dict[str, str]) -> tuple[Corpus, Feeder, int]:
     if "task" in read_yaml(run / CONFIG):
         raise InputError(f"{run}: a fine-tuning, not a pre-training run")
     options = [f"--paths.{key}={folder}" for key, folder in moved.items()]
-    config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG), *options], "", "", {})
+    config, _ = load_config(PretrainConfig, ["--config", str(run / CONFIG), *options])
     corpus = Corpus(Path(config.paths.corpus))
     _, held_out = feeders(config, corpus)
     if held_out is None:

@@ -69,4 +69,4 @@ class PretrainingRun(PlannedRun):
 
 def load_pretraining(options: Sequence[str]) -> tuple[PretrainConfig, set[str]]:
     """Return the configuration that some options give, and the given keys; raises InputError."""
-    return load_config(PretrainConfig, list(options), "", "", {})
+    return load_config(PretrainConfig, list(options))

@@ -92,7 +92,7 @@ def checked_run(task: str, model: Path, arguments: argparse.Namespace) -> Run:
         "--trainer.log_every=1",
         "--trainer.device=cpu",
     ]
-    config, _ = load_config(FinetuneConfig, given, "every_task", "", {})
+    config, _ = load_config(FinetuneConfig, given)
     shutil.rmtree(config.paths.output or "", ignore_errors=True)
     run = prepare(config)
     limit = examples_for(run.train, arguments.steps * BATCH_SIZE)

@@ -193,17 +193,17 @@ def test_the_settings_of_the_project_are_found_from_every_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name = "conf/pretrain/small_zh.yaml"
-    config, _ = load_config(PretrainConfig, ["--config", name], "", "", {})
-    assert config == load_config(PretrainConfig, ["--config", str(ROOT / name)], "", "", {})[0]
+    config, _ = load_config(PretrainConfig, ["--config", name])
+    assert config == load_config(PretrainConfig, ["--config", str(ROOT / name)])[0]
     assert settings_file(Path(name)) == CONF / "pretrain" / "small_zh.yaml"
     with pytest.raises(InputError, match=r"^conf/pretrain/none\.yaml: cannot read the config"):
-        load_config(PretrainConfig, ["--config", "conf/pretrain/none.yaml"], "", "", {})
+        load_config(PretrainConfig, ["--config", "conf/pretrain/none.yaml"])
     for other in ("pretrain/small_zh.yaml", str(tmp_path / name)):
         assert settings_file(Path(other)) == Path(other)
     # A file of the current folder comes first.
     (tmp_path / "conf" / "pretrain").mkdir(parents=True)
     write(tmp_path / name, "seed: 77\n")
-    assert load_config(PretrainConfig, ["--config", name], "", "", {})[0].seed == 77
+    assert load_config(PretrainConfig, ["--config", name])[0].seed == 77
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no PYTHONSAFEPATH")

@@ -8,4 +8,4 @@ from ernie_gram.pretraining.config import PretrainConfig
 
 def load(*arguments: str) -> PretrainConfig:
     """Return the config that these command-line arguments give; raises InputError."""
-    return load_config(PretrainConfig, list(arguments), "test", "", {})[0]
+    return load_config(PretrainConfig, list(arguments))[0]

@@ -20,7 +20,7 @@ from ernie_gram.training.variables import get_arrays
 
 import paddle  # isort: skip
 
-config, _ = load_config(PretrainConfig, sys.argv[1:], "train_and_dump", "", {})
+config, _ = load_config(PretrainConfig, sys.argv[1:])
 run = prepare(config, WORLD_SIZE, RANK)
 run.output.mkdir(parents=True, exist_ok=True)
 world = start_world("cpu")

@@ -134,7 +134,7 @@ def test_a_kernel_that_is_missing_fails_with_the_name_of_its_program(
     monkeypatch.setattr(kernels, "start_world", lambda device: world)
     monkeypatch.setattr(kernels, "RUNGS", ("contiguous",))
     monkeypatch.setattr(kernels, "other_cases", lambda rungs: [])
-    monkeypatch.setattr(kernels, "_task_programs", lambda chosen: {})
+    monkeypatch.setattr("tasks.kernels.all_cases", lambda chosen, place: [])
     setup = Setup(tmp_path, quick=False, limit=0)
     register_kernels(replace=monkeypatch.setattr)
     kernels.kernels(setup)
