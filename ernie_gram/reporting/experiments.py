@@ -1,4 +1,4 @@
-"""The results of an experiment, a sweep or a benchmark (results.jsonl), with mean and range over seeds."""
+"""The results of a sweep, a benchmark or a study (results.jsonl), with mean and range over seeds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from ernie_gram.experiments.planned_run import RESULTS
-from ernie_gram.reporting.markup import Cell, Html, element, numeric, table
+from ernie_gram.reporting.markup import Cell, Html, element, joined, numeric, table
 from ernie_gram.reporting.numbers import column
 from ernie_gram.reporting.runs import is_number, left_out
 from ernie_gram.run.run_log import read_json_lines
 
-Rows = dict[tuple[tuple[str, str], ...], list[dict[str, Any]]]
+# What the records of a study have in place of `varied`.
+OF_STUDY = ("variant", "task")
 
 
 def read_results(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
@@ -20,19 +21,33 @@ def read_results(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
     records = {
         str(record["run"]): record
         for record in found
-        if "run" in record and isinstance(record.get("result"), dict) and isinstance(record.get("varied"), dict)
+        if "run" in record and isinstance(record.get("result"), dict) and _varied(record) is not None
     }
     notes = [left_out(folder / RESULTS, others)] if others else []
     return list(records.values()), notes
 
 
-def results_table(records: list[dict[str, Any]], caption: str) -> Html:
+def results_tables(records: list[dict[str, Any]], caption: str) -> Html:
+    """Return a table for each kind of runs: those of a study are pre-trainings and fine-tunings."""
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        kinds.setdefault(f": {record['kind']}" if "kind" in record else "", []).append(record)
+    return joined(_table(members, f"{caption}{kind}") for kind, members in kinds.items())
+
+
+def _varied(record: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what distinguishes a run from the others, besides the seed; None for a record of a study without a run."""
+    varied = record.get("varied", {key: record[key] for key in OF_STUDY if key in record} or None)
+    return varied if isinstance(varied, dict) else None
+
+
+def _table(records: list[dict[str, Any]], caption: str) -> Html:
     """Return a table with a row for each combination of what the experiment varies."""
-    rows: Rows = {}
+    rows: dict[tuple[tuple[str, str], ...], list[dict[str, Any]]] = {}
     for record in records:
         settings = record.get("settings")
         task = settings.get("task") if isinstance(settings, dict) else None
-        varied = {**({"task": task} if task else {}), **record["varied"]}
+        varied = {**({"task": task} if task else {}), **(_varied(record) or {})}
         rows.setdefault(tuple((key, str(value)) for key, value in varied.items()), []).append(record)
     keys = list(dict.fromkeys(key for varied in rows for key, _ in varied))
     names = list(

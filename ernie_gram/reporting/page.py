@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ernie_gram.reporting.baselines import Counts, counted_baselines
 from ernie_gram.reporting.charts import legend
-from ernie_gram.reporting.experiments import results_table
+from ernie_gram.reporting.experiments import results_tables
 from ernie_gram.reporting.finetuning_part import finetuning_tables, score_charts, score_table
 from ernie_gram.reporting.lexicon_part import lexicon_part
 from ernie_gram.reporting.markup import Cell, Html, breakable, element, joined, section, table
@@ -54,7 +54,7 @@ def page(
         name = f"Fine-tuning: {Path(task).stem}"
         parts[f"Fine-tuning: {task}" if name in parts else name] = _finetuning(members, f"f{first}", first)
         first += len(coloured(members))
-    tables = [results_table(records, folder.resolve().name) for folder, records in experiments.items() if records]
+    tables = [results_tables(records, folder.resolve().name) for folder, records in experiments.items() if records]
     if tables:
         parts["Results of experiments"] = joined(tables)
     title = _title(runs, experiments)
