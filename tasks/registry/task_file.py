@@ -148,6 +148,8 @@ def _text(value: Any, key: str) -> str:
 
 
 def _texts(value: Any, key: str) -> tuple[str, ...]:
+    if value == []:
+        raise _expected(key, "a text, or a list of texts", value)
     return tuple(_text(item, key) for item in (value if isinstance(value, list) else [value]))
 
 

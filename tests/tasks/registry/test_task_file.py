@@ -173,6 +173,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("{train: train.tsv, dev: [a.tsv, b.tsv], test: test.tsv}", "train.tsv", "files: expected `train: FILE`, `dev"),
         ("[test]", "[tset]", "unlabelled: there is no split 'tset' in `files`; did you mean test"),
         ("[a.tsv, b.tsv]", "3", "files.dev: expected a text, found 3"),
+        ("[a.tsv, b.tsv]", "[]", r"files.dev: expected a text, or a list of texts, found \[\]"),
         (
             "test: test.tsv}\nunlabelled: [test]",
             "5: x.tsv}\nunlabelled: [test]",
@@ -187,6 +188,7 @@ def test_a_command_takes_a_name_or_a_file(tmp_path: Path) -> None:
         ("metric:", "labels: [a, a]\nmetric:", "labels: a label is given twice"),
         ("metric:", "labels: a\nmetric:", r"labels: expected a list \[a, b\], found 'a'"),
         ("metric:", "names: [review, stars]\nmetric:", "names: are those of a file without a header; give header: no"),
+        ("metric:", "header: no\nnames: []\nmetric:", r"names: expected a text, or a list of texts, found \[\]"),
         ("metric:", "header: maybe\nmetric:", "header: expected one of yes, no, auto, found 'maybe'"),
         ("metric:", "clean: soap\nmetric:", "clean: expected one of br_to_space, repair_entities, found 'soap'"),
         ("metric:", "unanswerable: 1\nmetric:", "unanswerable: expected true or false, found 1"),
