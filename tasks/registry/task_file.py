@@ -119,6 +119,9 @@ def _splits(value: Any, unlabelled: Collection[str]) -> dict[str, Split]:
     """Return the splits; the value of each is the name of a file, or a list of files that are read together."""
     if not isinstance(value, dict) or not value:
         raise InputError("files: expected `train: FILE`, `dev: FILE` and further splits")
+    for name in value:
+        if "/" in str(name):
+            raise InputError(f"files: the split {name!r} has a /, which names of files of predictions cannot hold")
     for name in unlabelled:
         if name not in value:
             raise InputError(f"unlabelled: there is no split {name!r} in `files`{similar(name, value)}")
