@@ -53,7 +53,7 @@ def cluener(gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels]) -> Sc
     The official mean covers CLUENER's ten types; this one the types in `gold` or `predictions`. The official script
     fails where a denominator is zero; here the score is 0.
     """
-    surfaces, spans = [_entity_sets(gold, predictions, by_surface) for by_surface in (True, False)]
+    surfaces, spans = ([_entities(side, by_surface) for side in (gold, predictions)] for by_surface in (True, False))
     kinds = sorted({str(entity[1]) for side in surfaces for entity in side})
     of_types = {}
     for kind in kinds:
@@ -61,7 +61,9 @@ def cluener(gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels]) -> Sc
         of_types[f"{kind}_f1"] = _set_scores(*sides)[2]
     precision, recall, f1 = _set_scores(*spans)
     mean = sum(of_types.values()) / len(kinds) if kinds else 0.0
-    return {"f1": mean, "span_precision": precision, "span_recall": recall, "span_f1": f1, **of_types}
+    overall = {"f1": mean, "span_precision": precision, "span_recall": recall, "span_f1": f1}
+    # Shown first, but they also prevail: a type may be called span.
+    return overall | of_types | overall
 
 
 def _percent_scores(prefix: str, correct: int, predicted: int, gold: int) -> Scores:
@@ -73,21 +75,15 @@ def _accuracy(pairs: Sequence[tuple[str, str]]) -> float:
     return 100 * sum(tag == predicted for tag, predicted in pairs) / len(pairs) if pairs else 0.0
 
 
-def _entity_sets(
-    gold: Sequence[SpanLabels], predictions: Sequence[SpanLabels], by_surface: bool
-) -> tuple[set[Entity], set[Entity]]:
-    """Return the entities of each side: (index of the text, type, surface), or (index, type, start, end)."""
-    gold_set, predicted_set = (
-        {
-            (index, kind, *entity)
-            for index, labels in enumerate(side)
-            for kind, by_text in labels.items()
-            for surface, positions in by_text.items()
-            for entity in ([(surface,)] if by_surface else [tuple(position) for position in positions])
-        }
-        for side in (gold, predictions)
-    )
-    return gold_set, predicted_set
+def _entities(texts: Sequence[SpanLabels], by_surface: bool) -> set[Entity]:
+    """Return entities: (index of the text, type, surface), or (index, type, start, end)."""
+    return {
+        (index, kind, *entity)
+        for index, labels in enumerate(texts)
+        for kind, by_text in labels.items()
+        for surface, positions in by_text.items()
+        for entity in ([(surface,)] if by_surface else [tuple(position) for position in positions])
+    }
 
 
 def _set_scores(gold: set[Entity], predicted: set[Entity]) -> tuple[float, float, float]:

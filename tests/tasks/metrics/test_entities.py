@@ -46,3 +46,8 @@ def test_cluener_averages_the_types_by_surface_and_also_counts_spans() -> None:
     expected |= {"name_f1": 4 / 5, "address_f1": 0, "game_f1": 0}
     assert scores == pytest.approx(expected)
     assert cluener([{}], [{}])["f1"] == cluener(gold, [{}, {}])["f1"] == 0
+
+
+def test_a_type_called_span_does_not_replace_the_score_of_all_spans() -> None:
+    scores = cluener([{"span": {"a": [[0, 0]]}, "name": {"b": [[2, 2]]}}], [{"span": {"a": [[0, 0]]}}])
+    assert (scores["f1"], scores["span_f1"]) == (1 / 2, pytest.approx(2 / 3))
