@@ -14,7 +14,7 @@ if __name__ == "__main__":
 from pathlib import Path
 from textwrap import TextWrapper
 
-from reader.errors import OneLineParser
+from reader.errors import InputError, OneLineParser
 from tasks.kinds.task import Split
 from tasks.reading.data_option import add_data_option
 from tasks.reading.official_files import available_splits
@@ -57,4 +57,7 @@ def as_text(rows: list[tuple[str, ...]]) -> str:
 def main() -> None:
     parser = OneLineParser(description="List the tasks, their metrics and files.")
     add_data_option(parser)
-    print(as_text(table(parser.parse_args().data)))
+    data = parser.parse_args().data
+    if data and not data.is_dir():
+        raise InputError(f"--data: {data}: no such folder; give the folder with the files of the tasks")
+    print(as_text(table(data)))

@@ -52,6 +52,12 @@ def test_the_splits_that_are_in_a_folder_are_shown_before_the_files(tmp_path: Pa
     assert rows["chid"].split()[4:6] == ["accuracy_by_id", "-"]
 
 
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    done = call(main, "--data", str(tmp_path / "typo"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: --data: {tmp_path / 'typo'}: no such folder")
+
+
 def test_the_launcher_passes_options_to_the_list(tmp_path: Path) -> None:
     write(tmp_path / "SST-2" / "dev.tsv", "sentence\tlabel\n")
     expected = call(main, "--data", str(tmp_path)).stdout
