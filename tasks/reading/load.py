@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -131,10 +131,16 @@ def with_labels(task: Task, folder: Path, on_bad_row: OnBadRow = "error") -> Tas
 
     The labels are sorted, as numbers if all are whole numbers. Raises InputError as `load_split` does.
     """
+    if not KINDS[task.kind].needs_labels(task):
+        return task
+    return labelled_by(task, load_split(task, folder, TRAIN, on_bad_row).examples)
+
+
+def labelled_by(task: Task, examples: Iterable[Example]) -> Task:
+    """Return a task with the labels of its training examples, as `with_labels` does."""
     kind = KINDS[task.kind]
     if not kind.needs_labels(task):
         return task
-    examples = load_split(task, folder, TRAIN, on_bad_row).examples
     found = {label for example in examples for label in kind.labels_of(example)}
     are_numbers = all(label.isdecimal() for label in found)
     # Equal numbers, such as 1 and 01, are sorted as texts.

@@ -253,10 +253,9 @@ def prepare(config: FinetuneConfig, world_size: int = 1, rank: int = 0) -> Run:
 
     def read() -> tuple[Kind[Any, Any], SplitData, tuple[SplitData, ...], tuple[SplitData, ...], str]:
         """Return the kind with its labels, the splits, and the score that chooses the best evaluation."""
-        kind = kind_of(with_labels(task, data, config.on_bad_row), config.kind_settings)
         during, at_end = evaluated_splits(task, data)
-        names = (TRAIN, *during, *at_end)
-        splits = load_splits(kind, data, names, tokenizer, config.on_bad_row, config.max_train_examples)
+        settings, limit = config.kind_settings, config.max_train_examples
+        kind, splits = load_splits(task, settings, data, (*during, *at_end), tokenizer, config.on_bad_row, limit)
         train = splits[TRAIN]
         check_sentence_types(model, splits.values())
         check_batches(config, len(train.features), world_size)

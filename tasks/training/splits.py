@@ -20,8 +20,10 @@ from reader.tokenization.vocabulary import unknown_share
 from tasks.data.examples import Example
 from tasks.data.features import Features
 from tasks.kinds.base import Kind
+from tasks.kinds.catalog import kind_of
+from tasks.kinds.settings import KindSettings
 from tasks.kinds.task import TRAIN, Task
-from tasks.reading.load import OnBadRow, Report, load_split
+from tasks.reading.load import OnBadRow, Report, labelled_by, load_split
 from tasks.reading.official_files import available_splits, file_digests
 
 # Bad rows that are listed on the console; all are in the run's folder.
@@ -93,22 +95,26 @@ def evaluated_splits(task: Task, folder: Path) -> tuple[list[str], list[str]]:
 
 
 def load_splits(
-    kind: Kind[Any, Any],
+    task: Task,
+    settings: KindSettings,
     folder: Path,
-    names: Iterable[str],
+    evaluated: Iterable[str],
     tokenizer: Tokenizer,
     on_bad_row: OnBadRow,
-    max_train_examples: int | None = None,
-) -> dict[str, SplitData]:
-    """Read and encode some splits; raises InputError that names file and line as `load_split` does.
+    max_train_examples: int | None,
+) -> tuple[Kind[Any, Any], dict[str, SplitData]]:
+    """Read and encode the training split and others; return the kind of the task, with its labels, and the splits.
 
-    Of the training split, at most `max_train_examples` are kept, see `spread_evenly`.
+    Of the training split, at most `max_train_examples` are kept, see `spread_evenly`. Raises InputError that names file
+    and line as `load_split` does.
     """
     splits: dict[str, SplitData] = {}
-    for name in names:
+    for name in (TRAIN, *evaluated):
         began = time.monotonic()
-        examples, report = load_split(kind.task, folder, name, on_bad_row)
+        examples, report = load_split(task, folder, name, on_bad_row)
         if name == TRAIN:
+            task = labelled_by(task, examples)
+            kind = kind_of(task, settings)
             examples = spread_evenly(kind, examples, max_train_examples)
         read = time.monotonic()
         with progress(f"encoding {name}"):
@@ -119,7 +125,7 @@ def load_splits(
         unknown = unknown_share(counts, tokenizer.vocabulary)
         seconds = read - began, time.monotonic() - read
         splits[name] = SplitData(name, examples, features, report, unknown, seconds)
-    return splits
+    return kind, splits
 
 
 def spread_evenly(kind: Kind[Any, Any], examples: list[Example], limit: int | None) -> list[Example]:

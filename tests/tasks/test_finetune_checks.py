@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from ernie_gram.formats.registry import read_model, write_model
 from ernie_gram.run.prepared import READ, WRITE, prepared_once
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InUseError
+from tasks.layouts.rows import AnyRow, Wanted
+from tasks.layouts.tables import Tsv
 from tasks.training.config import FinetuneConfig
 from tasks.training.prepare import prepare
 from tests.support.commands import assert_one_line_error
@@ -249,6 +252,21 @@ def test_a_run_with_other_settings_or_data_is_not_resumed(tiny_task: Path, finet
     done = finetune(changed, output)
     assert "belongs to another run (data.train: " in done.stderr
     assert (output / "result.json").exists()
+
+
+def test_a_training_file_whose_labels_are_those_of_the_task_is_read_once(
+    tiny_task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, rows = list[str](), Tsv.rows
+
+    def noted(layout: Tsv, files: Sequence[Path], wanted: Wanted) -> Iterator[AnyRow]:
+        read.extend(file.name for file in files)
+        return rows(layout, files, wanted)
+
+    monkeypatch.setattr(Tsv, "rows", noted)
+    config, _ = load_config(FinetuneConfig, options(tiny_task, tmp_path / "run"), "finetune", "", {})
+    assert prepare(config).task.labels == ("0", "1")
+    assert read == ["train.tsv", "dev.tsv"]
 
 
 def test_processes_take_the_data_that_the_launchers_check_has_read(
