@@ -54,17 +54,12 @@ def thinned(points: Sequence[Point], limit: int = MAX_POINTS) -> list[Point]:
     return [points[round(i * (len(points) - 1) / (limit - 1))] for i in range(limit)]
 
 
-def linear_ticks(low: float, high: float) -> list[float]:
-    """Return round numbers between two bounds, at most MAX_TICKS."""
-    if high <= low:
-        return [low]
-    for exponent in range(math.floor(math.log10(high - low)) - 2, math.ceil(math.log10(high - low)) + 1):
-        for factor in (1, 2, 5):
-            step = factor * 10.0**exponent
-            first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-            if last - first < MAX_TICKS:
-                return [round(i * step, 12) for i in range(first, last + 1)]
-    return [low, high]
+def linear_ticks(low: float, high: float, whole: bool = False) -> list[float]:
+    """Return round numbers between two bounds, at most MAX_TICKS; only whole numbers if `whole`."""
+    from matplotlib.ticker import MaxNLocator
+
+    found = MaxNLocator(MAX_TICKS - 1, steps=[1, 2, 5, 10], integer=whole, min_n_ticks=1).tick_values(low, high)
+    return [float(tick) for tick in found if low <= tick <= high]
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -101,7 +96,7 @@ class _Axis:
         self._convert = math.log if is_log else float
         self._first, self._last = first, last
         self._low, self._high = self._convert(low), self._convert(high)
-        self.ticks = log_ticks(low, high) if is_log else linear_ticks(low, high)
+        self.ticks = log_ticks(low, high) if is_log else linear_ticks(low, high, whole=first < last)
 
     def __call__(self, value: float) -> float:
         share = (self._convert(value) - self._low) / (self._high - self._low)

@@ -35,6 +35,12 @@ def test_linear_ticks_are_round_inside_and_neither_few_nor_many(low: float, high
     assert next(iter(steps)).strip("0.e+-")[:1] in "125"
 
 
+@pytest.mark.parametrize(("last", "labels"), [(0, ["0"]), (1, ["0", "1"]), (2, ["0", "1", "2"])])
+def test_the_labels_of_few_steps_are_whole_and_different(last: int, labels: list[str]) -> None:
+    drawn = chart("title", [Series("run", "c0", [(step, 5.0) for step in range(last + 1)])])
+    assert re.findall(rf'y="{HEIGHT - BOTTOM + 16}.0"[^>]*>([^<]+)<', drawn) == labels
+
+
 @pytest.mark.parametrize(("low", "high"), [(164, 1740), (1000, 147_200), (61, 770), (1, 1e30), (99, 101)])
 def test_log_ticks_are_inside_and_neither_few_nor_many(low: float, high: float) -> None:
     ticks = log_ticks(low, high)
