@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ernie_gram.config.checks import require
-from ernie_gram.config.loading import as_argument, flatten, load_config
-from ernie_gram.experiments.experiment import check_overrides
+from ernie_gram.config.loading import as_argument, flatten
 from ernie_gram.experiments.planned_run import FINETUNED, MODELS, PlannedRun, Result
 from ernie_gram.formats.model import digest_of
 from ernie_gram.formats.registry import read_model
@@ -23,13 +22,11 @@ from reader.system.atomic_files import sha256_of
 from reader.system.installation import is_settings_file
 from tasks.kinds.task import TRAIN
 from tasks.reading.official_files import available_splits, file_digests, find_files
-from tasks.registry.settings_file import settings_of
 from tasks.registry.task_file import find_task
 from tasks.studies.preparation import Prepared
 from tasks.studies.results_file import Record
 from tasks.studies.study_file import Options, Variant
-from tasks.sweeps.runs import LAUNCHER, NO_DEV_SPLIT, OWN, FinetuneRun
-from tasks.training.config import FinetuneConfig
+from tasks.sweeps.runs import NO_DEV_SPLIT, plan
 
 Of = Mapping[str, str | int]
 PRETRAINING, FINETUNING, CORPUS, COUNTS = "pre-training", "fine-tuning", "corpus", "counts"
@@ -148,7 +145,7 @@ def check_settings(prepared: Prepared, output: Path, data: Path | None) -> None:
         if variant.config:
             load_pretraining(_pretraining_options(prepared, variant, study.seeds[0], output))
         for task, options in study.tasks.items():
-            _finetuning_config(task, _overrides({**options, **variant.finetuning}, data))
+            plan(task, output, output, {}, study.finetuning_seeds, _overrides({**options, **variant.finetuning}, data))
     if study.needs_start:
         _model_digest(prepared.start)
     for task in study.tasks:
@@ -186,13 +183,11 @@ def _finetunings(
     digest = model.digest if model else _model_digest(prepared.start) if study.tasks else ""
     for number in study.finetuning_seeds:
         for task, options in study.tasks.items():
+            assert source is not None
+            name = find_task(task).name
             overrides = _overrides({**options, **study.variants[variant].finetuning}, folder)
-            target = output / FINETUNED / f"{variant}_{seed},{find_task(task).name},seed={number}"
-            base = _finetuning_config(task, overrides)
-            paths = replace(base.paths, model=str(source), output=str(target))
-            arguments = (task, str(source), *overrides, f"--seed={number}", f"--paths.output={target}")
-            run = FinetuneRun(target, {}, number, LAUNCHER, arguments, replace(base, seed=number, paths=paths))
-            of: Of = {"variant": variant, "seed": seed, "task": find_task(task).name, "finetuning_seed": number}
+            [run] = plan(task, source, output / FINETUNED, {}, [number], overrides, f"{variant}_{seed},{name}")
+            of: Of = {"variant": variant, "seed": seed, "task": name, "finetuning_seed": number}
             data = {"model": digest, **_files(task, _required(folder))}
             yield Planned(run.name, FINETUNING, of, _settings(run.config), data, run, model)
 
@@ -206,12 +201,6 @@ def _required(data: Path | None) -> Path:
 def _overrides(options: Options, data: Path | None) -> tuple[str, ...]:
     """Return the options of every fine-tuning on a task."""
     return (*(f"--{key}={as_argument(value)}" for key, value in options.items()), f"--paths.data={data}")
-
-
-@cache
-def _finetuning_config(task: str, overrides: tuple[str, ...]) -> FinetuneConfig:
-    check_overrides(overrides, OWN)
-    return load_config(FinetuneConfig, [*settings_of(task), *overrides], "", "", {})[0]
 
 
 @cache

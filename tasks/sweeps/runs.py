@@ -149,20 +149,18 @@ def plan(
         require(key != "evaluation.metric", key, "cannot vary: scores of different metrics cannot be compared")
     check_overrides(overrides, [*OWN, *(f"--{key}" for key in grid)])
     find_task(task)
-    start = settings_of(task)
     runs = []
     for seed in seeds:
         for values in itertools.product(*grid.values()):
             options = [f"--{key}={as_argument(value)}" for key, value in zip(grid, values, strict=True)]
-            arguments = [*start, "--paths.model", str(model), *overrides, *options, f"--seed={seed}"]
-            config, _ = load_config(FinetuneConfig, arguments, "tasks.sweep", "", {})
+            config = _config(task, (*overrides, *options))
             # One spelling for each value, because 5e-5 and 0.00005 are the same run.
             flat = flatten(asdict(config))
             varied = {key: as_argument(flat[key]) for key in grid}
             parts = [prefix] if prefix else []
             parts += [f"{key.rpartition('.')[2]}={value}" for key, value in varied.items()]
             folder = output / ",".join([*parts, f"seed={seed}"])
-            config = replace(config, paths=replace(config.paths, output=str(folder)))
+            config = replace(config, seed=seed, paths=replace(config.paths, model=str(model), output=str(folder)))
             options = [*overrides, *(f"--{key}={value}" for key, value in varied.items())]
             options += [f"--seed={seed}", f"--paths.output={folder}"]
             runs.append(FinetuneRun(folder, varied, seed, LAUNCHER, (task, str(model), *options), config))
@@ -171,6 +169,11 @@ def plan(
     if twice:
         raise InputError(f"the grid: two runs would be called {twice.name}; is a value there twice?")
     return runs
+
+
+@cache
+def _config(task: str, options: tuple[str, ...]) -> FinetuneConfig:
+    return load_config(FinetuneConfig, [*settings_of(task), *options], "tasks.sweep", "", {})[0]
 
 
 def check_finished(runs: Iterable[FinetuneRun]) -> None:
