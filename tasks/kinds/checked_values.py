@@ -16,12 +16,12 @@ from tasks.layouts.rows import OmittedError, RowError
 
 @dataclass
 class Reading:
-    """What is known of a file while its rows become examples, and counts of unusual rows.
+    """What is known of a file while its rows become examples, and what is unusual in the current row.
 
     Attributes:
         task: the task; labelled: whether the file has gold values; training: whether a model is trained on the file, so
             that every answer must have a position.
-        notes: description -> number, of what was unusual in rows that nevertheless became examples.
+        notes: description -> number, of what is unusual in the current row.
     """
 
     task: Task

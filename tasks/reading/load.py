@@ -15,7 +15,7 @@ from tasks.data.examples import Example, Place
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.checked_values import Reading
 from tasks.kinds.task import TRAIN, Task
-from tasks.layouts.rows import AnyRow, BadRow, OmittedRow, Row, made
+from tasks.layouts.rows import BadRow, OmittedRow, Row, made
 from tasks.reading.official_files import find_files, split_named
 
 OnBadRow: TypeAlias = Literal["error", "skip"]
@@ -85,11 +85,14 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
     examples: list[Example] = []
     omitted: list[OmittedRow] = []
     bad: list[BadRow] = []
+    notes = Counter[str]()
     first_places: dict[str, Place] = {}
-    rows = 0
+    rows, read_example = 0, KINDS[task.kind].read_example
     with progress(f"reading {found.files[0]}", unit=" rows") as phase:
         for row in found.layout.rows(found.files, KINDS[task.kind].wanted(labelled)):
-            made_row = _example(row, str(rows), reading)
+            reading.notes.clear()
+            made_row: Example | BadRow | OmittedRow
+            made_row = made(row.place, read_example, row, str(rows), reading) if isinstance(row, Row) else row
             rows += 1
             phase.advance(1)
             # IDs must be unique, because predictions are scored and submitted by ID; training does not need them.
@@ -101,29 +104,17 @@ def load_split(task: Task, folder: Path, split: str, on_bad_row: OnBadRow = "err
                 omitted.append(made_row)
             elif not isinstance(made_row, BadRow):
                 examples.append(made_row)
+                notes.update(reading.notes)
             elif on_bad_row == "error":
                 place, reason = made_row
                 raise InputError(f"{place}: {reason}; correct the row, or leave bad rows out with --on_bad_row skip")
             else:
                 bad.append(made_row)
-    report = Report(task.name, split, found.files, rows, len(examples), tuple(omitted), tuple(bad), dict(reading.notes))
+    report = Report(task.name, split, found.files, rows, len(examples), tuple(omitted), tuple(bad), dict(notes))
     if not examples:
         first = f"; the first one is at {bad[0].place}: {bad[0].reason}" if bad else ""
         raise InputError(f"{found.files[0]}: no example of {task.title} in {counted(rows, 'row')}{first}")
     return Examples(examples, report)
-
-
-def _example(row: AnyRow, default_id: str, reading: Reading) -> Example | BadRow | OmittedRow:
-    """Return the example of a row, or why it makes none."""
-    if not isinstance(row, Row):
-        return row
-    of_row = dataclasses.replace(reading, notes=Counter())
-    example: Example | BadRow | OmittedRow = made(
-        row.place, KINDS[reading.task.kind].read_example, row, default_id, of_row
-    )
-    if not isinstance(example, (BadRow, OmittedRow)):
-        reading.notes.update(of_row.notes)
-    return example
 
 
 def with_labels(task: Task, folder: Path, on_bad_row: OnBadRow = "error") -> Task:
