@@ -61,8 +61,6 @@ NULL_THRESHOLD = "null_threshold"
 MADE_FROM, FINAL = "made_from", "final."
 # A batch with more than this share of the samples of an epoch gives a warning.
 LARGE_SHARE = 0.2
-# The summary of a run mentions micro-batches of this size if they reduce the share of padding by more than this.
-SMALL_MICRO_BATCH, LESS_PADDING = 8, 0.1
 UNKNOWN_ADVICE = "start from a model whose vocabulary is of the texts' language, or larger"
 
 
@@ -149,30 +147,24 @@ class Run:
             use_pooler=self.kind.has_pooler,
         )
 
-    def parts(self, micro_batch: int | None, processes: int = 1) -> list[Int64s]:
+    def parts(self, processes: int = 1) -> list[Int64s]:
         """Return the micro-batches of the first process in the first epoch, as indices of samples, int64."""
         settings, lengths = self.config.optimizer, self.train.features.lengths
-        steps = accumulation_steps(settings.batch_size, processes, micro_batch)
+        steps = accumulation_steps(settings.batch_size, processes, self.config.trainer.micro_batch)
         batches = epoch_batches(lengths, settings.batch_size, settings.length_pool, self.config.seed, 0)
         shares = [batch[slice(*rank_share(len(batch), 0, processes))] for batch in batches]
         return [part for share in shares for part in micro_batches(lengths, share, steps)]
 
-    def padding(self, micro_batch: int | None) -> float:
-        """Return the share of the slots of an epoch that are padding, in one process."""
-        return padding_share(self.train.features, self.parts(micro_batch))
-
     def memory(self, processes: int, cpu: bool = True) -> Memory:
         """Return the predicted memory of one of `processes` processes, on CPUs or GPUs."""
-        parts = self.parts(self.config.trainer.micro_batch, processes)
+        parts = self.parts(processes)
         features, reads_first = self.train.features, self.kind.reads_first_slots
         return finetuning_memory(self.config, self.encoder, features, parts, processes, cpu, reads_first)
 
     def describe(self, processes: int = 1, cpu: bool = True) -> list[str]:
         """Return a summary of the run with `processes` processes, on CPUs or GPUs, as lines for the console."""
-        config, settings = self.config, self.config.optimizer
-        padding = self.padding(config.trainer.micro_batch)
-        less = self.padding(SMALL_MICRO_BATCH)
-        hint = f", {less:.1%} with --trainer.micro_batch {SMALL_MICRO_BATCH}" if padding - less > LESS_PADDING else ""
+        settings = self.config.optimizer
+        padding = padding_share(self.train.features, self.parts())
         shape = self.model.config
         start = f"resumes from {self.resume_from}" if self.resume_from else "starts from step 0"
         return [
@@ -181,8 +173,7 @@ class Run:
             f"{shape.hidden_size} wide, {len(self.model.vocabulary or ()):,} tokens",
             *(f"note     {note}" for note in self.model.notes),
             f"training {counted(self.max_steps, 'step')} of {counted(settings.batch_size, 'sample')}, "
-            f"{counted(settings.epochs, 'epoch')}; "
-            f"{padding:.1%} of the slots are padding{hint}",
+            f"{counted(settings.epochs, 'epoch')}; {padding:.1%} of the slots are padding",
             f"memory   {self.memory(processes, cpu).describe()}; predicted, without the process itself",
             f"output   {self.output}: {start}",
         ]
