@@ -14,7 +14,7 @@ from ernie_gram.config.loading import read_yaml
 from ernie_gram.distributed.launcher import ENVIRONMENT, launch
 from reader.errors import InputError
 from tasks.reading.data_option import data_folder
-from tasks.registry.settings_file import CONFIG, settings_of
+from tasks.registry.task_file import CONFIG, settings_of
 
 USAGE = """usage: {0} TASK MODEL [--section.key VALUE ...]
 

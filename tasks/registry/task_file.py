@@ -20,7 +20,7 @@ from typing import Any
 
 from ernie_gram.config.loading import read_yaml
 from reader.errors import InputError, located, similar
-from reader.system.installation import is_settings_file
+from reader.system.installation import CONF, is_settings_file, settings_file
 from tasks.kinds.base import Kind
 from tasks.kinds.catalog import KINDS, checked
 from tasks.kinds.task import LANGUAGES, Source, Split, Task
@@ -34,6 +34,7 @@ from tasks.layouts.text_folders import TextFolders
 from tasks.registry import task_named
 
 Parser = Callable[[Any, str], Any]
+CONFIG = "--config"
 # Layouts by name. The kinds of tasks say which of them hold their values.
 LAYOUTS: dict[str, type] = {
     "tsv": Tsv,
@@ -57,6 +58,20 @@ def find_task(name: str) -> Task:
     Raises InputError for an unknown name, and as `read_task_file` does.
     """
     return read_task_file(Path(name)) if is_settings_file(name) else task_named(name)
+
+
+def settings_of(task: str) -> list[str]:
+    """Return the options of fine-tuning that select a task and its settings: conf/tasks/NAME.yaml, or a YAML file.
+
+    A YAML file is one of settings if it has the key `task` or `base`, else that of a custom task. A name without a file
+    in conf/tasks is unknown.
+    """
+    if is_settings_file(task):
+        own = settings_file(Path(task))
+        is_settings = own.is_file() and not {"task", "base"}.isdisjoint(read_yaml(own))
+        return [CONFIG, str(own)] if is_settings else ["--task", task]
+    path = CONF / "tasks" / f"{task}.yaml"
+    return [CONFIG, str(path)] if path.is_file() else ["--task", task]
 
 
 def read_task_file(path: Path) -> Task:

@@ -23,8 +23,7 @@ from reader.system.installation import CONF, is_settings_file, named_settings
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
 from tasks.reading.data_option import add_data_option
-from tasks.registry.settings_file import settings_of
-from tasks.registry.task_file import find_task
+from tasks.registry.task_file import find_task, settings_of
 from tasks.training.config import FinetuneConfig, earlier_defaults
 from tasks.training.prepare import FINAL, MADE_FROM, check_settings, data_identity, model_identity, prepare
 

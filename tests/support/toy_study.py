@@ -10,7 +10,7 @@ from typing import Any
 from ernie_gram import pretrain
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from tasks import finetune
-from tasks.registry.settings_file import settings_of
+from tasks.registry.task_file import settings_of
 from tests.support.commands import call
 from tests.support.runs import TINY
 from tests.support.static_programs import fresh_scope
