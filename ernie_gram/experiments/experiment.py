@@ -141,8 +141,8 @@ def train(runs: Sequence[PlannedRun], output: Path, jobs: int, processes: int) -
 def append_result(run: PlannedRun, result: Result, target: Path) -> None:
     """Append the record of a finished run to a file of JSON lines, unless it is there."""
     line = json.dumps(run.record(result), ensure_ascii=False) + "\n"
-    before = target.read_text(encoding="utf-8") if target.is_file() else ""
+    # Half a line of a killed command may end within a character.
+    before = target.read_text(encoding="utf-8", errors="replace") if target.is_file() else ""
     if line not in before.splitlines(keepends=True):
         with target.open("a", encoding="utf-8") as file:
-            # A command that was killed may have left half a line.
             file.write(line if not before or before.endswith("\n") else f"\n{line}")

@@ -306,3 +306,14 @@ def test_half_a_line_of_a_killed_command_does_not_spoil_the_next(tmp_path: Path)
     half, whole = target.read_text().splitlines()
     assert half == '{"run": "ha'
     assert json.loads(whole)["run"] == "run"
+
+
+def test_half_a_character_of_a_killed_command_does_not_spoil_the_next(tmp_path: Path) -> None:
+    target, run = tmp_path / "results.jsonl", planned(tmp_path / "run", "")
+    half = '{"run": "名'.encode()[:-1]
+    target.write_bytes(half)
+    for _ in range(2):
+        append_result(run, {"score": 1.0}, target)
+    first, whole = target.read_bytes().splitlines()
+    assert first == half
+    assert json.loads(whole)["run"] == "run"
