@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import numpy as np
 import paddle
 from paddle import nn
 from paddle.nn import functional as F
@@ -14,7 +13,7 @@ from paddle.nn.initializer import Normal as UntruncatedNormal
 
 from ernie_gram.distributed.device import on_cpu
 from ernie_gram.graph import float32, for_product
-from ernie_gram.model.parameters import LinearParameters, NormParameters, Parameter, Start
+from ernie_gram.model.parameters import LinearParameters, Normal, NormParameters, Parameter, Start
 
 Declared = TypeVar("Declared")
 Made = TypeVar("Made")
@@ -67,8 +66,8 @@ def initializer(start: Start) -> Initializer:
     """Return Paddle's initializer for a declared start."""
     if isinstance(start, float):
         return Constant(start)
-    if isinstance(start, np.ndarray):
-        return Assign(start)
+    if not isinstance(start, Normal):
+        return Assign(start())
     if not start.truncated:
         return UntruncatedNormal(std=start.std)
     # Paddle's bounds are absolute, not multiples of `std`.

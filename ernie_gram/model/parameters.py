@@ -9,8 +9,9 @@ truncated at two standard deviations, biases from 0, scales from 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -41,7 +42,7 @@ class Normal:
     truncated: bool = True
 
 
-Start = Normal | float | npt.NDArray[np.float32]
+Start = Normal | float | Callable[[], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Parameter:
     """A parameter, float32.
 
     Attributes:
-        start: its first values: a distribution, one number for all, or an array, float32 of its shape.
+        start: its first values: a distribution, one number for all, or a function that returns an array, float32 of its
+            shape. Only a model that is created calls it: the shape may come from a downloaded file.
     """
 
     name: str
@@ -206,7 +208,7 @@ def _relative(name: str, config: ModelConfig) -> Parameter:
     heads = config.num_attention_heads
     starts: dict[str, Start] = {
         "normal": Normal(config.initializer_range),
-        "distance": distance_start(heads),
+        "distance": partial(distance_start, heads),
         "zero": 0.0,
     }
     return Parameter(name, (NUM_BUCKETS, heads), starts[config.relative_position_start])
