@@ -56,7 +56,7 @@ def licence_of(source: Path) -> str | None:
         if not lines or lines[0] != FRONT_MATTER:
             return None
         front = yaml.safe_load("\n".join(lines[1 : lines.index(FRONT_MATTER, 1)]))
-    except (OSError, ValueError, yaml.YAMLError):
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return None
     found = front.get("license") if isinstance(front, dict) else None
     return found if isinstance(found, str) else None

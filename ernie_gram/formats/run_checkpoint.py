@@ -61,7 +61,7 @@ def read(folder: Path) -> Model:
     )
     check_numbers(arrays, source)
     # Later evaluations are of other parameters.
-    training = _training(run, state.config, last_evaluation(run, state.step))
+    training = _training(run, state.config, path, last_evaluation(run, state.step))
     return Model(path, NAME, config, arrays, vocabulary, lexicon, pretraining, notes, training)
 
 
@@ -115,18 +115,18 @@ def _load_units(folder: Path, identity: dict[str, Any]) -> tuple[Vocabulary, Lex
     return vocabulary, lexicon
 
 
-def _training(run: Path, config: dict[str, Any], evaluation: Record | None) -> TrainingRecord:
-    """Return what the card says about a run with these settings."""
-    paths, trainer = config.get("paths", {}), config.get("trainer", {})
+def _training(run: Path, config: dict[str, Any], path: Path, evaluation: Record | None) -> TrainingRecord:
+    """Return what the card says about the run of the checkpoint at `path`, which has these settings."""
+    paths, trainer = (_section({name: {}} | config, name, path) for name in ("paths", "trainer"))
     settings = {key: config[key] for key in TRAINING_SECTIONS if key in config}
     if "max_steps" in trainer:
         settings["trainer"] = {"max_steps": trainer["max_steps"]}
     scores = {key: value for key, value in (evaluation or {}).items() if type(value) in (int, float)}
-    task = Path(config.get("task") or "").stem
+    task = Path(str(config.get("task") or "")).stem
     if task and "score" in scores:
         scores = {_name_of_score(run): scores.pop("score"), **scores}
-    start = paths.get("model" if task else "start") or ""
-    return TrainingRecord(Path(paths.get("corpus") or "").name, Path(start).name, settings, scores, task)
+    corpus, start = (Path(str(paths.get(key) or "")).name for key in ("corpus", "model" if task else "start"))
+    return TrainingRecord(corpus, start, settings, scores, task)
 
 
 def _name_of_score(run: Path) -> str:

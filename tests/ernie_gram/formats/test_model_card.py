@@ -72,6 +72,7 @@ def test_the_licence_is_read_from_the_front_matter_of_a_card(tmp_path: Path) -> 
         ("---\nlicense: mit\n", None),
         ("---\nlicense: [a, b]\n---\n", None),
         ("---\n: : :\n- [\n---\n", None),
+        (f"---\n{'[' * 3000}\n---\n", None),
     ):
         card.write_text(text)
         assert licence_of(tmp_path) == licence, text

@@ -107,6 +107,8 @@ def test_a_damaged_checkpoint_is_named_with_the_damage(name: str, finished: Path
         (lambda state: state.update(step="9"), "damaged: step is not a number"),
         (lambda state: state["config"].pop("model"), "damaged: config has no section model"),
         (lambda state: state["config"].update(objective=3), "damaged: config has no section objective"),
+        (lambda state: state["config"].update(paths=None), "state.json: damaged: config has no section paths"),
+        (lambda state: state["config"].update(trainer=None), "state.json: damaged: config has no section trainer"),
         (lambda state: state["identity"].pop("vocabulary"), "the vocabulary the model was trained with"),
     ],
 )
