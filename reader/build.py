@@ -138,8 +138,9 @@ def build_corpus_command(args: argparse.Namespace) -> None:
     text = open_text(args, folder=True)
     shard = ""
     if args.shard:
-        shard = f"{args.shard[0] + 1}/{args.shard[1]}"
-        text = TextFiles(shard_files(text.paths, *args.shard), args.text_field)
+        index, num_shards = args.shard
+        shard = f"{index + 1}/{num_shards}"
+        text = TextFiles(shard_files(text.paths, num_shards)[index], args.text_field)
     made_with = {"vocabulary": vocabulary.fingerprint, "lexicon": lexicon.fingerprint if lexicon else ""}
     plan, resources = resume_plan(args, text, **made_with)
     with resumable_folder(args.output, plan) as folder:

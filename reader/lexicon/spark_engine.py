@@ -2,11 +2,12 @@
 
 The driver and all executors see the same storage. The stages are those of the local engine, connected by shuffles:
 
-    file ranges -> segments split into words, kept on the executor that made them (or recomputed if lost)
+    groups of files -> segments split into words, kept on the executor that made them (or recomputed if lost)
     words of all segments, by bucket -> words that reach the minimum count -> driver -> all executors
     entries of all segments, by a hash of the key -> l-grams that reach the minimum count -> driver -> all executors
 
-The size of a task is bounded for any size of the text. The driver receives only kept words and l-grams.
+A file is read by one task, as a stream; the size of the other tasks is bounded for any size of the text. The driver
+receives only kept words and l-grams.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from reader.lexicon.counting_stages import (
 from reader.lexicon.ngram_keys import partition_by_hash
 from reader.lexicon.spark_session import one_line_failures, spark_progress
 from reader.system.arrays import Int64s, UInt64s
-from reader.text.file_ranges import FileRange, RangeReader, split_into_ranges
-from reader.text.text_files import TextFiles, digest_of, no_text_error
+from reader.text.input_files import shard_files
+from reader.text.text_files import TextFiles, digest_of, no_text_error, run_with_error_location
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
@@ -77,25 +78,23 @@ class SparkEngine:
 
         # The working directory of an executor may differ from that of the driver.
         paths = [path.absolute() for path in self._text.paths]
-        file_ranges = split_into_ranges(paths, self._segment_bytes)
-        split_range = partial(_split_range, split_segment, self._text.text_field, self._segment_bytes)
-        tasks = self._context.parallelize(file_ranges, len(file_ranges))
-        records = tasks.flatMap(split_range).persist(StorageLevel.MEMORY_AND_DISK)
+        num_groups = min(len(paths), 1 + self._text.text_size // self._segment_bytes)
+        groups = shard_files(paths, num_groups)
+        split_files = partial(_split_files, split_segment, self._text.text_field, self._segment_bytes)
+        tasks = self._context.parallelize(groups, num_groups)
+        records = tasks.flatMap(split_files).persist(StorageLevel.MEMORY_AND_DISK)
         self._segments = records.filter(lambda record: isinstance(record, SegmentWords))
         buckets = self._segments.flatMap(_words_by_bucket)
-        num_partitions = min(NUM_BUCKETS, max(2 * self._cores, len(file_ranges)))
+        num_partitions = min(NUM_BUCKETS, max(2 * self._cores, num_groups))
         self._words = buckets.partitionBy(num_partitions, int).values()
         with spark_progress(self._context, "splitting"), _paths_as_given(self._text.paths), one_line_failures():
-            summaries = records.filter(lambda record: isinstance(record, _RangeSummary)).collect()
+            summaries = records.filter(lambda record: isinstance(record, _GroupSummary)).collect()
         if all(summary.is_blank for summary in summaries):
             raise no_text_error(self._text.paths)
         self.num_segments = sum(summary.num_segments for summary in summaries)
         self._totals = np.sum([summary.totals for summary in summaries], axis=0)
-        block_digests = dict.fromkeys(paths, b"")
-        for file_range, summary in zip(file_ranges, summaries, strict=True):
-            for path, digests in zip(file_range.paths, summary.block_digests, strict=True):
-                block_digests[path] += digests
-        return self._totals, digest_of(paths, self._text.text_field, block_digests.values())
+        block_digests = (digests for summary in summaries for digests in summary.block_digests)
+        return self._totals, digest_of(paths, self._text.text_field, block_digests)
 
     def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
         num_partitions = self._segments.getNumPartitions()
@@ -133,8 +132,8 @@ def _paths_as_given(paths: list[Path]) -> Iterator[None]:
         raise
 
 
-class _RangeSummary(NamedTuple):
-    """Results of reading a file range: block digests (see RangeReader.block_digests), and N_l, int64 [MAX_ORDER]."""
+class _GroupSummary(NamedTuple):
+    """Results of reading a group of files: block digests (see TextFiles.block_digests), and N_l, int64 [MAX_ORDER]."""
 
     block_digests: list[bytes]
     num_segments: int
@@ -142,21 +141,21 @@ class _RangeSummary(NamedTuple):
     totals: Int64s
 
 
-def _split_range(
-    split_segment: SplitSegment, text_field: str, segment_bytes: int, file_range: FileRange
-) -> Iterator[SegmentWords | _RangeSummary]:
-    """Yield the segments of a file range, split into words, and then one summary; raises InputError."""
-    reader = RangeReader(file_range, text_field)
+def _split_files(
+    split_segment: SplitSegment, text_field: str, segment_bytes: int, paths: list[Path]
+) -> Iterator[SegmentWords | _GroupSummary]:
+    """Yield the segments of a group of files, split into words, and then one summary; raises InputError."""
+    text = TextFiles(paths, text_field)
     totals = np.zeros(MAX_ORDER, np.int64)
     is_blank = True
     num_segments = 0
-    for segment in reader.segments(segment_bytes):
+    for segment in text.segments_unchecked(segment_bytes):
         is_blank = is_blank and segment.is_blank
-        words = reader.run_with_error_location(split_segment, segment)
+        words = run_with_error_location(split_segment, segment)
         totals += words.totals
         num_segments += 1
         yield words
-    yield _RangeSummary(reader.block_digests, num_segments, is_blank, totals)
+    yield _GroupSummary(text.block_digests, num_segments, is_blank, totals)
 
 
 def _words_by_bucket(segment: SegmentWords) -> Iterator[tuple[int, WordCounts]]:
@@ -164,7 +163,7 @@ def _words_by_bucket(segment: SegmentWords) -> Iterator[tuple[int, WordCounts]]:
 
 
 def _first_segment(max_words: int, segments: Iterable[SegmentWords]) -> list[SegmentWords]:
-    """Return the first segment of a file range, truncated to `max_words`."""
+    """Return the first segment of a group of files, truncated to `max_words`."""
     # Read all segments: Spark ends a Python process that leaves input unread, and the next process would have to import
     # and compile everything again.
     return [segment.truncate(max_words) for index, segment in enumerate(segments) if index == 0]

@@ -92,8 +92,8 @@ def _is_dangling(path: Path) -> bool:
     return path.is_symlink() and not path.exists()
 
 
-def shard_files(paths: list[Path], shard: int, num_shards: int) -> list[Path]:
-    """Return the files of one of `num_shards` shards; `shard` counts from 0.
+def shard_files(paths: list[Path], num_shards: int) -> list[list[Path]]:
+    """Return the files of each of `num_shards` shards.
 
     The concatenated shards contain all files in their order. Each shard has at least one file, and the shards have
     about the same number of bytes. Raises InputError if there are fewer files than shards.
@@ -111,4 +111,4 @@ def shard_files(paths: list[Path], shard: int, num_shards: int) -> list[Path]:
         min_shard, max_shard = num_shards - (len(paths) - i), i
         previous, next_shard = (shards[i - 1], shards[i - 1] + 1) if i else (0, 0)
         shards[i] = min(max(shards[i], min_shard, previous), max_shard, next_shard)
-    return [path for path, assigned in zip(paths, shards, strict=True) if assigned == shard]
+    return [[path for path, assigned in zip(paths, shards, strict=True) if assigned == i] for i in range(num_shards)]

@@ -44,7 +44,7 @@ def context() -> Iterator[Any]:
 
 @pytest.fixture
 def text(built: Path, tmp_path: Path) -> Path:
-    """A folder with the same text in every kind of file; the plain file is large enough for two file ranges."""
+    """A folder with the same text in every kind of file; the plain file is large enough for two segments."""
     folder = tmp_path / "text"
     folder.mkdir()
     content = (built / "train.txt").read_bytes()
