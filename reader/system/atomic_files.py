@@ -135,8 +135,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         yield partial
-        for file in partial.iterdir():
-            flush_to_disk(file)
+        for each in partial.rglob("*"):
+            flush_to_disk(each)
         flush_to_disk(partial)
         if path.exists():
             # A folder cannot replace a non-empty folder by a rename, so the existing folder is first renamed to `old`.

@@ -17,7 +17,6 @@ import numpy as np
 from ernie_gram.formats.untrusted.arrays import BFLOAT16, StoredArrays, quoted
 from ernie_gram.formats.untrusted.pickles import ArrayUnpickler, PickledArray, array_names
 from reader.errors import InputError
-from reader.system.atomic_files import atomic_file
 
 VARIABLE_NAMES = "StructuredToParameterName@@"
 SLICES = "UnpackBigParamInfor@@"
@@ -59,14 +58,14 @@ class _ArrayPickler(pickle._Pickler):
 
 
 def write_pdparams(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays atomically as a `.pdparams` file of protocol 4, which `paddle.load` of Paddle 2 and 3 reads.
+    """Write arrays as a `.pdparams` file of protocol 4, which `paddle.load` of Paddle 2 and 3 reads.
 
-    Raises InputError if the file cannot be written, or for a type other than numbers and bool.
+    The folder is one that `atomic_folder` made. Raises InputError for a type other than numbers and bool.
     """
     for name, array in arrays.items():
         if array.dtype.kind not in "fiub":
             raise InputError(f"{path}: not written, {name} is an array of {array.dtype}")
-    with atomic_file(path) as partial, partial.open("wb") as file:
+    with path.open("wb") as file:
         pickler = _ArrayPickler(file, 4)
         pickler.fast = True  # does not hold the bytes of all arrays until the end
         pickler.dump(

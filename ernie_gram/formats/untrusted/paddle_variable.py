@@ -16,7 +16,6 @@ import numpy as np
 
 from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, view_of_bytes
 from reader.errors import InputError
-from reader.system.atomic_files import atomic_file
 
 # Values of VarType.Type in framework.proto.
 NUMBERS = {
@@ -67,9 +66,9 @@ def _numbers(data: bytes) -> list[int]:
 
 
 def write_paddle_variable(path: Path, array: np.ndarray) -> None:
-    """Write an array atomically as a file of one variable: numbers of 16 to 64 bits, bool and bytes.
+    """Write an array as a file of one variable: numbers of 16 to 64 bits, bool and bytes.
 
-    Raises InputError if the file cannot be written, or for a type that Paddle does not have.
+    The folder is one that `atomic_folder` made. Raises InputError for a type that Paddle does not have.
     """
     number = next((number for number, name in NUMBERS.items() if name == array.dtype.name), None)
     if number is None:
@@ -77,7 +76,7 @@ def write_paddle_variable(path: Path, array: np.ndarray) -> None:
     fields = [(TYPE_TAG, number), *((SIZE_TAG, size) for size in array.shape)]
     description = b"".join(_encoded(tag) + _encoded(value) for tag, value in fields)
     data = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
-    with atomic_file(path) as partial, partial.open("wb") as file:
+    with path.open("wb") as file:
         file.write(START + struct.pack("<i", len(description)) + description)
         file.write(data.data if data.size else b"")
 

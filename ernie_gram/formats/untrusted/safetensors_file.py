@@ -15,7 +15,6 @@ from safetensors import SafetensorError, safe_open
 from ernie_gram.formats.untrusted.arrays import TYPES, StoredArrays, one_line, quoted, view_of_bytes
 from ernie_gram.run.checkpoint import save_safetensors
 from reader.errors import InputError
-from reader.system.atomic_files import atomic_file
 
 LENGTH_BYTES = 8
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "BOOL": "bool"} | {
@@ -53,15 +52,14 @@ def read_safetensors(path: Path, data: memoryview) -> StoredArrays:
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None) -> None:
-    """Write arrays atomically as a safetensors file.
+    """Write arrays as a safetensors file into a folder that `atomic_folder` made.
 
     `metadata` defaults to {"format": "np"}, which PaddleNLP and transformers require. Raises InputError if the file
     cannot be written.
     """
     # The library writes the buffer of an array without regard to its strides.
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    with atomic_file(path) as partial:
-        try:
-            save_safetensors(partial, contiguous, dict(metadata or {"format": "np"}))
-        except SafetensorError as error:
-            raise InputError(f"{path}: could not be written: {error}") from error
+    try:
+        save_safetensors(path, contiguous, dict(metadata or {"format": "np"}))
+    except SafetensorError as error:
+        raise InputError(f"{path}: could not be written: {error}") from error

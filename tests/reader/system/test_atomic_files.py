@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from reader.errors import InputError, SystemRefusedError
+from reader.system import atomic_files
 from reader.system.atomic_files import atomic_file, atomic_folder, check_parent, load_array, make_folder, save_arrays
 from reader.system.lock_files import lock_folder
 
@@ -38,6 +39,15 @@ def test_a_folder_is_restored_if_a_process_was_killed_between_the_renames(tmp_pa
         raise ZeroDivisionError
     assert load_array(tmp_path / "out", "numbers").tolist() == [1]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_files_in_subfolders_are_flushed_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+    monkeypatch.setattr(atomic_files, "flush_to_disk", lambda path: flushed.append(path.name))
+    with atomic_folder(tmp_path / "out") as temporary:
+        (temporary / "params").mkdir()
+        (temporary / "params" / "weight").touch()
+    assert {"params", "weight", ".out.partial"} <= set(flushed)
 
 
 def test_a_folder_is_restored_if_the_new_one_cannot_take_its_name(
