@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reader.batches.sampler import unit_keys
-from reader.corpus.memmap import SPECIALS_PER_SEQUENCE, Corpus
+from reader.corpus.memmap import SPECIALS_PER_SEQUENCE, UNITS, Corpus
 from reader.errors import InputError
 from reader.system.arrays import Int32s, Int64s, UInt64s
 from reader.system.compiled import numba
@@ -89,7 +89,38 @@ def find_sequences(corpus: Corpus, max_seq_len: int, fraction: float, pack_docum
         )
     limits = _measure_limits(corpus, max_tokens, fraction)
     documents = corpus.documents[[0, -1]] if pack_documents else np.asarray(corpus.documents)
-    return Sequences(corpus.starts(limits.max_slots, pack_documents), documents, limits)
+    starts = cut_pieces(np.asarray(corpus.units), documents, corpus.unit_tokens, limits.max_slots)
+    if len(starts) == 0:
+        raise InputError(f"{corpus.path / UNITS}: damaged: it contains an unknown unit; build the corpus again")
+    return Sequences(starts, documents, limits)
+
+
+@numba.njit(cache=True, nogil=True)
+def cut_pieces(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, max_tokens: int) -> Int64s:
+    """Cut units into pieces of at most `max_tokens` tokens, and return where they start.
+
+    Each piece takes as many whole units as fit, and at least one. A document begins a new piece.
+
+    Args:
+        units: identities; documents: int64, index of the first unit of each document, then the number of units.
+        unit_tokens: int32 [C], number of tokens of each identity.
+
+    Returns:
+        int64 [pieces + 1], index of the first unit of each piece, then the number of units; empty if a unit is unknown.
+    """
+    starts = [np.int64(0)]
+    for document in range(len(documents) - 1):
+        used = 0
+        for i in range(documents[document], documents[document + 1]):
+            if units[i] >= len(unit_tokens):
+                return np.empty(0, np.int64)
+            tokens = unit_tokens[units[i]]
+            if used and used + tokens > max_tokens:
+                starts.append(np.int64(i))
+                used = 0
+            used += tokens
+        starts.append(documents[document + 1])
+    return np.array(starts)
 
 
 def _measure_limits(corpus: Corpus, max_tokens: int, fraction: float) -> SequenceLimits:
@@ -122,7 +153,7 @@ def _count_slots(units: np.ndarray, places: Int64s, unit_tokens: Int32s, limits:
 def _num_tokens(unit: int, unit_tokens: Int32s) -> int:
     """Return the number of tokens of a unit.
 
-    The last row stands for unknown units, which only a damaged corpus has: Corpus.starts finds them later.
+    The last row stands for unknown units, which only a damaged corpus has: `cut_pieces` finds them later.
     """
     return unit_tokens[min(unit, len(unit_tokens) - 1)]
 

@@ -29,7 +29,6 @@ from reader.corpus.units import UnitNames, token_counts
 from reader.errors import InputError
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.system.arrays import Int32s, Int64s
-from reader.system.compiled import numba
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary import Vocabulary, unknown_share
 from reader.tokenization.vocabulary_file import FILE_NAMES, kept_vocabulary
@@ -209,38 +208,3 @@ class Corpus:
     def names(self) -> UnitNames:
         """The text of every identity."""
         return UnitNames(self.vocabulary, self.lexicon)
-
-    def starts(self, max_tokens: int, pack_documents: bool = False) -> Int64s:
-        """Cut the stream into pieces of at most `max_tokens` tokens, and return where they start.
-
-        Each piece takes as many whole units as fit, and at least one. A document begins a new piece, unless
-        `pack_documents`: then a piece continues with the next documents until it is full.
-
-        Returns:
-            int64 [pieces + 1], index of the first unit of each piece, then the number of units.
-
-        Raises InputError if a unit is unknown.
-        """
-        documents = self.documents[[0, -1]] if pack_documents else self.documents
-        starts = _cut_pieces(self.units, documents, self.unit_tokens, max_tokens)
-        if len(starts) == 0:
-            raise InputError(f"{self.path / UNITS}: damaged: it contains an unknown unit; build the corpus again")
-        return starts
-
-
-@numba.njit(cache=True, nogil=True)
-def _cut_pieces(units: np.ndarray, documents: Int64s, unit_tokens: Int32s, max_tokens: int) -> Int64s:
-    """Return the result of Corpus.starts, or an empty array if a unit is out of range."""
-    starts = [np.int64(0)]
-    for document in range(len(documents) - 1):
-        used = 0
-        for i in range(documents[document], documents[document + 1]):
-            if units[i] >= len(unit_tokens):
-                return np.empty(0, np.int64)
-            tokens = unit_tokens[units[i]]
-            if used and used + tokens > max_tokens:
-                starts.append(np.int64(i))
-                used = 0
-            used += tokens
-        starts.append(documents[document + 1])
-    return np.array(starts)

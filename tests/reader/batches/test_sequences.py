@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 from typing import NamedTuple
 
 import numba
@@ -12,7 +13,7 @@ import pytest
 from reader.batches.feeder import Feeder, Masking
 from reader.batches.masking import choose_units
 from reader.batches.sampler import unit_keys
-from reader.batches.sequences import SequenceLimits, sequence_length
+from reader.batches.sequences import SequenceLimits, cut_pieces, sequence_length
 from reader.corpus.memmap import Corpus
 from reader.errors import InputError
 
@@ -25,13 +26,42 @@ def feeder_of(corpus: Corpus, max_seq_len: int, pack_documents: bool) -> Feeder:
     return Feeder(corpus, max_seq_len, Masking(True, FRACTION, SEED), pack_documents)
 
 
+def starts_of(corpus: Corpus, max_tokens: int, pack_documents: bool = False) -> np.ndarray:
+    documents = corpus.documents[[0, -1]] if pack_documents else np.asarray(corpus.documents)
+    return cut_pieces(np.asarray(corpus.units), documents, corpus.unit_tokens, max_tokens)
+
+
 def filled_feeder_of(corpus: Corpus, max_seq_len: int, pack_documents: bool) -> Feeder:
     """Return a feeder whose sequences have as many tokens before masking as fit: the cut of version 1."""
     feeder = feeder_of(corpus, max_seq_len, pack_documents)
-    feeder.starts = corpus.starts(max_seq_len - 2, pack_documents)
+    feeder.starts = starts_of(corpus, max_seq_len - 2, pack_documents)
     # Without reserved units, the slots are the tokens.
     feeder.limits = SequenceLimits(max_seq_len - 2, max_seq_len - 2, np.uint64(0))
     return feeder
+
+
+@pytest.mark.parametrize("max_tokens", [10, 30, 100000])
+def test_pieces_cover_all_units_and_are_as_long_as_possible(corpus: Corpus, max_tokens: int) -> None:
+    starts = starts_of(corpus, max_tokens)
+    assert starts[0] == 0
+    assert starts[-1] == corpus.info.units
+    assert set(corpus.documents) <= set(starts)
+    sizes = corpus.unit_tokens[corpus.units]
+    ends = set(corpus.documents.tolist())
+    for a, b in pairwise(starts):
+        assert 0 < sizes[a:b].sum() <= max_tokens
+        assert b in ends or sizes[a : b + 1].sum() > max_tokens
+
+
+def test_with_packed_documents_pieces_continue_into_the_next_document(corpus: Corpus) -> None:
+    starts, packed = starts_of(corpus, 62), starts_of(corpus, 62, pack_documents=True)
+    tokens = np.add.reduceat(corpus.unit_tokens[corpus.units], packed[:-1])
+    assert packed[-1] == starts[-1] == corpus.info.units
+    assert len(packed) < len(starts)
+    assert tokens.max() <= 62
+    # Except for the last piece, no piece has room for its next unit.
+    following = corpus.unit_tokens[corpus.units[packed[1:-1]]]
+    assert (tokens[:-1] + following > 62).all()
 
 
 class Observed(NamedTuple):

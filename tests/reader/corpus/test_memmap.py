@@ -1,11 +1,10 @@
-"""The stored corpus: its counts, how it is cut into pieces, and its checks when it is opened."""
+"""The stored corpus: its counts, and its checks when it is opened."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -24,30 +23,6 @@ def test_counts_agree_with_the_stream(corpus: Corpus) -> None:
     assert corpus.units.dtype == np.uint16
     tokens = np.array(tokens_of(corpus, corpus.units))
     assert np.array_equal(corpus.token_counts, np.bincount(tokens, minlength=corpus.info.num_tokens))
-
-
-@pytest.mark.parametrize("max_tokens", [10, 30, 100000])
-def test_pieces_cover_all_units_and_are_as_long_as_possible(corpus: Corpus, max_tokens: int) -> None:
-    starts = corpus.starts(max_tokens)
-    assert starts[0] == 0
-    assert starts[-1] == corpus.info.units
-    assert set(corpus.documents) <= set(starts)
-    sizes = corpus.unit_tokens[corpus.units]
-    ends = set(corpus.documents.tolist())
-    for a, b in pairwise(starts):
-        assert 0 < sizes[a:b].sum() <= max_tokens
-        assert b in ends or sizes[a : b + 1].sum() > max_tokens
-
-
-def test_with_packed_documents_pieces_continue_into_the_next_document(corpus: Corpus) -> None:
-    starts, packed = corpus.starts(62), corpus.starts(62, pack_documents=True)
-    tokens = np.add.reduceat(corpus.unit_tokens[corpus.units], packed[:-1])
-    assert packed[-1] == starts[-1] == corpus.info.units
-    assert len(packed) < len(starts)
-    assert tokens.max() <= 62
-    # Except for the last piece, no piece has room for its next unit.
-    following = corpus.unit_tokens[corpus.units[packed[1:-1]]]
-    assert (tokens[:-1] + following > 62).all()
 
 
 @pytest.mark.parametrize("name", ["units.bin", "documents.bin"])
