@@ -45,7 +45,7 @@ from reader.build_options import (
 from reader.corpus.builder import build_corpus, join_corpora
 from reader.corpus.file_digests import check_corpus
 from reader.corpus.units import UnitCutter
-from reader.errors import InputError, OneLineParser, OptionError, print_note
+from reader.errors import InputError, OneLineParser, OptionError
 from reader.lexicon.extraction import CountingJob, Engine, Settings, make_lexicon
 from reader.lexicon.lexicon_file import Lexicon, info_path
 from reader.lexicon.local_engine import LocalEngine
@@ -106,7 +106,7 @@ def build_lexicon(args: argparse.Namespace) -> None:
     with resumable_folder(args.output, plan) as folder:
         check_output(args, folder=False)  # another process may have written it meanwhile
         with counting_engine(args, text, folder, resources) as engine, progress("counting"):
-            result = CountingJob(engine, settings, print_note).run()
+            result = CountingJob(engine, settings).run()
         lexicon = make_lexicon(result, vocabulary, settings, args.max_ngram_tokens)
         if not len(lexicon):
             raise OptionError(

@@ -1,6 +1,6 @@
 """The stages of counting. Each processes one segment of text, or one part of the results of all segments.
 
-    SplitSegment        a segment of text -> its distinct words with counts, and its text as word IDs
+    split_segment       a segment of text -> its distinct words with counts, and its text as word IDs
     merge_words         word counts of all segments -> the words that reach a minimum count
     CountNgrams         the words of a segment -> sorted (key, count) entries of its l-grams
     merge_entry_lists   entries of all segments -> the l-grams that reach a minimum count
@@ -43,6 +43,7 @@ from reader.tokenization.basic_tokenizer import holds_text
 from reader.tokenization.word_index import WordIndex
 
 MAX_ORDER = 5
+SAMPLE_WORDS, SAMPLE_SEGMENTS = 1 << 21, 4  # from which thresholds are estimated
 NUM_BUCKETS = 64  # the words of each segment are grouped by bucket, so that segments can be merged bucket by bucket
 
 
@@ -98,42 +99,36 @@ class SegmentWords(NamedTuple):
         return self._replace(stream=np.array(self.stream[:max_words]))
 
 
-@dataclass(frozen=True)
-class SplitSegment:
-    """Callable that splits a segment of text into words.
+def split_segment(lowercase: bool, segmenter: str, segment: Segment) -> SegmentWords:
+    """Split a segment of text into words.
 
     Raises InputError for an invalid record, and UnicodeDecodeError for text that is not UTF-8.
 
-    Attributes:
+    Args:
         lowercase, segmenter: how text is split (see word_index.py and chinese_segmentation.py).
     """
-
-    lowercase: bool
-    segmenter: str
-
-    def __call__(self, segment: Segment) -> SegmentWords:
-        index = WordIndex(self.lowercase, self.segmenter)
-        stream = index.encode(segment.text())
-        table = index.table
-        num_words = len(index)
-        is_text = np.fromiter(map(holds_text, index.words()), bool, num_words)
-        counts = np.bincount(stream[stream >= 0], minlength=num_words)
-        all_buckets = assign_buckets(PackedStrings(table.offsets[: num_words + 1], table.arena))
-        buckets = np.where(is_text & (counts > 0), all_buckets, NUM_BUCKETS)
-        order = np.argsort(buckets, kind="stable")
-        order = order[: np.count_nonzero(buckets < NUM_BUCKETS)]
-        new_ids = np.full(num_words, NO_WORD, np.int32)
-        new_ids[order] = np.arange(len(order), dtype=np.int32)
-        stream = renumber(stream, new_ids)
-        words = take_strings(PackedStrings(table.offsets, table.arena), order)
-        return SegmentWords(
-            stream=stream,
-            offsets=words.offsets,
-            arena=words.arena,
-            counts=counts[order].astype(np.int64),
-            bounds=np.searchsorted(buckets[order], np.arange(NUM_BUCKETS + 1)),
-            totals=ngram_totals(stream, MAX_ORDER),
-        )
+    index = WordIndex(lowercase, segmenter)
+    stream = index.encode(segment.text())
+    table = index.table
+    num_words = len(index)
+    is_text = np.fromiter(map(holds_text, index.words()), bool, num_words)
+    counts = np.bincount(stream[stream >= 0], minlength=num_words)
+    all_buckets = assign_buckets(PackedStrings(table.offsets[: num_words + 1], table.arena))
+    buckets = np.where(is_text & (counts > 0), all_buckets, NUM_BUCKETS)
+    order = np.argsort(buckets, kind="stable")
+    order = order[: np.count_nonzero(buckets < NUM_BUCKETS)]
+    new_ids = np.full(num_words, NO_WORD, np.int32)
+    new_ids[order] = np.arange(len(order), dtype=np.int32)
+    stream = renumber(stream, new_ids)
+    words = take_strings(PackedStrings(table.offsets, table.arena), order)
+    return SegmentWords(
+        stream=stream,
+        offsets=words.offsets,
+        arena=words.arena,
+        counts=counts[order].astype(np.int64),
+        bounds=np.searchsorted(buckets[order], np.arange(NUM_BUCKETS + 1)),
+        totals=ngram_totals(stream, MAX_ORDER),
+    )
 
 
 def assign_buckets(strings: PackedStrings) -> Int64s:

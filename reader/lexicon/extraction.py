@@ -12,19 +12,18 @@ repeated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from reader.errors import print_note
 from reader.lexicon.candidates import Candidates, Scores, concatenate_by_count
 from reader.lexicon.counting_stages import (
     MAX_ORDER,
     CountNgrams,
     NgramCounts,
     SegmentWords,
-    SplitSegment,
     WordCounts,
     merge_entry_lists,
     merge_words,
@@ -35,7 +34,6 @@ from reader.lexicon.t_test import kth_largest, needed_count
 from reader.system.arrays import Float64s, Int64s, offsets_of
 from reader.tokenization.vocabulary import PieceTable, Vocabulary
 
-SAMPLE_WORDS, SAMPLE_SEGMENTS = 1 << 21, 4
 MIN_RELIABLE_SQUARE = 4  # smallest t^2 in a sample that allows an estimate for the whole text
 
 
@@ -75,14 +73,14 @@ class CountingResult:
 class Engine(Protocol):
     """Applies the stages of counting_stages.py to all segments of one text."""
 
-    def split(self, split_segment: SplitSegment) -> tuple[Int64s, str]:
+    def split(self, lowercase: bool, segmenter: str) -> tuple[Int64s, str]:
         """Split the text and store the result; return N_l, int64 [MAX_ORDER], and the digest of the text.
 
-        Raises InputError for invalid text.
+        The arguments are those of `split_segment`. Raises InputError for invalid text.
         """
 
-    def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
-        """Return at most `num_segments` segments, evenly spaced over the text, truncated to `max_words` in total."""
+    def sample(self) -> list[SegmentWords]:
+        """Return at most SAMPLE_SEGMENTS segments, evenly spaced over the text, cut to SAMPLE_WORDS words in total."""
 
     def words(self, min_count: int) -> list[WordCounts]:
         """Return the words that occur at least `min_count` times in the text, each in exactly one of the lists."""
@@ -97,9 +95,8 @@ class Engine(Protocol):
 class CountingJob:
     """Extracts the best n-grams of a text."""
 
-    def __init__(self, engine: Engine, settings: Settings, report: Callable[[str], Any]) -> None:
-        """`report` is called with messages for the user."""
-        self.engine, self.settings, self.report = engine, settings, report
+    def __init__(self, engine: Engine, settings: Settings) -> None:
+        self.engine, self.settings = engine, settings
         self.totals = np.zeros(MAX_ORDER, np.int64)
 
     def run(self) -> CountingResult:
@@ -107,14 +104,14 @@ class CountingJob:
 
         Raises InputError for invalid text, and SystemRefusedError if the disk or the system fails.
         """
-        self.totals, digest = self.engine.split(SplitSegment(self.settings.lowercase, self.settings.segmenter))
+        self.totals, digest = self.engine.split(self.settings.lowercase, self.settings.segmenter)
         thresholds = {order: max(self.settings.min_count, t) for order, t in self._estimate_thresholds().items()}
         while True:
             best, words, lowered = self._best(thresholds)
             if not lowered:
                 break
             for order, count in lowered.items():
-                self.report(
+                print_note(
                     f"order {order}: n-grams that occur fewer than {thresholds[order]:,} times may be among the best; "
                     f"counting again with a threshold of {count:,}"
                 )
@@ -124,7 +121,7 @@ class CountingJob:
 
     def _estimate_thresholds(self) -> dict[int, int]:
         """Estimate T_l for every requested order from the beginnings of a few segments."""
-        samples = self.engine.sample(SAMPLE_SEGMENTS, SAMPLE_WORDS)
+        samples = self.engine.sample()
         candidates = Candidates(merge_words((sample.words() for sample in samples), 1))
         totals = np.sum([ngram_totals(sample.stream, MAX_ORDER) for sample in samples], axis=0)
         # The word counts are those of the whole segments, not of the truncated streams.

@@ -12,14 +12,16 @@ import numpy as np
 
 from reader.lexicon.counting_stages import (
     NUM_BUCKETS,
+    SAMPLE_SEGMENTS,
+    SAMPLE_WORDS,
     CountNgrams,
     NgramCounts,
     SegmentWords,
-    SplitSegment,
     WordCounts,
     assign_buckets,
     merge_entry_lists,
     merge_words,
+    split_segment,
 )
 from reader.system.arrays import Int64s
 from reader.system.atomic_files import load_array, mapped_array, remove_folder, save_arrays
@@ -43,17 +45,17 @@ class LocalEngine:
         self._text, self._resources, self._folder = text, resources, folder
         self.segments: list[Path] = []
 
-    def split(self, split_segment: SplitSegment) -> tuple[Int64s, str]:
+    def split(self, lowercase: bool, segmenter: str) -> tuple[Int64s, str]:
         """Split every segment of the text and save it; return N_l, int64 [MAX_ORDER], and the digest of the text."""
         folder = self._folder / "split"
-        warm_up = WordIndex(split_segment.lowercase, split_segment.segmenter).encode
-        save_words = partial(_save_words, split_segment)
+        warm_up = WordIndex(lowercase, segmenter).encode
+        save_words = partial(_save_words, lowercase, segmenter)
         self.segments, digest = map_segments(save_words, self._text, folder, self._resources, "splitting", warm_up)
         return np.sum([load_array(segment, "totals") for segment in self.segments], axis=0), digest
 
-    def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
-        sampled = self.segments[:: -(-len(self.segments) // num_segments)]
-        return [SegmentWords.load(segment).truncate(max_words // len(sampled)) for segment in sampled]
+    def sample(self) -> list[SegmentWords]:
+        sampled = self.segments[:: -(-len(self.segments) // SAMPLE_SEGMENTS)]
+        return [SegmentWords.load(segment).truncate(SAMPLE_WORDS // len(sampled)) for segment in sampled]
 
     def words(self, min_count: int) -> list[WordCounts]:
         size = sum(len(mapped_array(each, "arena")) + 24 * len(mapped_array(each, "counts")) for each in self.segments)
@@ -98,8 +100,8 @@ class LocalEngine:
         return list(zip(starts, [*starts[1:], (1 << 64) - 1], strict=True))
 
 
-def _save_words(split_segment: SplitSegment, segment: Segment, folder: Path) -> None:
-    split_segment(segment).save(folder)
+def _save_words(lowercase: bool, segmenter: str, segment: Segment, folder: Path) -> None:
+    split_segment(lowercase, segmenter, segment).save(folder)
 
 
 def _merge_words(segments: list[Path], min_count: int, buckets: tuple[int, int]) -> WordCounts:

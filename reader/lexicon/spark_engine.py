@@ -12,7 +12,7 @@ receives only kept words and l-grams.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -25,19 +25,21 @@ from reader.errors import InputError
 from reader.lexicon.counting_stages import (
     MAX_ORDER,
     NUM_BUCKETS,
+    SAMPLE_SEGMENTS,
+    SAMPLE_WORDS,
     CountNgrams,
     NgramCounts,
     SegmentWords,
-    SplitSegment,
     WordCounts,
     merge_entry_lists,
     merge_words,
+    split_segment,
 )
 from reader.lexicon.ngram_keys import partition_by_hash
 from reader.lexicon.spark_session import one_line_failures, spark_progress
 from reader.system.arrays import Int64s, UInt64s
 from reader.text.input_files import shard_files
-from reader.text.text_files import TextFiles, digest_of, no_text_error, run_with_error_location
+from reader.text.text_files import Segment, TextFiles, digest_of, no_text_error, run_with_error_location
 
 if TYPE_CHECKING:
     from pyspark import RDD, Broadcast, SparkContext
@@ -68,7 +70,7 @@ class SparkEngine:
         self._segments: RDD[Any] = context.emptyRDD()
         self._words: RDD[Any] = context.emptyRDD()
 
-    def split(self, split_segment: SplitSegment) -> tuple[Int64s, str]:
+    def split(self, lowercase: bool, segmenter: str) -> tuple[Int64s, str]:
         """Split the text and persist it in Spark; return N_l, int64 [MAX_ORDER], and the digest of the text.
 
         The digest needs no second reading: the tasks that split the text also compute its parts. Raises InputError
@@ -80,7 +82,8 @@ class SparkEngine:
         paths = [path.absolute() for path in self._text.paths]
         num_groups = min(len(paths), 1 + self._text.text_size // self._segment_bytes)
         groups = shard_files(paths, num_groups)
-        split_files = partial(_split_files, split_segment, self._text.text_field, self._segment_bytes)
+        split = partial(split_segment, lowercase, segmenter)
+        split_files = partial(_split_files, split, self._text.text_field, self._segment_bytes)
         tasks = self._context.parallelize(groups, num_groups)
         records = tasks.flatMap(split_files).persist(StorageLevel.MEMORY_AND_DISK)
         self._segments = records.filter(lambda record: isinstance(record, SegmentWords))
@@ -96,10 +99,12 @@ class SparkEngine:
         block_digests = (digests for summary in summaries for digests in summary.block_digests)
         return self._totals, digest_of(paths, self._text.text_field, block_digests)
 
-    def sample(self, num_segments: int, max_words: int) -> list[SegmentWords]:
+    def sample(self) -> list[SegmentWords]:
         num_partitions = self._segments.getNumPartitions()
-        partitions = range(0, num_partitions, -(-num_partitions // num_segments))
-        return self._context.runJob(self._segments, partial(_first_segment, max_words // len(partitions)), partitions)
+        partitions = range(0, num_partitions, -(-num_partitions // SAMPLE_SEGMENTS))
+        return self._context.runJob(
+            self._segments, partial(_first_segment, SAMPLE_WORDS // len(partitions)), partitions
+        )
 
     def words(self, min_count: int) -> list[WordCounts]:
         with spark_progress(self._context, "words"):
@@ -142,7 +147,7 @@ class _GroupSummary(NamedTuple):
 
 
 def _split_files(
-    split_segment: SplitSegment, text_field: str, segment_bytes: int, paths: list[Path]
+    split: Callable[[Segment], SegmentWords], text_field: str, segment_bytes: int, paths: list[Path]
 ) -> Iterator[SegmentWords | _GroupSummary]:
     """Yield the segments of a group of files, split into words, and then one summary; raises InputError."""
     text = TextFiles(paths, text_field)
@@ -151,7 +156,7 @@ def _split_files(
     num_segments = 0
     for segment in text.segments_unchecked(segment_bytes):
         is_blank = is_blank and segment.is_blank
-        words = run_with_error_location(split_segment, segment)
+        words = run_with_error_location(split, segment)
         totals += words.totals
         num_segments += 1
         yield words

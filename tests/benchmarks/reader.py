@@ -83,7 +83,7 @@ def count(text: bytes, segmenter: str, folder: Path) -> CountingResult:
         path = Path(name) / "text.txt"
         path.write_bytes(text)
         engine = LocalEngine(TextFiles([path]), RESOURCES, Path(name))
-        return CountingJob(engine, Settings(True, segmenter, TOP), print).run()
+        return CountingJob(engine, Settings(True, segmenter, TOP)).run()
 
 
 def measure_splitting(text: bytes) -> None:

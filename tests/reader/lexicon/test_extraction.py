@@ -11,7 +11,6 @@ import pytest
 from reader.build import main
 from reader.errors import InputError
 from reader.lexicon import local_engine
-from reader.lexicon.counting_stages import SplitSegment
 from reader.lexicon.extraction import CountingJob, CountingResult, Settings, estimate_threshold
 from reader.lexicon.lexicon_file import info_path
 from reader.lexicon.local_engine import LocalEngine
@@ -41,21 +40,20 @@ def count(
     memory: int = 2 << 30,
     workers: int = 1,
     segmenter: str = "char",
-) -> tuple[CountingResult, list[str], int]:
-    """Run a counting job; return its result, its messages, and the number of segments."""
+) -> tuple[CountingResult, int]:
+    """Run a counting job; return its result and the number of segments."""
     folder.mkdir(exist_ok=True)
-    messages: list[str] = []
     settings = Settings(True, segmenter, top)
     engine = LocalEngine(TextFiles([path]), Resources(memory, workers), folder)
-    result = CountingJob(engine, settings, messages.append).run()
-    return result, messages, len(engine.segments)
+    result = CountingJob(engine, settings).run()
+    return result, len(engine.segments)
 
 
 @pytest.mark.usefixtures("small_segments")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_result_does_not_depend_on_segments_and_workers(built: Path, tmp_path: Path, workers: int) -> None:
     top = {2: 300, 3: 200, 5: 20}
-    result, _, segments = count(built / "train.txt", tmp_path / "work", top, workers=workers)
+    result, segments = count(built / "train.txt", tmp_path / "work", top, workers=workers)
     assert segments > 10
     assert entries_of(result.best) == reference_lexicon(built / "train.txt", top)
 
@@ -76,7 +74,7 @@ def test_little_memory_is_respected_by_merging_many_ranges(
         return found
 
     monkeypatch.setattr(LocalEngine, "_entry_ranges", recorded)
-    result, _, _ = count(built / "train.txt", tmp_path / "work", TOP)
+    result, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert min(ranges) > 5
     assert entries_of(result.best) == reference_lexicon(built / "train.txt", TOP)
 
@@ -105,19 +103,22 @@ def test_error_names_the_invalid_option(built: Path, tmp_path: Path, option: str
 
 @pytest.mark.parametrize("thresholds", [{2: 50}, {3: 50}, {2: 10**6, 3: 10**6}])
 def test_a_threshold_that_is_too_high_is_lowered(
-    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int]
+    built: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    thresholds: dict[int, int],
 ) -> None:
     estimate(monkeypatch, TOP, thresholds)
-    result, messages, _ = count(built / "train.txt", tmp_path / "work", TOP)
+    result, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert entries_of(result.best) == reference_lexicon(built / "train.txt", TOP)
+    notes = capsys.readouterr().err
     for order, threshold in thresholds.items():
-        assert any(
-            f"order {order}: n-grams that occur fewer than {threshold:,} times" in message for message in messages
-        )
+        assert f"note: order {order}: n-grams that occur fewer than {threshold:,} times" in notes
 
 
 def test_needed_count_is_a_lower_bound_for_every_ngram(built: Path, tmp_path: Path) -> None:
-    result, _, _ = count(built / "train.txt", tmp_path / "work", {2: 10**6})
+    result, _ = count(built / "train.txt", tmp_path / "work", {2: 10**6})
     found = entries_of(result.best)
     assert all(needed_count(t, result.totals[2]) <= count for _, count, t in found)
     # The bound is tight for rare words that occur only together.
@@ -137,7 +138,7 @@ def test_estimated_threshold_is_below_the_needed_count() -> None:
 def test_order_1_keeps_words_of_several_han_characters(tmp_path: Path) -> None:
     path = tmp_path / "zh.txt"
     path.write_text("中国人民 喜欢 北京\n中国 北京 abc 大\n中国 abc 大 大\n" * 3)
-    result, _, _ = count(path, tmp_path / "work", {1: 2, 2: 1}, segmenter="space")
+    result, _ = count(path, tmp_path / "work", {1: 2, 2: 1}, segmenter="space")
     assert [entry[:2] for entry in entries_of(result.best)] == [(("中国",), 6), (("北京",), 6), (("abc", "大"), 6)]
     path.write_text("\n")
     with pytest.raises(InputError, match="no text"):
@@ -173,14 +174,14 @@ def test_a_killed_count_is_resumed(built: Path, tmp_path: Path, stage: str) -> N
 
 @pytest.mark.usefixtures("small_segments")
 def test_finished_segments_are_not_repeated(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, _, _ = count(built / "train.txt", tmp_path / "work", TOP)
+    first, _ = count(built / "train.txt", tmp_path / "work", TOP)
 
     def refuse(*_: object) -> None:
         raise AssertionError("this work is already finished")
 
-    monkeypatch.setattr(SplitSegment, "__call__", refuse)
+    monkeypatch.setattr(local_engine, "split_segment", refuse)
     monkeypatch.setattr(local_engine, "save_arrays", refuse)
-    again, _, _ = count(built / "train.txt", tmp_path / "work", TOP)
+    again, _ = count(built / "train.txt", tmp_path / "work", TOP)
     assert entries_of(again.best) == entries_of(first.best)
     # The share of [UNK] depends on these.
     assert unpack_strings(again.words.strings) == unpack_strings(first.words.strings)
@@ -196,7 +197,7 @@ def test_a_job_is_resumed_with_other_memory_and_workers(
     found = []
     for entries in (1 << 30, 1 << 8):
         monkeypatch.setattr(Resources, "max_merge_entries", entries)
-        result, _, segments = count(path, work, TOP)
+        result, segments = count(path, work, TOP)
         assert segments > 2
         found.append(entries_of(result.best))
     # The second run finds all entries, made from words merged in one task, and merges the words in many tasks.

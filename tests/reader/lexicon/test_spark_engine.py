@@ -64,9 +64,7 @@ def comparable(result: CountingResult) -> tuple[list[Scored], dict[int, int], st
 def count_locally(folder: Path, settings: Settings) -> CountingResult:
     work = folder.with_name("work")
     work.mkdir(exist_ok=True)
-    return CountingJob(
-        LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings, print
-    ).run()
+    return CountingJob(LocalEngine(TextFiles(find_files([str(folder)])), Resources(2 << 30, 1), work), settings).run()
 
 
 @needs_spark
@@ -76,25 +74,28 @@ def test_result_equals_the_local_engine_for_every_kind_of_file_and_segment_size(
 ) -> None:
     settings = Settings(True, "char", TOP)
     engine = SparkEngine(context, TextFiles(find_files([str(text)])), max_segment_bytes)
-    assert comparable(CountingJob(engine, settings, print).run()) == comparable(count_locally(text, settings))
+    assert comparable(CountingJob(engine, settings).run()) == comparable(count_locally(text, settings))
     assert engine.num_segments > (8 if max_segment_bytes < MAX_SEGMENT_BYTES else 2)
 
 
 @needs_spark
 @pytest.mark.parametrize("thresholds", [{2: 500}, {2: 10**6, 3: 10**6}])
 def test_a_threshold_that_is_too_high_is_lowered(
-    context: Any, text: Path, monkeypatch: pytest.MonkeyPatch, thresholds: dict[int, int]
+    context: Any,
+    text: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    thresholds: dict[int, int],
 ) -> None:
-    messages: list[str] = []
     settings = Settings(True, "char", TOP)
     expected = comparable(count_locally(text, settings))
     estimate(monkeypatch, TOP, thresholds)
-    job = CountingJob(SparkEngine(context, TextFiles(find_files([str(text)]))), settings, messages.append)
+    capsys.readouterr()
+    job = CountingJob(SparkEngine(context, TextFiles(find_files([str(text)]))), settings)
     assert comparable(job.run()) == expected
+    notes = capsys.readouterr().err
     for order, threshold in thresholds.items():
-        assert any(
-            f"order {order}: n-grams that occur fewer than {threshold:,} times" in message for message in messages
-        )
+        assert f"note: order {order}: n-grams that occur fewer than {threshold:,} times" in notes
 
 
 @needs_spark
@@ -103,7 +104,7 @@ def test_chinese_is_segmented_as_by_the_local_engine(context: Any, tmp_path: Pat
     folder.mkdir()
     (folder / "a.txt").write_text(CHINESE * 300, encoding="utf-8")
     settings = Settings(True, "jieba", {1: 5, 2: 10})
-    result = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)])), 1 << 12), settings, print).run()
+    result = CountingJob(SparkEngine(context, TextFiles(find_files([str(folder)])), 1 << 12), settings).run()
     assert comparable(result) == comparable(count_locally(folder, settings))
     assert "北京大学" in result.best.texts()
 
@@ -126,7 +127,7 @@ def test_errors_for_invalid_text_equal_those_of_the_local_engine(
     (Path("text") / name).write_bytes(content)
     settings = Settings(True, "char", {2: 10})
     with pytest.raises(InputError, match=f"^text/{message}") as by_spark:
-        CountingJob(SparkEngine(context, TextFiles(find_files(["text"]))), settings, print).run()
+        CountingJob(SparkEngine(context, TextFiles(find_files(["text"]))), settings).run()
     with pytest.raises(InputError) as locally:
         count_locally(Path("text"), settings)
     assert str(by_spark.value) == str(locally.value)
