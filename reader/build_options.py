@@ -10,8 +10,8 @@ from pathlib import Path
 from reader.corpus.memmap import FILES
 from reader.errors import InputError
 from reader.lexicon.counting_stages import MAX_ORDER
-from reader.system.cores import available_cores
 from reader.system.output_files import add_output_file, check_output_path
+from reader.system.processes import available_cores
 from reader.text.input_files import CORPUS_INFO, find_files
 from reader.text.map_segments import BASE_MEMORY_BYTES, Resources, max_workers
 from reader.text.text_files import TextFiles

@@ -13,7 +13,7 @@ from types import ModuleType
 
 from ernie_gram.distributed.processor import processor_settings, read_cpuinfo
 from reader.commands import interrupts_end_at_once
-from reader.system.cores import available_cores
+from reader.system.processes import available_cores
 from reader.system.progress import progress
 
 THREADS = "OMP_NUM_THREADS"

@@ -17,9 +17,8 @@ from statistics import mean
 from ernie_gram.experiments.planned_run import PlannedRun, Result
 from ernie_gram.run.run_folder import check_output
 from reader.errors import InputError, last_error_in
-from reader.system.cores import available_cores
 from reader.system.installation import child_environment
-from reader.system.processes import signal_at_parent_death
+from reader.system.processes import available_cores, signal_at_parent_death
 from reader.system.progress import progress
 
 POLL_SECONDS = 0.5

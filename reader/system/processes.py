@@ -1,4 +1,4 @@
-"""Worker processes that end when their parent ends, and a map over a stream of tasks that uses them."""
+"""The cores of this machine, worker processes that end when their parent ends, and a map over tasks that uses them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ctypes
 import gc
 import multiprocessing
 import os
-import platform
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -23,14 +22,17 @@ _PR_SET_PDEATHSIG = 1  # of prctl
 _function: Callable[[Any], Any] | None = None
 
 
+def available_cores() -> int:
+    """Return the number of cores that this process may use, which `taskset` and batch systems limit."""
+    return len(os.sched_getaffinity(0))
+
+
 def signal_at_parent_death(number: int) -> None:
     """Ask the system to send a signal to this process when its parent ends, even if the parent is killed.
 
-    Linux only; elsewhere nothing happens. If the parent has ended already, nothing is sent: compare `os.getppid()` with
-    the expected parent afterwards.
+    If the parent has ended already, nothing is sent: compare `os.getppid()` with the expected parent afterwards.
     """
-    if platform.system() == "Linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
 
 
 def ordered_map(function: Callable[[Task], Result], tasks: Iterable[Task], workers: int) -> Iterator[Result]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ernie_gram.distributed.watched_launch import LAUNCHER_LOCK
-from reader.system.cores import available_cores
 from reader.system.lock_files import LOCK_FILE, lock_file
+from reader.system.processes import available_cores
 from tests.support.commands import ROOT, python, two_ranks
 
 # Paddle's launcher with the thread of its store, which does not end by itself.

@@ -22,7 +22,7 @@ from ernie_gram.experiments.processes import CONSOLE, last_error, time_left, tra
 from ernie_gram.experiments.tables import Finished, spread_of
 from ernie_gram.run.run_folder import lock_output
 from reader.errors import InputError
-from reader.system.cores import available_cores
+from reader.system.processes import available_cores
 from tests.support.commands import ROOT, call, kill_when
 
 
