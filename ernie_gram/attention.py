@@ -40,9 +40,8 @@ from ernie_gram.inference.ngram_attention import (
 )
 from ernie_gram.inference.requests import answering, decoded, read_lines
 from ernie_gram.plot import image_format, write_figure
-from reader.errors import InputError, OneLineParser, located, print_note
+from reader.errors import InputError, OneLineParser, counted, located, print_note
 from reader.lexicon.lexicon_file import Lexicon
-from reader.plurals import counted
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_files, check_output_path, claimed_file
 from reader.system.progress import progress

@@ -22,8 +22,7 @@ from ernie_gram.formats.heads import TASK_PREFIX
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.model_card import FILE_NAME
 from ernie_gram.formats.registry import FORMATS, WRITTEN_NAMES, read_model, write_model
-from reader.errors import OneLineParser, first_line
-from reader.plurals import counted
+from reader.errors import OneLineParser, counted, first_line
 from reader.system.output_files import claimed_new_folder
 
 EXAMPLE_TEXT = "the [MASK] is here"

@@ -12,9 +12,8 @@ import numpy as np
 from reader.console_script import PROGRAM
 from reader.corpus.memmap import Corpus, CorpusInfo
 from reader.corpus.occurrences import large_lexicon_warning
-from reader.errors import InputError, print_warning
+from reader.errors import InputError, counted, print_warning
 from reader.lexicon.lexicon_file import Lexicon
-from reader.plurals import counted
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.basic_tokenizer import is_han
 from reader.tokenization.chinese_segmentation import SEGMENTERS

@@ -1,4 +1,4 @@
-"""Errors that the user can correct, and the single line that a command prints for each of them."""
+"""Errors that the user can correct, the single line that a command prints for each of them, and words of messages."""
 
 from __future__ import annotations
 
@@ -113,6 +113,11 @@ def similar(name: object, known: Iterable[object]) -> str:
 def _fail(message: str, status: int) -> NoReturn:
     print_error(message)
     sys.exit(status)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 row", "2 rows" or "12,345 rows" for the noun "row"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def first_line(docstring: str | None) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from reader.corpus.units import UnitCutter, UnitNames, token_counts
+from reader.errors import counted
 from reader.lexicon.lexicon_file import Lexicon
-from reader.plurals import counted
 from reader.text.text_files import TextFiles, run_with_error_location
 from reader.tokenization.vocabulary import unknown_share
 

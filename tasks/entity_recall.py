@@ -29,8 +29,7 @@ from ernie_gram.distributed.world import start_world
 from ernie_gram.experiments.tables import markdown_table
 from ernie_gram.plot import image_format, new_figure, save_figure
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser
-from reader.plurals import counted
+from reader.errors import InputError, OneLineParser, counted
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_files, check_output_path, claimed_file
 from reader.system.progress import progress

@@ -22,8 +22,7 @@ from ernie_gram.distributed.launcher import start_ranks
 from ernie_gram.distributed.loading import forget_own_threads
 from ernie_gram.distributed.world import PROCESSES_ON_THIS_MACHINE, RANK, WORLD_SIZE, start_world
 from reader.build_options import parse_positive
-from reader.errors import OneLineParser, first_line, print_warning
-from reader.plurals import counted
+from reader.errors import OneLineParser, counted, first_line, print_warning
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import add_output_file, check_output_path, claimed_file
 from reader.system.progress import progress

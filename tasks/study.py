@@ -24,7 +24,7 @@ from ernie_gram.experiments.planned_run import RESULTS
 from ernie_gram.experiments.processes import end_at_sigterm
 from ernie_gram.run.run_folder import lock_output
 from reader.build_options import parse_positive
-from reader.plurals import counted
+from reader.errors import counted
 from reader.system.lock_files import locked_name
 from tasks.reading.data_option import add_data_option
 from tasks.studies.plan import check_settings, plan_study

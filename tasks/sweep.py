@@ -20,7 +20,7 @@ from ernie_gram.config.checks import require
 from ernie_gram.experiments.experiment import check_earlier, parse_experiment, run_experiment
 from ernie_gram.experiments.tables import Finished, Spread, by_setting, markdown_table, spread_of
 from ernie_gram.plot import new_figure, save_figure
-from reader.plurals import counted
+from reader.errors import counted
 from tasks.metrics.catalog import METRICS
 from tasks.metrics.metric import Metric
 from tasks.registry.task_file import find_task

@@ -18,8 +18,7 @@ from ernie_gram.experiments.processes import end_at_sigterm, train_all
 from ernie_gram.experiments.tables import Finished, write_csv
 from ernie_gram.run.run_folder import check_output, lock_output
 from reader.build_options import parse_positive
-from reader.errors import InputError, OneLineParser
-from reader.plurals import counted
+from reader.errors import InputError, OneLineParser, counted
 from reader.system.atomic_files import write_atomically
 from reader.system.output_files import RUN, kind_of
 

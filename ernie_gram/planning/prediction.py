@@ -15,7 +15,7 @@ from ernie_gram.pretraining.config import PretrainConfig
 from ernie_gram.pretraining.sizes import BatchShape, CorpusSizes
 from ernie_gram.pretraining.terms.catalog import evaluation_flops, recomputed_flops, step_flops
 from reader.batches.sampler import accumulation_steps, largest_share
-from reader.plurals import counted
+from reader.errors import counted
 
 DAY = 24 * 60 * 60.0
 

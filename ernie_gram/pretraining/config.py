@@ -20,8 +20,7 @@ from ernie_gram.training.config import OptimizerConfig, TrainerConfig
 from reader.batches.sampler import largest_micro_batch
 from reader.batches.sequences import CUT_VERSION
 from reader.corpus.memmap import CorpusInfo
-from reader.errors import InputError
-from reader.plurals import counted
+from reader.errors import InputError, counted
 
 
 @dataclass(frozen=True)

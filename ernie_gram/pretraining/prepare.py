@@ -20,9 +20,8 @@ from ernie_gram.run.run_folder import CONFIG, HELD_OUT, Identity, found_checkpoi
 from reader.batches.feeder import Feeder, Masking
 from reader.corpus.memmap import LEXICON, UNITS, Corpus, CorpusInfo
 from reader.corpus.occurrences import large_lexicon_warning
-from reader.errors import InputError
+from reader.errors import InputError, counted
 from reader.lexicon.lexicon_file import info_path
-from reader.plurals import counted
 from reader.system.atomic_files import write_atomically
 from reader.text.input_files import CORPUS_INFO
 from reader.tokenization.vocabulary_file import FILE_NAMES

@@ -9,9 +9,8 @@ import numpy as np
 from ernie_gram.reporting.markup import Cell, Html, element, numeric, section, table
 from ernie_gram.reporting.runs import ReportedRun, is_number
 from reader.corpus.memmap import LEXICON
-from reader.errors import InputError
+from reader.errors import InputError, counted
 from reader.lexicon.lexicon_file import Lexicon
-from reader.plurals import counted
 
 TOP = 12
 

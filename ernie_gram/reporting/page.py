@@ -16,7 +16,7 @@ from ernie_gram.reporting.pretraining_part import final_table, other_charts, per
 from ernie_gram.reporting.runs import Group, ReportedRun, coloured, comparability, grouped, runs_of
 from ernie_gram.reporting.settings import settings_part
 from ernie_gram.reporting.style import SCRIPT, STYLE, colours
-from reader.plurals import counted
+from reader.errors import counted
 
 # With this policy, a browser loads nothing from a server.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"

@@ -30,8 +30,7 @@ from ernie_gram.training.step_values import logged_values, reason_to_stop, skip_
 from ernie_gram.training.stopping import StopAgreement
 from ernie_gram.training.variables import get_arrays, optimizer_names, set_arrays
 from reader.batches.fields import Batch
-from reader.errors import InputError
-from reader.plurals import counted
+from reader.errors import InputError, counted
 from reader.system.progress import progress
 
 

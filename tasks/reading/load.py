@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from reader.errors import InputError
-from reader.plurals import counted
+from reader.errors import InputError, counted
 from reader.system.progress import progress
 from tasks.data.examples import Example, Place
 from tasks.kinds.catalog import KINDS, checked

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reader.errors import InputError
-from reader.plurals import counted
+from reader.errors import InputError, counted
 from tasks.data.examples import Example, Place, json_id
 from tasks.kinds.base import Kind, Predictions
 from tasks.kinds.catalog import KINDS

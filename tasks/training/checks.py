@@ -10,8 +10,7 @@ import numpy as np
 
 from ernie_gram.config.checks import require
 from ernie_gram.formats.model import Model
-from reader.errors import located
-from reader.plurals import counted
+from reader.errors import counted, located
 from reader.system.arrays import Float32s
 from tasks.data.batches import epoch_steps
 from tasks.kinds.base import Kind, Predictions

@@ -25,8 +25,8 @@ from ernie_gram.run.prepared import prepared_once
 from ernie_gram.run.run_folder import CONFIG, RESULT, Identity, found_checkpoints, lock_run, resume_checkpoint
 from reader.batches.sampler import accumulation_steps, rank_share
 from reader.corpus.memmap import LEXICON
+from reader.errors import counted
 from reader.lexicon.lexicon_file import Lexicon, segmenter_of
-from reader.plurals import counted
 from reader.system.arrays import Int64s
 from reader.system.atomic_files import remove_folder, write_atomically
 from reader.system.installation import is_settings_file

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from reader.errors import InputError
-from reader.plurals import counted
+from reader.errors import InputError, counted
 from reader.system.progress import progress
 from reader.tokenization.tokenizer import Tokenizer
 from reader.tokenization.vocabulary import unknown_share
