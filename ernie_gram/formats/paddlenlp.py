@@ -48,6 +48,7 @@ from ernie_gram.formats.vocabularies import (
     tokenizer_settings,
     write_vocabulary,
 )
+from ernie_gram.model import exact_relative_position
 from reader.errors import InputError
 from reader.tokenization.wordpiece import WordPieceVocabulary
 
@@ -154,7 +155,7 @@ def write(
     write_settings(folder / "special_tokens_map.json", special_tokens())
     write_vocabulary(vocabulary, folder)
     if needs_mask(model):
-        (folder / EXAMPLE).write_bytes(Path(__file__).with_name(EXAMPLE).read_bytes())
+        (folder / EXAMPLE).write_bytes(Path(exact_relative_position.__file__).read_bytes())
     lost = [obstacle.reason for obstacle in cannot_hold(model)]
     how = loading(needs_mask(model), head, model.training.task if model.training else "")
     numbers = sum(values.size for values in arrays.values())

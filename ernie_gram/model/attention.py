@@ -17,13 +17,11 @@ from paddle.nn import functional as F
 
 from ernie_gram.graph import for_product
 from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.exact_relative_position import MASKED_SCORE
 from ernie_gram.model.layers import Linear, dropout, linear
 from ernie_gram.model.parameters import LayerParameters
 from ernie_gram.model.sequences import Places
 
-# Added to the scores of padding keys, as upstream does. The resulting weight is 0, or too small to change a float32 sum
-# (Paddle's softmax on a CPU clips at exp(-64)).
-MASKED_SCORE = -1e4
 # Memory-efficient attention reads the bias in vectors of this many numbers.
 KEYS_MULTIPLE = 8
 

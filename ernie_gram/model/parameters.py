@@ -19,15 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ernie_gram.model.config import NUM_BUCKETS, ModelConfig
+from ernie_gram.model.exact_relative_position import DISTANCE_BOUNDS, KEY_BEFORE_QUERY, KEY_IS_CLS
 
 Shapes = dict[str, tuple[int, ...]]
 
-# Buckets of relative positions. That of a distance is the number of these bounds that it reaches: exact up to 7, then
-# increasingly wide.
-DISTANCE_BOUNDS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91)
-KEY_BEFORE_QUERY = 16
-QUERY_IS_CLS = 16
-KEY_IS_CLS = 32
 SELF = 0  # the bucket of distance 0
 # The distance start: slopes of the heads, repeated over all heads, and the distance beyond which the bias is constant.
 START_SLOPES = (1.0, 1.0, 0.5, 0.5, 0.0, 0.0)

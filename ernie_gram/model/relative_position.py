@@ -10,8 +10,8 @@ import paddle
 from paddle.nn import functional as F
 
 from ernie_gram.model.config import NUM_BUCKETS
+from ernie_gram.model.exact_relative_position import DISTANCE_BOUNDS, KEY_BEFORE_QUERY, KEY_IS_CLS, QUERY_IS_CLS
 from ernie_gram.model.layers import Embedding
-from ernie_gram.model.parameters import DISTANCE_BOUNDS, KEY_BEFORE_QUERY, KEY_IS_CLS, QUERY_IS_CLS
 
 
 def relative_buckets(length: paddle.Tensor) -> paddle.Tensor:

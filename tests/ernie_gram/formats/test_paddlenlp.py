@@ -15,11 +15,11 @@ from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from ernie_gram.formats import paddlenlp
-from ernie_gram.formats.exact_relative_position import attention_mask
 from ernie_gram.formats.model import Model
 from ernie_gram.formats.paddlenlp_config import TaskHead
 from ernie_gram.formats.parameters import encoder_shapes
 from ernie_gram.model.config import ModelConfig
+from ernie_gram.model.exact_relative_position import attention_mask
 from reader.tokenization.vocabulary import SPECIAL_TOKENS
 from reader.tokenization.wordpiece import WordPieceVocabulary
 from tests.support.model_folders import random_arrays

@@ -6,7 +6,8 @@ exact:
     mask = attention_mask(table, input_ids != tokenizer.pad_token_id)
     model(input_ids, token_type_ids, attention_mask=paddle.to_tensor(mask))
 
-`table` is `embeddings.rel_pos_embeddings.weight` of the model. This file needs nothing but numpy.
+`table` is `embeddings.rel_pos_embeddings.weight` of the model. Exports contain this file, which therefore needs nothing
+but numpy.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-# The bucket of a distance is the number of these bounds that it reaches.
+# The bucket of a distance is the number of these bounds that it reaches: exact up to 7, then increasingly wide.
 DISTANCE_BOUNDS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 23, 32, 46, 64, 91)
 KEY_BEFORE_QUERY = 16  # added to the bucket
 QUERY_IS_CLS = 16
 KEY_IS_CLS = 32
+# Added to the scores of padding keys, as upstream does. The resulting weight is 0, or too small to change a float32 sum
+# (Paddle's softmax on a CPU clips at exp(-64)).
 MASKED_SCORE = -1e4
 
 
